@@ -144,16 +144,23 @@ class Alone:
     matrix: Matrix
     unusable: Unusable | None = None
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether not all of it was tried."""
+        return self.result.exit_code == ExitCode.INTERRUPTED
+
 
 def prove_alone(order: Order, subject: Subject, interpreter: str, baseline: SmokeResult | None) -> Alone:
     """The GPU tests by themselves; where the target environment can run none, each is skipped and says why.
+
+    One that is interrupted answers with what was found by then, and with that exit code.
 
     Raises:
         CommandError: when the matrix cannot be read.
         ValueError: when a GPU is named that is not there.
     """
     from gpuenv.cli.inputs import get_both
-    from gpuenv.smoke.prove import Unusable, without_proof
+    from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
     started = time.monotonic()
     snapshot, matrix = get_both(subject, None)
@@ -163,6 +170,8 @@ def prove_alone(order: Order, subject: Subject, interpreter: str, baseline: Smok
     except Unusable as error:
         skipped = without_proof(order, place, str(error), now())
         return Alone(replace(skipped, exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+    except ProofInterrupted as stop:
+        result = _explained(stop.result)
     return Alone(beside(result, baseline) if baseline else result, snapshot, matrix)
 
 
@@ -195,7 +204,10 @@ def _run(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
         found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    result = prove(order, place, obstacle, announce, now())
+    return _explained(prove(order, place, obstacle, announce, now()))
+
+
+def _explained(result: SmokeResult) -> SmokeResult:
     return replace(result, tests=tuple(_with_cause(test) for test in result.tests))
 
 

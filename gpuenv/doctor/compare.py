@@ -116,7 +116,7 @@ def compare(
         schema=SCHEMA,
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
-        try_first=_try_first(differences, new),
+        try_first=_try_first(differences, new, here),
         compared=told_by_both(first, second),
     )
 
@@ -228,10 +228,10 @@ def _without_index(path: str) -> str:
     return f"{head}[]{rest.partition(']')[2]}" if bracket else path
 
 
-def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> tuple[Fix, ...]:
+def _try_first(differences: Sequence[Difference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
     cured = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
     if cured is not None:
         return cured
     causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
     settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
-    return (undo((settable or causes)[0], differences),) if causes else ()
+    return (undo((settable or causes)[0], differences, here),) if causes else ()

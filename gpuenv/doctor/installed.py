@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from itertools import chain
-
 from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
+from gpuenv.doctor.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
+from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
@@ -132,79 +130,18 @@ def why_not_known(facts: Facts) -> str:
     return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 
 
-def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
-    """An install or uninstall in the target, by pip where it is there, by uv where it is not; none in a managed one.
-
-    What conda has installed is for conda: pip knows of no file of it.
-    """
-    target = facts.snapshot.target
-    interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
-    if named and all(conda_record(name, target.conda_packages) for name in named):
-        return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(facts, arguments, named)), safe=True)
-    if target.externally_managed.value:
-        stop = "" if text.endswith(".") else "."
-        return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
-    asked = facts.snapshot.source("target").state is SourceState.ANSWERED  # else nobody knows that pip is not there
-    if "pip" in target.packages or not target.python.known or not asked:
-        return Fix(text, (interpreter, "-m", "pip", *arguments), safe=True)
-    plain = tuple(argument for argument in arguments if argument != "-y")
-    return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
-
-
-def name_in(requirement: str) -> str:
-    """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
-
-    try:
-        name = Requirement(requirement).name
-    except InvalidRequirement:  # metadata may say any release: numpy==1.26-patched
-        name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
-    return canonicalize_name(name)
-
-
 def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How conda's packages stay where pip has put its own beside them; they share CuPy's files, which go with pip's."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = _condas_cupy(facts)
-    remove = pip_fix(facts, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
+    again = condas_cupy(facts.snapshot.target)
+    remove = pip_fix(facts.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not again:
         return (remove, alternative)
     anew = Fix(
         "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", *_anew(facts, again)),
+        ("conda", *condas_anew(facts.snapshot.target, again)),
     )
     return (remove, anew, alternative)
-
-
-def _condas_cupy(facts: Facts) -> tuple[str, ...]:
-    """Every package of conda's CuPy: what is done to one leaves the files of the others as they are."""
-    return tuple(name for name in facts.snapshot.target.conda_packages if is_cupy(name))
-
-
-def _anew(facts: Facts, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Conda's words to put packages in anew; CuPy in the release that is there, from the matrix's channel."""
-    there = facts.snapshot.target.conda_packages
-    channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
-    specs = (f"{name}={there[name]}" if is_cupy(name) else name for name in names)
-    return ("install", "--force-reinstall", *_prefix(facts), *channel, *specs)
-
-
-def _condas_words(facts: Facts, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
-    """What pip's words are for conda, which takes ranges of versions as pip does."""
-    of_each = (_condas_cupy(facts) if is_cupy(name) else (name,) for name in named)
-    packages = tuple(dict.fromkeys(chain.from_iterable(of_each)))
-    if arguments[0] == "uninstall":
-        return ("remove", *_prefix(facts), *packages)
-    if "--force-reinstall" in arguments:
-        return _anew(facts, packages)
-    return ("install", *_prefix(facts), *(word for word in arguments[1:] if not word.startswith("-")))
-
-
-def _prefix(facts: Facts) -> tuple[str, ...]:
-    prefix = facts.snapshot.target.prefix.value
-    return (f"--prefix={prefix}",) if prefix else ()
 
 
 def is_condas(target: Target) -> bool:
@@ -222,12 +159,16 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
     if conda is not None and is_condas(facts.snapshot.target):
         said = f"{of_conda(text).removesuffix('.')}: {' '.join(conda.specs)}"
         return (
-            Fix(said, ("conda", "install", *_prefix(facts), f"--channel={conda.channel}", *conda.specs), safe=True),
+            Fix(
+                said,
+                ("conda", "install", *condas_prefix(facts.snapshot.target), f"--channel={conda.channel}", *conda.specs),
+                safe=True,
+            ),
         )
     if is_condas(facts.snapshot.target):
         from gpuenv.doctor.conda_way import conda_way  # noqa: PLC0415 - for few targets, and the resolver with it
 
-        ways = conda_way(facts, of_conda(text), _prefix(facts))
+        ways = conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
         return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
     return _wheel_fixes(facts, text)
 
@@ -248,7 +189,7 @@ def only_one(facts: Facts) -> tuple[Fix, ...]:
 
 def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
     """Safe where all of them lie in the target; the user's own packages serve other environments too."""
-    fix = pip_fix(facts, text, "uninstall", "-y", *names)
+    fix = pip_fix(facts.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
     return replace(fix, safe=fix.safe and inside)
 
@@ -274,7 +215,7 @@ def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
         fixes.append(_removal(facts, f"{remove} the CuPy that is there.", tuple(others)))
         text = f"Then install{what}" if found else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
-    fixes.append(pip_fix(facts, said, "install", *wheel.requirements))
+    fixes.append(pip_fix(facts.snapshot, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:
         fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
     return tuple(fixes)

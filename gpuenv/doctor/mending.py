@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.installed import first_cuda_major, name_in
+from gpuenv.doctor.installed import first_cuda_major
 from gpuenv.doctor.left import is_clearable, other_releases
+from gpuenv.doctor.packages import name_in
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity

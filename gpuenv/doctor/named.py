@@ -21,6 +21,12 @@ def called(gpu: Gpu) -> str:
     return f"GPU at {address} ({product})" if address else f"GPU ({product})"
 
 
+def with_uuid(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
+    """The GPU of this UUID and its place among them; none where NVML tells of no such one."""
+    found = ((place, gpu) for place, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
+    return next(found, (0, None))
+
+
 def option_of(gpu: Gpu) -> str | None:
     """What names it to nvidia-smi; the address before the index, which may change with a restart."""
     address = pci_key(gpu.pci.value)

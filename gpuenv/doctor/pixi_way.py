@@ -7,7 +7,7 @@ conda's specifications and PyPI's requirements as they are.
 
 from __future__ import annotations
 
-from gpuenv.doctor.installed import name_in
+from gpuenv.doctor.packages import name_in
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import replace

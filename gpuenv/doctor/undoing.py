@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.model.difference import Difference
 from gpuenv.model.finding import Fix
+from gpuenv.model.record import replace
+from gpuenv.model.snapshot import Snapshot
 
 _VERSION = "driver.version"
 # Facts that nobody sets: they come with the driver's release.
 _OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
 
 
-def undo(difference: Difference, every: Sequence[Difference]) -> Fix:
+def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
     """The step that makes this machine like the one on which it works.
 
     Args:
         difference: the likeliest one.
         every: all that differs, for what this one comes of.
+        here: this machine.
     """
     family, _, name = difference.fact.rpartition(".")
     if family == "target.packages":
-        return _package(name, difference.there)
+        return _package(here, name, difference.there)
     if family == "environment":
         return _variable(name, difference.there)
     if difference.fact in _OF_THE_RELEASE:
@@ -34,10 +39,13 @@ def undo(difference: Difference, every: Sequence[Difference]) -> Fix:
     return Fix(f"Make {difference.fact} as it is there: {instead}.")
 
 
-def _package(name: str, release: str | None) -> Fix:
+def _package(here: Snapshot, name: str, release: str | None) -> Fix:
     if release is None:
-        return Fix(f"Try without {name}, which is not there.", ("python", "-m", "pip", "uninstall", name))
-    return Fix(f"Install {name} {release}, as it is there.", ("python", "-m", "pip", "install", f"{name}=={release}"))
+        step = pip_fix(here, f"Try without {name}, which is not there.", "uninstall", "-y", name)
+    else:
+        step = pip_fix(here, f"Install {name} {release}, as it is there.", "install", f"{name}=={release}")
+    (step,) = for_pixi((step,), here.target)
+    return replace(step, safe=False)  # it is an attempt
 
 
 def _variable(name: str, value: str | None) -> Fix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix, Product
@@ -70,7 +71,12 @@ def _plain(name: str) -> str:
 
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
     """The product with a PCI device id, four hexadecimal digits."""
-    return next((product for product in matrix.products if device.lower() in product.pci), None)
+    return next((product for product in _every(matrix) if device.lower() in product.pci), None)
+
+
+def _every(matrix: Matrix) -> Iterator[Product]:
+    yield from matrix.products
+    yield from matrix.older_products
 
 
 def product_near_pci(device: str, matrix: Matrix) -> Product | None:
@@ -81,7 +87,7 @@ def product_near_pci(device: str, matrix: Matrix) -> Product | None:
     Raises:
         ValueError: for an id that is no hexadecimal number.
     """
-    known = [(int(number, 16), product) for product in matrix.products for number in product.pci]
+    known = [(int(number, 16), product) for product in _every(matrix) for number in product.pci]
     wanted = int(device, 16)
     if not known or wanted > max(number for number, _ in known):
         return None
@@ -89,7 +95,10 @@ def product_near_pci(device: str, matrix: Matrix) -> Product | None:
 
 
 def _matches(name: str, matrix: Matrix) -> list[Product]:
-    """The products of exactly this name, else those with all its words or its end, else those whose words are in it."""
+    """The products of exactly this name, else those with all its words or its end, else those whose words are in it.
+
+    Of older ones exactly this name counts, with the brand or, where no newer one is like it, without.
+    """
     wanted = _words(name)
     if not wanted:
         return []
@@ -98,11 +107,13 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
         spellings = tuple(entry for entry in spellings if entry[0].name.lower().find(_BRAND) >= 0)
     exact = [product for product, words in spellings if words == wanted]
     exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
+    exact = exact or [product for product, words in _every_older(matrix) if words == _named(name)]
     wider = [product for product, words in spellings if set(wanted) < set(words)]
     narrower = [(len(words), product) for product, words in spellings if words and set(words) < set(wanted)]
     if exact or wider:
         return exact or wider
     joined = [product for product, words in spellings if "".join(words).endswith("".join(wanted))]
+    joined = joined or [product for product, words in _every_older(matrix) if _without_maker(words) == wanted]
     if joined:
         return joined
     longest = max((length for length, _ in narrower), default=0)
@@ -114,5 +125,18 @@ def _every_spelling(matrix: Matrix) -> tuple[tuple[Product, tuple[str, ...]], ..
     return tuple((product, _words(name)) for product in matrix.products for name in (product.name, *product.aliases))
 
 
+@lru_cache(maxsize=4)
+def _every_older(matrix: Matrix) -> tuple[tuple[Product, list[str]], ...]:
+    return tuple((row, _named(name)) for row in matrix.older_products for name in (row.name, *row.aliases))
+
+
+def _named(name: str) -> list[str]:
+    return [word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word != "nvidia"]
+
+
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word not in _MAKERS)
+    return _without_maker(re.findall(r"[a-z0-9.]+", name.lower()))
+
+
+def _without_maker(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in _MAKERS)

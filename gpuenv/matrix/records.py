@@ -216,6 +216,7 @@ class Matrix:
         generations: of GPUs.
         wheel_lines: of CuPy for CUDA.
         products: GPUs by name.
+        older_products: those that no CuPy runs on any more.
         conda_builds: of CuPy.
         images: container images.
         companions: packages that bring CUDA libraries.
@@ -241,6 +242,7 @@ class Matrix:
     rocm_lines: tuple[RocmLine, ...] = ()
     peaks: tuple[Peak, ...] = ()
     ngc_releases: tuple[NgcRelease, ...] = ()
+    older_products: tuple[Product, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

@@ -125,7 +125,7 @@ def _of_gpu(product: Product) -> _Filter:
     capability = product.compute_capability
 
     def passes(record: object, row: Row) -> bool:
-        if row.table == "products":
+        if row.table in ("products", "older_products"):
             return record is product
         if row.table == "wheel_lines":
             return _has_code(record, capability)
@@ -186,6 +186,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
     yield "peaks", matrix.peaks, lambda row: f"peak/{row.names[0]}"
     yield "ngc_releases", matrix.ngc_releases, lambda row: f"ngc/{row.image}:{row.release}"
     yield "products", matrix.products, lambda row: f"gpu/{row.name}"
+    yield "older_products", matrix.older_products, lambda row: f"older-gpu/{row.name}"
 
 
 def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:

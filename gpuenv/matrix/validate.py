@@ -64,6 +64,7 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
     """Every source that a row names is there."""
     tables = (
         *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products"),
+        "older_products",
         *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases"),
     )
     for table in tables:
@@ -101,6 +102,7 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
     yield from _repeated_names("peaks", [row.names for row in matrix.peaks])
     yield from _repeated("ngc_releases", [f"{row.image}:{row.release}" for row in matrix.ngc_releases])
     yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
+    yield from _repeated_names("older_products", [(row.name, *row.aliases) for row in matrix.older_products])
 
 
 def _minor_faults(row: CudaMinor) -> Iterator[str]:

@@ -20,3 +20,8 @@ def quantity_text(quantity: Quantity) -> str:
         scale, prefix = next(((s, p) for s, p in _SCALES if value >= s), (1.0, ""))
         return f"{value / scale:.3g} {prefix}{unit}"
     return f"{value:.4g} {unit}"
+
+
+def share_text(ratio: float) -> str:
+    """One number beside another, in percent; what is little is not called nothing: 0.31%, 96%, 104%."""
+    return f"{ratio:.0%}" if ratio >= 0.01 or ratio <= 0 else f"{ratio * 100:.2g}%"  # noqa: PLR2004 - one percent

@@ -57,6 +57,7 @@ class Trouble(str, Enum):
         NOT_APPLICABLE: something that the test needs is not there.
         GIVEN_UP: not started, since the GPU did not answer the tests before.
         NO_TIME: not started, or cut off early, since the time for the whole run was used up.
+        INTERRUPTED: not started, or ended early, since the whole run was interrupted.
     """
 
     WRONG_ANSWER = "wrong-answer"
@@ -74,6 +75,11 @@ class Trouble(str, Enum):
     NOT_APPLICABLE = "not-applicable"
     GIVEN_UP = "given-up"
     NO_TIME = "no-time"
+    INTERRUPTED = "interrupted"
+
+
+UNFINISHED = (Trouble.NO_TIME, Trouble.INTERRUPTED)
+"""Why a test that was asked for has no verdict, though nothing speaks against it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +204,14 @@ class SmokeResult:
 
 
 def overall(tests: tuple[TestResult, ...]) -> TestStatus:
-    """What a run comes to: failed before busy, busy before passed; skipped where no test gave a verdict."""
+    """What a run comes to: failed before busy, busy before passed; skipped where the verdict of a test is wanting.
+
+    A test that does not apply is not wanted; where no other is left, there is no verdict either.
+    """
     found = {test.status for test in tests}
     if found.intersection(BROKEN):
         return TestStatus.FAILED
     if TestStatus.BUSY in found:
         return TestStatus.BUSY
-    return TestStatus.PASSED if TestStatus.PASSED in found else TestStatus.SKIPPED
+    unfinished = any(test.trouble in UNFINISHED for test in tests)
+    return TestStatus.PASSED if TestStatus.PASSED in found and not unfinished else TestStatus.SKIPPED

@@ -28,8 +28,8 @@ def typed(kind: type[F], facts: dict[str, Any], number: str = "") -> F:
 
 
 def each(kind: type[F], entries: list[dict[str, Any]], number: str) -> tuple[F, ...]:
-    """A record an entry, of those that tell their number."""
-    return tuple(typed(kind, entry, number) for entry in entries if isinstance(entry.get(number), int))
+    """A record an entry, of those that tell a number that can be one."""
+    return tuple(typed(kind, entry, number) for entry in entries if _decodes(kind, {number: entry.get(number)}))
 
 
 def _decodes(kind: type[Any], facts: dict[str, Any]) -> bool:

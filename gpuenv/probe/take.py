@@ -74,6 +74,7 @@ class Inquiry:
         self._asking = Asking(request.environment, request.root, self._began + request.timeout)
         self._early = early
         self._answers: dict[str, Any] = {}
+        self._faults: list[Exception] = []
         self._threads: dict[str, threading.Thread] = {}
 
     def begin(self) -> None:
@@ -104,6 +105,9 @@ class Inquiry:
 
         Args:
             announce: told which sources are still awaited, two seconds after the beginning.
+
+        Raises:
+            Exception: a mistake of this program in reading an answer, which is no silence of the source.
         """
         from gpuenv.probe.answers import snapshot_of  # noqa: PLC0415 - imported while the children work
 
@@ -112,10 +116,15 @@ class Inquiry:
             answers = dict(self._answers)
         finally:
             self.close()
+        if self._faults:
+            raise self._faults[0]
         return snapshot_of(answers, self._request, self._interpreter, self._began)
 
     def _work(self, name: str, task: Callable[[], Any]) -> None:
-        self._answers[name] = task()
+        try:
+            self._answers[name] = task()
+        except Exception as error:  # noqa: BLE001 - told by the main thread
+            self._faults.append(error)
 
     def _wait(self, announce: Announce) -> None:
         """Joins the threads; one that is late beyond help is left behind, its answer missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from gpuenv.model.quantities import quantity_text
+from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
 from gpuenv.report.html_parts import badge, escaped, mono, section, table
 from gpuenv.report.html_plot import Bar, bars, fractions, sparkline
@@ -62,7 +62,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
         Bar(
             _name(entry, several=several),
             told.ratio,
-            f"{told.ratio:.0%} {_BESIDE[told.against]}",
+            f"{share_text(told.ratio)} {_BESIDE[told.against]}",
             told.worse,
         )
         for entry in series

@@ -23,6 +23,7 @@ _HEADINGS = {
     "peaks": "What GPUs do at most",
     "ngc_releases": "NVIDIA's framework images",
     "products": "GPU products",
+    "older_products": "Older GPU products",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.model.quantities import quantity_text
+from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
 from gpuenv.report.lines import Line, Style, counted
 
@@ -25,7 +25,7 @@ _NAMED = 3  # skipped tests of one reason; more are counted
 
 def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
     """The whole result; tests that passed are counted, and listed if ``verbose``."""
-    word, sentence, style = _WORD[result.status]
+    word, sentence, style = _verdict(result)
     yield Line(f"{word}: {sentence}", style, len(word) + 2)
     if result.fault:
         yield Line(_planted(result.fault), Style.WARNING)
@@ -47,7 +47,7 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Lin
     """The result as a part of a report, whose findings say what failed."""
     yield Line()
     yield Line("GPU tests", Style.HEADING)
-    word, sentence, style = _WORD[result.status]
+    word, sentence, style = _verdict(result)
     yield Line(f"  {word}: {sentence}", style, 4)
     if result.fault:
         yield Line(f"  {_planted(result.fault)}", Style.WARNING, 4)
@@ -55,6 +55,15 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Lin
         yield from _tests(result.tests, verbose=verbose)
     yield from _compared(result.compared, heading=False)
     yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+
+
+def _verdict(result: SmokeResult) -> tuple[str, str, Style]:
+    word, sentence, style = _WORD[result.status]
+    passed = any(test.status is TestStatus.PASSED for test in result.tests)
+    if result.status is TestStatus.SKIPPED and passed:
+        sentence = "not all was tried; what was gave the right numbers."
+        return "UNFINISHED", sentence, style
+    return word, sentence, style
 
 
 def _planted(fault: str) -> str:
@@ -77,7 +86,7 @@ def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator
     for test in tests:
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
-            beside = f", {peak.ratio:.0%} of the data sheet" if peak else ""
+            beside = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
             yield Line(f"  {test.group}.{name + _again(test):<24} {quantity_text(quantity)}{beside}", hang=4)
 
 
@@ -127,7 +136,7 @@ def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator
     for entry in worse:
         beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
         yield Line(
-            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {entry.ratio:.0%} of {beside}"
+            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {share_text(entry.ratio)} of {beside}"
             f" {quantity_text(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,

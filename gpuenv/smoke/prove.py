@@ -18,7 +18,7 @@ from gpuenv.smoke.catalogue import TestInfo, chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.kernel_log import KernelLog
 from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, plan, skipped, too_few
-from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
+from gpuenv.smoke.run import Outcome, RunInterrupted, Setting, census, run_tasks
 from gpuenv.smoke.state import state_tests
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
@@ -33,6 +33,14 @@ class Unusable(Exception):  # noqa: N818 - an answer about the target
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
         self.remedy = remedy
+
+
+class ProofInterrupted(KeyboardInterrupt):
+    """``result`` has what was found before; what was not finished by then is skipped in it."""
+
+    def __init__(self, result: SmokeResult) -> None:
+        super().__init__()
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,7 @@ def prove(
     Raises:
         Unusable: when the target environment can run no test.
         ValueError: when a GPU is named that is not there.
+        ProofInterrupted: when interrupted while tests run.
     """
     _usable(place.snapshot)
     tests = chosen(order.groups, order.only, order.level)
@@ -115,7 +124,11 @@ def prove(
     devices = picked(devices, order.gpus)
     if is_simulated(place.environment):
         return without_proof(order, place, RUNS_NO_KERNEL, started_at)
-    outcome = _run(tests, devices, wish, place, order, announce)
+    try:
+        outcome = _run(tests, devices, wish, place, order, announce)
+    except RunInterrupted as stop:
+        so_far = _result(order, place, wish, devices, stop.outcome, started_at)
+        raise ProofInterrupted(replace(so_far, exit_code=int(ExitCode.INTERRUPTED))) from None
     return _result(order, place, wish, devices, outcome, started_at)
 
 

@@ -79,6 +79,14 @@ class Outcome:
     versions: Mapping[str, str]
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """Nothing that was started is left behind; ``outcome`` has what was found before, the rest skipped."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
 def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lambda *_: None) -> Outcome:
     """Runs every task; those that must be alone after all others.
 
@@ -88,7 +96,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         progress: told each result, how many are done, and how many there are.
 
     Raises:
-        KeyboardInterrupt: when interrupted; nothing that was started is left behind.
+        RunInterrupted: when interrupted.
     """
     results: dict[int, TestResult] = {}
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
@@ -96,10 +104,11 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
 
         def work(number: int) -> None:
             result = _one(run, tasks[number])
+            if run.over:  # what was ended with the run has not crashed
+                return
             with run.lock:
                 results[number] = result
-            if not run.over:  # what was ended with the run has not crashed
-                progress(result, len(results), len(tasks))
+            progress(result, len(results), len(tasks))
 
         # Those that may take longest first: at the end of the line they would be waited for.
         together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
@@ -110,11 +119,26 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
             beside = min(setting.at_once, len(together)) > 1 and setting.fault is None
             again = [number for number in together if beside and _may_be_ours(results[number])]
             _side_by_side(work, alone + again, 1)
+        except KeyboardInterrupt:
+            run.over = True
+            with run.lock:
+                done = dict(results)
+            raise RunInterrupted(_so_far(run, tasks, done)) from None
         finally:
             run.over = True
             run.group.terminate(_LAST_RITES)
             run.group.close()
     return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
+
+
+def _so_far(run: _Run, tasks: Sequence[Task], done: Mapping[int, TestResult]) -> Outcome:
+    """What was found by the time of an interruption."""
+    detail = "not finished: the run was interrupted"
+    tests = [
+        done.get(number) or skipped(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
+        for number, task in enumerate(tasks)
+    ]
+    return Outcome(with_the_lost(tests), dict(run.versions))
 
 
 def _keep_awake(run: _Run) -> None:

@@ -212,6 +212,33 @@ def test_the_advice_is_about_what_can_be_changed(there: tuple[str, ...], here: t
     assert "Make driver" not in step.text
 
 
+WITHOUT_PIP = {name: release for name, release in FIT.target.packages.items() if name != "pip"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "command"),
+    [
+        ({"packages": {**WITHOUT_PIP, "pip": "25.0"}}, ("/venv/bin/python", "-m", "pip", "install", "numpy==9.9")),
+        ({"packages": WITHOUT_PIP}, ("uv", "pip", "install", "--python", "/venv/bin/python", "numpy==9.9")),
+        ({"externally_managed": known(value=True, source="x")}, None),
+        (
+            {"conda_packages": {"numpy": "2.0"}, "prefix": known("/envs/a", "x")},
+            ("conda", "install", "--prefix=/envs/a", "numpy==9.9"),
+        ),
+        ({"made_by": known("pixi", "x")}, ("pixi", "add", "--pypi", "numpy==9.9")),
+    ],
+    ids=["pip", "uv", "managed", "conda", "pixi"],
+)
+def test_a_package_is_changed_by_what_changes_packages_there(
+    changed: dict[str, Any], command: tuple[str, ...] | None
+) -> None:
+    target = replace(FIT.target, executable=known("/venv/bin/python", "x"), **changed)
+    there = replace(FIT, target=replace(target, packages={**target.packages, "numpy": "9.9"}))
+    (step,) = compare(there, replace(FIT, target=target), (), ()).try_first
+    assert (step.command, step.safe) == (command, False)
+    assert "Install numpy 9.9, as it is there" in step.text
+
+
 def test_a_newer_driver_is_no_likely_reason() -> None:
     comparison = compare(but("gpu=H100", "driver=535.104.05"), but("gpu=V100", "driver=580.95.05"), (), ())
     facts = [difference.fact for difference in comparison.differences]

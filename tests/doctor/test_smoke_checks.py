@@ -12,6 +12,7 @@ from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.gpu import GpuHealth, MigInstance, PcieLink
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.report.prometheus import metrics_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
 from tests.report.made import LEFT, PASSED, WRONG, report, smoke
@@ -236,6 +237,7 @@ def test_tests_without_time_leave_it_open() -> None:
     late = replace(LEFT, trouble=Trouble.NO_TIME, detail="not started: the time for the whole run is used up")
     made = report(FIT, tests=smoke(PASSED, late))
     assert (made.status, made.exit_code) == (Status.UNKNOWN, 8)
+    assert "gpuenv_smoke_passed 0" in metrics_text(made), "a part is not the whole"
 
 
 def test_without_a_gpu_the_tests_add_nothing_to_what_the_doctor_says() -> None:

@@ -54,11 +54,25 @@ def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
     matrix: Matrix, branch: int, cause: Cause, cure: str
 ) -> None:
     line = f"NVRM:  supported through the NVIDIA {branch}.xx Legacy drivers. Please"
-    (finding,) = found(machine("06dd", "proprietary", line, driver="595.58.03"), matrix)
+    (finding,) = found(machine("0861", "proprietary", line, driver="595.58.03"), matrix)
     assert (finding.code, finding.cause) == ("GPU204", cause)
     assert cure in finding.fix[0].text
     assert line in {entry.value for entry in finding.evidence}
     beside = beside_one_that_nvml_lists(line, 0)
-    unknown = PciGpu(PCI, "10de", "06dd", None, None)
+    unknown = PciGpu(PCI, "10de", "0861", None, None)
     ignored = replace(beside, pci_gpus=(unknown, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
+
+
+@pytest.mark.parametrize(("device", "name", "last"), [("1080", "GeForce GTX 580", 390), ("0a65", "GeForce 210", 340)])
+def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
+    matrix: Matrix, device: str, name: str, last: int
+) -> None:
+    (finding,) = found(machine(device, "proprietary", "", driver="595.58.03"), matrix)
+    assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_TOO_OLD_FOR_ANY_DRIVER)
+    assert name in finding.title
+    assert f"branch {last} was the last one" in finding.fix[0].text
+    beside = beside_one_that_nvml_lists("", 0)
+    old = PciGpu(PCI, "10de", device, None, None)
+    ignored = replace(beside, pci_gpus=(old, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"

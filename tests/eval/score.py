@@ -145,6 +145,7 @@ SETS = (
     "untried",
     "blind",
     "unmet",
+    "afresh",
     "unconfirmed",
 )
 SURE = 0.8

@@ -39,6 +39,11 @@ FOUND: tuple[tuple[str, str, object], ...] = (
         "a GPU that tells one number of its memory ended the assembling",
         {"NvmlFacts": 'gpuenv:{"gpu.0.index": 0}\ngpuenv:{"gpu.0.memory": [1]}\n'},
     ),
+    (
+        "children",
+        "a device whose number no machine counts to, with another fact that is none, ended the assembling",
+        {"CudaFacts": f'gpuenv:{{"device.0.ordinal": {10**30}}}\ngpuenv:{{"device.0.uuid": 5}}\n'},
+    ),
 )
 
 

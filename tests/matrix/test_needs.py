@@ -39,7 +39,13 @@ def test_a_compatibility_libcuda_is_told_from_a_branch_of_its_own(
 @pytest.mark.parametrize(
     ("name", "capability"),
     [
-        ("GeForce 210", None),  # and not the board PG509-210
+        ("GeForce 210", "1.2"),  # and not the board PG509-210
+        ("GeForce 209", None),
+        ("GTX 580", "2.0"),
+        ("Tesla C2070", "2.0"),
+        ("Quadro 6000", "2.0"),
+        ("Quadro RTX 6000", "7.5"),
+        ("GeForce GT 730", "3.5"),  # one of this name is older
         ("NVIDIA GeForce RTX 3090", "8.6"),
         ("GRID A100D-20C", "8.0"),
         ("GRID V100DX-32Q", "7.0"),

@@ -21,7 +21,7 @@ def primary(text: str) -> str | None:
     ("row", "memory", "expected"),
     [
         ("|   0  Tesla K40m          Off  | 0000:05:00.0     Off |", "1071MiB / 11439MiB", "Tesla K40m 3.5 11"),
-        ("|   0  GeForce 210         Off  | 0000:07:00.0     N/A |", "2MiB /  1023MiB", "GeForce 210 ? 1"),
+        ("|   0  GeForce 210         Off  | 0000:07:00.0     N/A |", "2MiB /  1023MiB", "GeForce 210 1.2 1"),
         ("|   0  Tesla V100-SXM2...  On   | 00000000:15:00.0 Off |", "0MiB / 16130MiB", "? 7.0 16"),
         ("|   0  GeForce RTX 207... WDDM  | 00000000:01:00.0 Off |", "176MiB /  8192MiB", "? 7.5 8"),
         ("|   0  NVIDIA GeForce RTX 2060 S...    On | 00000000:01:00.0 Off |", "1MiB /  8192MiB", "? 7.5 8"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -55,29 +56,46 @@ def test_a_run_leaves_no_file_behind(target: Path, machine: SimulatedMachine, tm
     assert sorted(target.parents[1].rglob("*")) == before
 
 
-SLEEPER = "import os, time\nopen(os.path.join(os.environ['MARK'], str(os.getpid())), 'w').close()\ntime.sleep(60)\n"
+SLEEPER = """import os, time
+try:
+    os.close(os.open(os.environ["FIRST"], os.O_CREAT | os.O_EXCL))
+except FileExistsError:
+    open(os.path.join(os.environ["MARK"], str(os.getpid())), "w").close()
+    time.sleep(60)
+raise ImportError("no NumPy for the first")
+"""
 
 
-def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
+def test_an_interrupted_run_ends_at_once_tells_what_it_found_and_leaves_nothing(
     target: Path, machine: SimulatedMachine, tmp_path: Path
 ) -> None:
-    """NumPy, as it is met first on the path, never comes to an end."""
+    """NumPy, as it is met first on the path, is not there for one test and never comes to an end for the others."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
     marks = tmp_path / "marks"
     marks.mkdir()
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    variables = {"CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks), "TMPDIR": str(temporary)}
+    folders = {"MARK": str(marks), "TMPDIR": str(temporary), "FIRST": str(tmp_path / "first")}
+    variables = {"CHILD_PYTHONPATH": str(tmp_path / "lib"), **folders}
     environment = {**MINIMAL, **machine.environment, **variables}
-    command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target)]
+    command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target), "--format", "json", "--no-redact"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 40
     while not list(marks.iterdir()) and time.monotonic() < until:
         time.sleep(0.05)
+    time.sleep(1)  # in which the first is done
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=20)
-    assert (process.returncode, said) == (130, "")
+    said, complained = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert complained.endswith("gpuenv: interrupted\n")
+    result = json.loads(said)
+    assert (result["exit_code"], result["status"]) == (130, "failed")
+    (failed,) = [test for test in result["tests"] if test["status"] == "failed"]
+    assert "no NumPy for the first" in failed["detail"]
+    others = [test for test in result["tests"] if test["name"] != failed["name"] or test["gpu"] != failed["gpu"]]
+    assert others
+    assert {(test["status"], test["trouble"]) for test in others} == {("skipped", "interrupted")}
     assert list(temporary.iterdir()) == []
     time.sleep(0.2)
     assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []

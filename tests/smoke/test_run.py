@@ -192,6 +192,14 @@ def result_of(status: TestStatus) -> TestResult:
     return TestResult("a.b", "a", None, status, 0.0)
 
 
+@pytest.mark.parametrize("trouble", [Trouble.NO_TIME, Trouble.INTERRUPTED])
+def test_a_run_of_which_a_part_was_not_tried_has_not_passed(trouble: Trouble) -> None:
+    passed, wanting = result_of(TestStatus.PASSED), replace(result_of(TestStatus.SKIPPED), trouble=trouble)
+    assert overall((passed, wanting)) is TestStatus.SKIPPED
+    assert overall((passed, wanting, result_of(TestStatus.FAILED))) is TestStatus.FAILED
+    assert overall((passed, replace(wanting, trouble=Trouble.NOT_APPLICABLE))) is TestStatus.PASSED
+
+
 @pytest.mark.parametrize(
     ("found", "whole"),
     [

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gpuenv.model.causes import Cause
-from gpuenv.model.smoke import TestStatus, Trouble
-from gpuenv.smoke.run import run_tasks
+from gpuenv.model.smoke import TestResult, TestStatus, Trouble
+from gpuenv.smoke.run import RunInterrupted, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, SECOND, left, run, setting, task
 
 
@@ -35,6 +39,29 @@ def test_one_answer_in_between_and_the_gpu_is_asked_again(tmp_path: Path) -> Non
     assert [result.status.value for result in run(tmp_path, *tasks).tests] == [
         "timed-out", "passed", "timed-out", "passed",
     ]  # fmt: skip
+
+
+def test_what_was_found_before_an_interruption_is_kept(tmp_path: Path) -> None:
+    tasks = [task("passes"), task("fails"), task("hangs"), task("passes", alone=True)]
+    found: list[str] = []
+
+    def interrupt_after_two(result: TestResult, _done: int, _total: int) -> None:
+        found.append(result.title)
+        if len(found) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(RunInterrupted) as stop:
+        run_tasks(tasks, setting(tmp_path, 2), interrupt_after_two)
+    assert sorted(found) == ["fails", "passes"], "what was ended has no result of its own"
+    tests = stop.value.outcome.tests
+    assert [(test.title, test.status, test.trouble) for test in tests] == [
+        ("passes", TestStatus.PASSED, None),
+        ("fails", TestStatus.FAILED, Trouble.WRONG_ANSWER),
+        ("hangs", TestStatus.SKIPPED, Trouble.INTERRUPTED),
+        ("passes", TestStatus.SKIPPED, Trouble.INTERRUPTED),
+    ]
+    assert stop.value.outcome.versions == {"cupy": "99.0", "numpy": "99.1"}
+    assert left(tmp_path) == []
 
 
 def test_a_driver_that_stops_answering_ends_the_run_in_bounded_time(tmp_path: Path) -> None:

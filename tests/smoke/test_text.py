@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import decode, encode
+from gpuenv.model.quantities import share_text
 from gpuenv.model.smoke import (
     SmokeResult,
     TestResult,
@@ -23,6 +26,10 @@ def text(shown: SmokeResult, *, verbose: bool = False) -> str:
     return "\n".join(line.text for line in smoke_lines(shown, verbose=verbose))
 
 
+def section(shown: SmokeResult) -> str:
+    return "\n".join(line.text for line in section_lines(shown))
+
+
 def test_a_passed_run_is_short_and_has_its_numbers() -> None:
     printed = text(result(test("transfer.rates", A, h2d=24.1e9), test("kernels.x", A, time=3.2e-6)))
     assert printed.startswith("PASSED: ")
@@ -30,6 +37,20 @@ def test_a_passed_run_is_short_and_has_its_numbers() -> None:
     assert "24.1 GB/s" in printed
     assert "3.2 us" in printed
     assert "exit code 0" in printed
+
+
+def test_a_part_is_not_called_the_whole() -> None:
+    tried = test("transfer.rates", A, h2d=24.1e9)
+    wanting = replace(test("kernels.x", A), status=TestStatus.SKIPPED, trouble=Trouble.INTERRUPTED, detail="not now")
+    for printed in (text(result(tried, wanting)), section(result(tried, wanting))):
+        assert "UNFINISHED: not all was tried" in printed
+        assert "not now" in printed
+    assert text(result(wanting)).startswith("SKIPPED: nothing was proven")
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
+def test_little_is_not_called_nothing(ratio: float, told: str) -> None:
+    assert share_text(ratio) == told
 
 
 def test_repetitions_are_told_apart_and_skipped_for_one_reason() -> None:

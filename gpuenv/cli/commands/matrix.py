@@ -45,7 +45,7 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
     write_stdout(
         f"valid: revision {rows.revision}, {releases} releases in {len(rows.wheel_lines)} wheel lines, "
         f"{len(rows.cuda_minors)} CUDA minors, {len(rows.driver_branches)} driver branches, "
-        f"{len(rows.products)} GPU products, {len(rows.sources)} sources\n"
+        f"{len(rows.products) + len(rows.older_products)} GPU products, {len(rows.sources)} sources\n"
     )
     write_stdout("".join(f"{line}\n" for line in machine_lines(rows, verbose=verbose)))
 

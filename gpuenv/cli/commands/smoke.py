@@ -69,7 +69,7 @@ def smoke(
     Kernels, libraries, streams, memory and copies.
 
     Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
-    not pass or all were skipped, 7 the target environment cannot be used.
+    not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
@@ -98,7 +98,7 @@ def smoke(
         raise typer.Exit(_demonstrate(demo, python, wanted, redact=redact))
     else:
         done = _prove(order, python, driver_root, _read(compare))
-        if save_baseline is not None and done.unusable is None:
+        if save_baseline is not None and done.unusable is None and not done.interrupted:
             from gpuenv.cli.output import emit_json
 
             emit_json(done.result, save_baseline, redacted=redact)

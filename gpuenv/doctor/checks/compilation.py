@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
 from gpuenv.doctor.machine import without_gpu
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
@@ -67,7 +68,9 @@ def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
     wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
     if wheels and "/site-packages/" in (nvrtc.path or ""):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
-        return pip_fix(facts, "Install NVRTC again.", "install", "--force-reinstall", "--no-deps", *requirements)
+        return pip_fix(
+            facts.snapshot, "Install NVRTC again.", "install", "--force-reinstall", "--no-deps", *requirements
+        )
     return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
 
 
@@ -122,7 +125,7 @@ def _headers_fix(facts: Facts) -> Fix:
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
     wanted = f"{cuda_wheel('cuda-runtime', major)}=={nvrtc.release}.*"
-    return pip_fix(facts, "Install the headers of NVRTC's release.", "install", wanted)
+    return pip_fix(facts.snapshot, "Install the headers of NVRTC's release.", "install", wanted)
 
 
 @check("LIB606", Cause.CUDA_PATH_WRONG, Cause.LIBRARY_PATH_CONFLICT, requires=(*_LIBRARIES, "LIB605"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
-from gpuenv.doctor.installed import pip_fix
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
@@ -55,7 +55,7 @@ def dependency_missing(facts: Facts) -> Outcome:
         f"{cupy.label} needs {told}",
         tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.words, "its metadata") for entry in unmet)
         + tuple(Evidence(f"target.packages.{entry.name}", entry.release or "none", "its metadata") for entry in unmet),
-        (pip_fix(facts, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
+        (pip_fix(facts.snapshot, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
         Severity.ERROR if any(entry.lacking for entry in unmet) else Severity.WARNING,
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, pip_fix, why_not_known
+from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.named import showing
 from gpuenv.doctor.outside import numpy_out_of_the_way
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
@@ -231,7 +232,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", cited),),
         (
             *numpy_out_of_the_way(facts.snapshot),
-            pip_fix(facts, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
+            pip_fix(facts.snapshot, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
             *(install_fix(facts, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )

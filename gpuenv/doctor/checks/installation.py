@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -60,7 +61,7 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
     return Symptom(
         f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
         tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        (pip_fix(facts, "Install them again.", "install", "--force-reinstall", "--no-deps", *requirements),),
+        (pip_fix(facts.snapshot, "Install them again.", "install", "--force-reinstall", "--no-deps", *requirements),),
         severity,
     )
 
@@ -206,7 +207,7 @@ def for_another_interpreter(facts: Facts) -> Outcome:
                 fact("target.python", facts.snapshot.target.python)
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
                 (
-                    pip_fix(facts, "Remove it.", "uninstall", "-y", entry.distribution),
+                    pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution),
                     *install_fix(facts, "Install it with this interpreter."),
                 ),
             )

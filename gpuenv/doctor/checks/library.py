@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import cuda_bringers, searched, source
-from gpuenv.doctor.installed import (
-    ONE_CUPY,
-    install_fix,
-    installed,
-    installed_cuda_major,
-    pip_fix,
-    uses_pathfinder,
-)
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, uses_pathfinder
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -136,7 +130,7 @@ def _removal(facts: Facts) -> tuple[Fix, ...]:
     names = [entry.fact.removeprefix("target.packages.") for entry in _cuda_wheels(facts)]
     if not names:
         return ()
-    return (pip_fix(facts, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names),)
+    return (pip_fix(facts.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names),)
 
 
 @check(
@@ -274,7 +268,9 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
         options = ("--force-reinstall",) if again else ()
         return (
-            pip_fix(facts, f"Install the libraries beside it: {requirement}", "install", *options, requirement),
+            pip_fix(
+                facts.snapshot, f"Install the libraries beside it: {requirement}", "install", *options, requirement
+            ),
             toolkit,
         )
     chosen = facts.resolution.wheel

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import cuda_bringers, searched
-from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import Refusal, library_of_symbol, refusal_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -69,6 +70,6 @@ def _same_release(facts: Facts, refusal: Refusal, provider: Library | None) -> t
         return (first,)
     wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
     return (
-        pip_fix(facts, "Install it in the release that is needed.", "install", wanted),
+        pip_fix(facts.snapshot, "Install it in the release that is needed.", "install", wanted),
         Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
     )

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import pip_fix
-from gpuenv.doctor.named import called, option_of, resets, showing
+from gpuenv.doctor.failed_tests import cures_of_tests
+from gpuenv.doctor.named import called, with_uuid
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.quantities import quantity_text
-from gpuenv.model.record import replace
-from gpuenv.model.smoke import BROKEN, FAULT_VARIABLE, Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import Gpu, Snapshot
+from gpuenv.model.quantities import quantity_text, share_text
+from gpuenv.model.smoke import (
+    BROKEN,
+    FAULT_VARIABLE,
+    UNFINISHED,
+    Compared,
+    Quantity,
+    SmokeResult,
+    TestResult,
+    TestStatus,
+    Trouble,
+)
+from gpuenv.model.snapshot import Snapshot
 
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # what keeps every test from running
@@ -30,22 +39,6 @@ _MEANS = {
 }
 # A broken GPU explains whatever else fails on it, in this order.
 _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
-# What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
-# tests' own kernels stay inside their arrays, and no program of the user's is to be searched for a mistake.
-_OF_THE_ENVIRONMENT = (Cause.GPU_TEST_FAILED, Cause.ILLEGAL_MEMORY_ACCESS)
-_CURES: dict[Cause, tuple[Fix, ...]] = {
-    Cause.GPU_HARDWARE_FAULT: (
-        Fix("Take this GPU out of use and read what the driver logged of it.", ("sudo", "dmesg")),
-        Fix("Restart the machine; where it comes back, have the GPU replaced."),
-    ),
-    Cause.DRIVER_UNRESPONSIVE: (Fix("End what hangs on the GPU; where that does not help, restart the machine."),),
-    Cause.GPU_THROTTLED: (
-        Fix(
-            "See what holds its clock down; cool it, power it, or set its limits.",
-            ("nvidia-smi", "-q", "-d", "PERFORMANCE"),
-        ),
-    ),
-}
 
 
 @check("SMK901", Cause.CUDA_INITIALIZATION_FAILED, follows=_NOT_STARTED)
@@ -60,9 +53,10 @@ def nothing_was_proven(facts: Facts) -> Outcome:
     result = facts.smoke
     if result is None or result.status in (TestStatus.FAILED, TestStatus.BUSY):
         return
-    late = [test for test in result.tests if test.trouble is Trouble.NO_TIME]
-    if late:
-        yield NotKnown(f"{len(late)} of {len(result.tests)} GPU tests had no time left")
+    unfinished = [test for test in result.tests if test.trouble in UNFINISHED]
+    if unfinished:
+        why = "had no time left" if unfinished[0].trouble is Trouble.NO_TIME else "were interrupted"
+        yield NotKnown(f"{len(unfinished)} of {len(result.tests)} GPU tests {why}")
         return
     if result.status is not TestStatus.SKIPPED:
         return
@@ -98,7 +92,7 @@ def a_test_failed(facts: Facts) -> Outcome:
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
             _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
-            _fixes(facts, cause, tests, result, sound),
+            cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
 
@@ -136,7 +130,7 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     worse = [entry for entry in result.compared if entry.worse] if result else []
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
-        place, gpu = _gpu(facts.snapshot, uuid)
+        place, gpu = with_uuid(facts.snapshot.gpus, uuid)
         cause, why = blame(place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
@@ -157,59 +151,6 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
         cause = above or test.cause or _MEANS.get(test.trouble or Trouble.ERROR, Cause.GPU_TEST_FAILED)
         found.setdefault(cause, []).append(test)
     return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
-
-
-def _fixes(
-    facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
-) -> tuple[Fix, ...]:
-    snapshot = facts.snapshot
-    if result.fault:
-        return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
-    explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
-    hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
-    reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
-    cures = _CURES.get(cause, (explained,))
-    if sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
-        cures = _spared(snapshot, tests, sound)
-    elif cause in _OF_THE_ENVIRONMENT:
-        cures = _afresh(facts)
-    return (*cures, *reset, _again(snapshot, tests[0], result))
-
-
-def _afresh(facts: Facts) -> tuple[Fix, ...]:
-    """What to do where nobody knows whether the environment or the GPU is at fault.
-
-    What is installed is of the right releases, or another finding comes first: gpuenv install would change nothing.
-    """
-    own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
-    named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
-    again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
-    return (
-        Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
-        *([replace(pip_fix(facts, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
-        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
-    )
-
-
-def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
-    """The first test alone; of several GPUs on that one where it failed."""
-    _, gpu = _gpu(snapshot, test.gpu)
-    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
-    here = ("--gpu", str(place)) if place is not None else ()
-    return Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", test.name, *here, "-v"))
-
-
-def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str]) -> tuple[Fix, ...]:
-    """What to do where one environment gives right numbers on another GPU: it is the GPU that is to be looked at."""
-    failed = {test.gpu for test in tests}
-    spare = [gpu for gpu in snapshot.gpus if gpu.uuid.value in sound and gpu.uuid.value not in failed]
-    shown = showing(spare, snapshot.gpus)
-    how = f" ({' '.join(shown)})" if shown else ""
-    return (
-        Fix(f"Use the GPUs that pass{how} until this one has been looked at."),
-        Fix("Read what the driver logged of it.", ("sudo", "dmesg")),
-        Fix("Restart the machine; where it comes back, have the GPU replaced."),
-    )
 
 
 def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
@@ -238,17 +179,9 @@ def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
     """GPUs as people call them; an instance, and what NVML does not tell of, by its UUID."""
-    found = ((uuid, _gpu(snapshot, uuid)[1]) for uuid in dict.fromkeys(uuids))
+    found = ((uuid, with_uuid(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
     return enumerated(names, _MOST)
-
-
-def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
-    """What names the GPU of a test to nvidia-smi, or that of the instance which was tested."""
-    for gpu in snapshot.gpus:
-        if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):
-            return option_of(gpu)
-    return None
 
 
 def _count(tests: Sequence[TestResult]) -> str:
@@ -272,15 +205,10 @@ def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
     return told[:_MOST] + ((Evidence("further GPU tests", f"{left} other messages", "smoke"),) if left > 0 else ())
 
 
-def _gpu(snapshot: Snapshot, uuid: str | None) -> tuple[int, Gpu | None]:
-    found = ((place, gpu) for place, gpu in enumerate(snapshot.gpus) if uuid and gpu.uuid.value == uuid)
-    return next(found, (0, None))
-
-
 def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence, ...]:
     found: tuple[Evidence, ...] = ()
     for uuid in dict.fromkeys(test.gpu for test in tests):
-        place, gpu = _gpu(snapshot, uuid)
+        place, gpu = with_uuid(snapshot.gpus, uuid)
         if gpu is not None and gpu.processes.value:
             found += fact(f"gpus[{place}].processes", gpu.processes)
     return found
@@ -289,4 +217,4 @@ def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence,
 def _rate(entry: Compared) -> Evidence:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
     here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
-    return Evidence(entry.name, f"{here}, {entry.ratio:.0%} of {beside[entry.against]} ({there})", "smoke")
+    return Evidence(entry.name, f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})", "smoke")

@@ -10,6 +10,7 @@ from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
+from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -48,6 +49,8 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     """
     found = False
     for device in left_out(facts.snapshot):
+        if _is_nobodys(device, facts):
+            continue
         symptom = (
             _by_branch(device, facts)
             or _by_kind(device, facts)
@@ -59,6 +62,13 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
             yield symptom
     if not found and not driver_sees_gpu(facts.snapshot):
         yield from _by_the_log_alone(facts)
+
+
+def _is_nobodys(device: PciGpu, facts: Facts) -> bool:
+    """Whether nothing brings a GPU back that is no trouble beside others that work: an old card for the display."""
+    product = product_by_pci(device.device, facts.matrix)
+    row = branches_for(product.compute_capability, facts.matrix) if product else None
+    return row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot)
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -79,10 +89,23 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
         fact("driver.version", snapshot.driver.version)
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", needed, row.source),),
-        _other_branch(facts),
+        (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(facts),
         _severity(snapshot),
-        Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+        _removed(row.last, matrix) if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
+
+
+def _is_gone(last: int | None, matrix: Matrix) -> bool:
+    """Whether the last branch for a GPU is older than any that a CuPy runs on."""
+    return last is not None and last < min(row.branch for row in matrix.driver_branches)
+
+
+def _removed(last: int | None, matrix: Matrix) -> Cause:
+    return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if _is_gone(last, matrix) else Cause.GPU_REMOVED_FROM_DRIVER
+
+
+def _none_left(last: int | None) -> Fix:
+    return Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it.")
 
 
 def _other_branch(facts: Facts) -> tuple[Fix, ...]:
@@ -175,19 +198,15 @@ def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
     if not named or driver is None or driver_sees_gpu(snapshot) or product_by_pci(device.device, matrix) is not None:
         return None
     branch = int(named[-1][1][1])
-    gone = branch < min(row.branch for row in matrix.driver_branches)
     words = f"Install a driver of branch {branch}, the last one for this GPU"
-    none_left = Fix(
-        f"Use another GPU: branch {branch} was the last one for this, and no CuPy that is known runs on it."
-    )
     return Symptom(
         f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
         fact("driver.version", snapshot.driver.version)
         + _device(device, "in no table")
         + _of_the_log([named[-1][0]], snapshot),
-        (none_left if gone else older_driver(snapshot, family(snapshot), branch, words),),
+        (_none_left(branch) if _is_gone(branch, matrix) else older_driver(snapshot, family(snapshot), branch, words),),
         _severity(snapshot),
-        Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if gone else Cause.GPU_REMOVED_FROM_DRIVER,
+        _removed(branch, matrix),
     )
 
 

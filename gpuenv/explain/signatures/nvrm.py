@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM
 from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.signatures.told_fit import OLDEST_BRANCH
 from gpuenv.model.causes import Cause
 
 _XID_DOC = "NVIDIA, Xid Errors, table of Xid messages"
@@ -13,7 +14,6 @@ _XID_DOC = "NVIDIA, Xid Errors, table of Xid messages"
 _OF_THE_PROGRAM = {13: 0.5, 31: 0.75, 43: 0.5, 68: 0.4}
 _OF_THE_DRIVER = {38: 0.4, 69: 0.3, 119: 0.55, 120: 0.55}
 _CONSEQUENCES = {45}  # preemptive cleanup after another event
-_OLDEST_MAINTAINED = 470  # an older legacy branch is past its end of life
 
 
 def _xid(values: Mapping[str, str]) -> Weights:
@@ -30,7 +30,8 @@ def _xid(values: Mapping[str, str]) -> Weights:
 
 
 def _legacy(values: Mapping[str, str]) -> Weights:
-    if int(values["branch"]) >= _OLDEST_MAINTAINED:
+    """A branch for older GPUs helps where a wheel of CuPy runs on it."""
+    if int(values["branch"]) >= min(OLDEST_BRANCH.values()):
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
     return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.5), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.46))
 

@@ -1,0 +1,38 @@
+"""An asking of every source as a whole."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gpuenv.probe.take import Request, take_snapshot
+
+
+class OfOneThread(Mapping[str, str]):
+    """Variables that a second thread cannot read: they stand for a mistake in understanding an answer."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    def __getitem__(self, name: str) -> str:
+        if threading.current_thread() is not threading.main_thread():
+            raise ZeroDivisionError("a mistake of one's own")
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+
+def test_a_mistake_of_this_program_is_not_told_as_the_silence_of_a_source(tmp_path: Path) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
+    smi.chmod(0o755)
+    with pytest.raises(ZeroDivisionError, match="a mistake of one's own"):
+        take_snapshot(Request(OfOneThread({**os.environ, "PATH": str(tmp_path)})))
