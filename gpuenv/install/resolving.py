@@ -25,6 +25,7 @@ _NOISE = re.compile(
     r"\[notice\]|warning: Requirements file .* does not contain any dependencies"
 )
 _CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
+_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
 _LONGEST = 1500
 
 
@@ -220,7 +221,7 @@ def complaint(result: ChildResult) -> str:
     if result.ending is Ending.CRASHED:
         return f"it was ended by {result.signal_name}"
     said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
-    lines = [line.strip(" ?|") for line in said.splitlines()]
+    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
     kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
     return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
 
