@@ -24,10 +24,12 @@ class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
 
 
 def complain(text: str) -> None:
-    """Writes lines to standard error, where there is one that takes them; what they quote commands nobody."""
+    """Writes lines to standard error, where there is one; what they quote commands nobody and gives no secret away."""
     if sys.stderr is None:
         return
-    shown = "\n".join(harmless(line) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
+    from gpuenv.model.secrets import hide_secrets
+
+    shown = "\n".join(harmless(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(shown + "\n")
         sys.stderr.flush()

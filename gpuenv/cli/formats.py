@@ -12,6 +12,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.history import Earlier
@@ -82,7 +83,9 @@ def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequen
 
 
 def check_places(paths: Iterable[Path | None]) -> None:
-    """Refuses a file in a folder that is not there before any work is done: GPU tests may take many minutes.
+    """Refuses a file in a folder that is not there before any work is done.
+
+    GPU tests may take many minutes, and an install changes the environment.
 
     Raises:
         CommandError: for the first such file.
@@ -90,6 +93,8 @@ def check_places(paths: Iterable[Path | None]) -> None:
     for path in paths:
         if path is not None and not is_folder(path.parent):
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
+        if path is not None and is_folder(path):
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
 
 
 def _wanted(text: str, names: Sequence[str]) -> Wanted:
@@ -198,7 +203,10 @@ def _render(report: Report, form: str, how: How) -> str:
 
 
 def _append_summary(report: Report) -> None:
-    """The job summary goes where the runner says; other steps may have written there."""
+    """The job summary goes where the runner says; other steps may have written there.
+
+    Nobody has asked for it, and within a container the runner's place may not be: the verdict does not hang on it.
+    """
     path = os.environ.get(_SUMMARY)
     if not path:
         return
@@ -207,7 +215,7 @@ def _append_summary(report: Report) -> None:
     try:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(markdown_text(report))
-    except OSError as error:
-        raise CommandError(
-            ExitCode.USAGE, f"{_SUMMARY}={path}: cannot be written: {error.strerror or error}"
-        ) from error
+    except (OSError, ValueError) as error:
+        from gpuenv.cli.announce import announce
+
+        announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")

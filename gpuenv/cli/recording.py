@@ -9,7 +9,7 @@ from gpuenv import files
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.unread import reason_of
+from gpuenv.model.unread import reason_of, text_of
 
 if TYPE_CHECKING:
     from gpuenv.model.codec import DecodeError
@@ -30,7 +30,7 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
         raw = files.read_at_most(path, limit)
     except files.TooLargeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
-    return raw.decode("utf-8").replace("\r\n", "\n")
+    return text_of(raw)
 
 
 def _in_usual_words(snapshot: Snapshot) -> Snapshot:

@@ -19,10 +19,12 @@ from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.resolving import complaint
+from gpuenv.install.settings import unfit_for_uv
 from gpuenv.probe.children import ChildResult, run_child
 
 _CONDAS = ("conda", "mamba", "micromamba")
 _ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
 _SAID = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 
@@ -50,7 +52,7 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
             return found_pip
     raise TargetUnusable(
         f"there is no {'uv or pip' if wanted == 'auto' else wanted} to install with: {'; '.join(tried)}",
-        "Install uv, or pip into the target: python -m ensurepip",
+        _REMEDY,
     )
 
 
@@ -110,10 +112,14 @@ def _uv_for(
 ) -> Installer | None:
     """The program at a path, in its version, where it can make out the target."""
     path, version = found
+    unfit = unfit_for_uv(environment)
+    if unfit is not None:
+        tried.append(unfit)
+        return None
     # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
     asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
     if asked.exit_code != 0:
-        tried.append(f"uv cannot make out this interpreter: {complaint(asked)[:_SAID]}")
+        tried.append(f"uv cannot be used for this interpreter: {complaint(asked)[:_SAID]}")
         return None
     return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
 

@@ -15,9 +15,18 @@ from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
 from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
-from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
+from gpuenv.install.proving import (
+    ANOTHER,
+    CONSISTENT,
+    Child,
+    Diagnose,
+    Diagnosed,
+    MoreProof,
+    proofs,
+    working_frameworks,
+)
 from gpuenv.install.records import Outcome, Plan, Proof, Result
-from gpuenv.install.refusing import remedy_for
+from gpuenv.install.refusing import look_at_settings, remedy_for
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staged import Staged, StagedFile, same_content
 from gpuenv.install.staging import Announce, checked, put_together, without_cache
@@ -34,7 +43,7 @@ from gpuenv.install.swap import (
 )
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, field
+from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,8 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         work.announce(_put_back(work, plan, journal, made, cut_short(error)).message)
         raise
     if failed is not None:
-        return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
+        done = _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
+        return replace(done, remedy=done.remedy or _remedy(work, failed))
     work.clock.begin("tidying")
     clear_stage(work.store, journal.number)
     forget_old(work.store)
@@ -238,6 +248,24 @@ def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, 
     return (files, *made) if plan.install else made
 
 
+def _remedy(work: Work, failed: Proof) -> str | None:
+    """What an installer has left out, it was told to leave out, mostly; what is imported instead can be taken away."""
+    if failed.detail.startswith(ANOTHER):
+        return "Remove that one, or take its folder off PYTHONPATH or out of the .pth file that names it."
+    return look_at_settings(work.prepared.caller, failed.detail) if failed.name == CONSISTENT else None
+
+
 def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
     work.clock.begin("put back")
-    return put_back(plan, journal, made, why, restore(work.store, journal))
+    back = restore(work.store, journal)
+    return put_back(plan, journal, made, why, back, () if back.missing else _meanwhile(work, journal))
+
+
+def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
+    """What is there otherwise than before although all is put back: somebody else was at work on the environment."""
+    try:
+        now = {entry.name: entry.release for entry in take_stock(work.prepared.holdings.scheme).visible}
+    except InstallError:
+        return ()
+    odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))
+    return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in odd)

@@ -10,6 +10,7 @@ from gpuenv.install.backends.base import make_pin
 from gpuenv.install.pylock import parse_pylock
 from gpuenv.install.records import Pin
 from gpuenv.install.wants import marker_holds, parse
+from gpuenv.model.secrets import hide_secrets
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -71,6 +72,6 @@ def _pinned(line: str) -> tuple[Requirement, Pin]:
     requirement = parse(match["requirement"]) if match else None
     exact = [entry.version for entry in requirement.specifier if entry.operator == "=="] if requirement else []
     if match is None or requirement is None or len(exact) != len(requirement.specifier) or len(exact) != 1:
-        raise ValueError(f"expected name==version --hash=sha256:..., found {line[:60]!r}")
+        raise ValueError(f"expected name==version --hash=sha256:..., found {hide_secrets(line)[:60]!r}")
     pin = make_pin(requirement.name, exact[0])
     return requirement, Pin(pin.name, pin.release, tuple(_HASH.findall(match["hashes"])))

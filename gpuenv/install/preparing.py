@@ -10,12 +10,12 @@ from pathlib import Path
 from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
 from gpuenv.install.backends.base import lock_text
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.errors import InstallError, NothingFits, TargetUnusable
 from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
 from gpuenv.install.records import Pin, Plan
-from gpuenv.install.refusing import nothing_fits
+from gpuenv.install.refusing import OF_ITS_OWN, nothing_fits
 from gpuenv.install.removal import files_of, left_metadata, leftovers, owners, still_owned
 from gpuenv.install.resolving import (
     Caller,
@@ -27,7 +27,7 @@ from gpuenv.install.resolving import (
     resolve_pins,
     with_digests,
 )
-from gpuenv.install.wants import Package
+from gpuenv.install.wants import Package, faults
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass, replace
@@ -101,6 +101,7 @@ def prepare(
     packages = [as_package(entry) for entry in holdings.visible]
     aim = aims(requirements, packages, holdings.scheme.markers, _damaged(holdings))
     _refuse_hidden_rivals(holdings, aim)
+    _refuse_what_others_need(packages, aim, requirements, holdings.scheme.markers)
     removed = {name: _places(holdings, name) for name in aim.remove if name in holdings.own}
     _, overwritten = _leaving(holdings, removed)
     refresh = tuple(sorted({*aim.refresh, *overwritten, *again}))
@@ -146,6 +147,21 @@ def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
             )
 
 
+def _refuse_what_others_need(
+    packages: Sequence[Package], aim: Aims, requirements: Sequence[str], markers: Mapping[str, str]
+) -> None:
+    """Another line that a package there asks for by name: seen before anything is downloaded."""
+    before = set(faults(packages, markers))
+    after = faults([entry for entry in packages if entry.name not in aim.remove], markers)
+    lost = [fault.want for fault in after if fault not in before and is_cupy(fault.want.name)]
+    if lost:
+        raise NothingFits(
+            f"{' '.join(requirements)} takes the place of {', '.join(dict.fromkeys(want.name for want in lost))}, and "
+            f"{', '.join(dict.fromkeys(f'{want.by} needs {want.text}' for want in lost))}",
+            OF_ITS_OWN,
+        )
+
+
 def _places(holdings: Holdings, name: str) -> tuple[str, ...]:
     return files_of(holdings.own[name], holdings.scheme.root)
 
@@ -170,7 +186,7 @@ def _resolve(
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
-        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
+        raise _nothing_fits(why, requirements, aim, caller, packages, holdings)
     refuse_other(caller, requirements, there | {pin.name: pin.release for pin in resolved.pins})
     return resolved
 
@@ -187,8 +203,20 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
     if lock is None:
         lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
+        raise _nothing_fits(why, requirements, aim, caller, packages, holdings)
     return lock
+
+
+def _nothing_fits(
+    why: str, requirements: Sequence[str], aim: Aims, caller: Caller, packages: Sequence[Package], holdings: Holdings
+) -> InstallError:
+    """Why it cannot be; what an empty environment would not take either, this one is not the reason of."""
+    try:
+        beside = make_lock(caller, requirements, ())[0] is not None
+    except InstallError:
+        beside = True
+    kept = kept_wants(aim, packages, holdings.scheme.markers)
+    return nothing_fits(why, requirements, aim.stay, caller, kept, beside=beside)
 
 
 def _locked(holdings: Holdings, pins: Sequence[Pin], refresh: Sequence[str]) -> Resolved:

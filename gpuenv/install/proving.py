@@ -27,6 +27,8 @@ _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tens
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _SHOWN = 3
+CONSISTENT = "consistent"
+ANOTHER = "another one is imported"
 _AT_ONCE = 4
 
 
@@ -186,7 +188,7 @@ def _consistent(before: Holdings, after: Holdings) -> Proof:
     markers = before.scheme.markers
     old = {str(fault) for fault in faults(map(as_package, before.visible), markers)}
     new = [str(f) for f in faults(map(as_package, after.visible), markers) if str(f) not in old]
-    return Proof("consistent", not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
+    return Proof(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
 
 
 def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
@@ -199,7 +201,7 @@ def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
         return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
     folders = (scheme.purelib, scheme.platlib)
     if wanted is not None and not (found.file or "").startswith(tuple(f"{folder}/" for folder in folders)):
-        return Proof("import cupy", False, f"another one is imported: {found.file}")
+        return Proof("import cupy", False, f"{ANOTHER}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
         return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
     return Proof("import cupy", True, found.detail)

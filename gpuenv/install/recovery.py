@@ -11,7 +11,7 @@ from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.paths import root_with_journals
 from gpuenv.install.refusing import remedy_for
 from gpuenv.install.restoring import restore
-from gpuenv.install.swap import changed_since
+from gpuenv.install.swap import changed_since, taken_since
 
 
 def store_of(interpreter: str) -> Store | None:
@@ -48,6 +48,14 @@ def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple
 
 
 def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
+    taken = () if read_state(store, journal.number) else taken_since(store, journal)
+    if taken:
+        raise InstallFailed(
+            f"an earlier install ({journal.number}) was interrupted, and {len(taken)} of its files have been changed "
+            f"since by something else, {taken[0]} first; it was not put back",
+            f"Where the environment works as it is, remove {store.transaction(journal.number)}, and it stays so. Else "
+            "make it anew.",
+        )
     back = restore(store, journal, environment)
     if back.missing:
         told = f"an earlier install ({journal.number}) was interrupted, and {back}"

@@ -21,8 +21,11 @@ from gpuenv.probe.listening import Heard
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
 _NOISE = re.compile(
-    r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
+    r"Using Python|Looking in|ERROR: ResolutionImpossible: for help visit|"
+    r"\[notice\]|warning: Requirements file .* does not contain any dependencies"
 )
+_CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
+_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
 _LONGEST = 1500
 
 
@@ -218,9 +221,20 @@ def complaint(result: ChildResult) -> str:
     if result.ending is Ending.CRASHED:
         return f"it was ended by {result.signal_name}"
     said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
-    lines = [line.strip(" ?|") for line in said.splitlines()]
-    kept = [line for line in lines if line and not _NOISE.match(line)]
-    return hide_secrets(" ".join(kept))[-_LONGEST:] or f"exit code {result.exit_code}"
+    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
+    kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
+    return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
+
+
+def _caused_by(printed: str) -> list[str]:
+    """What pip says of a conflict beside its errors: who needs what."""
+    match = _CAUSED.search(printed.encode("ascii", "replace").decode())
+    return [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a long one, where uv says what is wrong, and the end, where pip does."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"
 
 
 def _is_conflict(result: ChildResult) -> bool:

@@ -188,8 +188,20 @@ def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
     kept = {entry.place: entry for entry in journal.keep}
     wrong = [place for place, entry in kept.items() if keep_of(root, [place]) != (entry,)]
     extra = [e.place for e in journal.put if e.place not in kept and os.path.lexists(root / e.place)]
-    left = [folder for folder in journal.created if (root / folder).is_dir()]
+    # A folder that somebody has put something else into since, as nvidia/ of CUDA's wheels, is theirs too.
+    left = [folder for folder in journal.created if (root / folder).is_dir() and not any((root / folder).iterdir())]
     return tuple(wrong + extra + left)
+
+
+def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
+    """Where an unfinished transaction moves files, and somebody else has put files of theirs after it had ended."""
+    root = store.root
+    known: dict[str, set[tuple[int, int, int]]] = {}
+    entries: tuple[Kept | Put, ...] = (*journal.keep, *journal.put)
+    for entry in entries:
+        known.setdefault(entry.place, set()).add((entry.inode, entry.size, entry.mtime_ns))
+    there = keep_of(root, (place for place in known if _CACHE not in place))
+    return tuple(now.place for now in there if (now.inode, now.size, now.mtime_ns) not in known[now.place])
 
 
 def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:

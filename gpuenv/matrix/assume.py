@@ -18,6 +18,7 @@ from gpuenv.matrix.contradictions import AssumeError, read_pair, refuse_contradi
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.host import operating_system
 from gpuenv.model.reading import Reading, assumed, missing
 from gpuenv.model.record import replace
 from gpuenv.model.sizes import parse_size
@@ -114,7 +115,7 @@ def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str,
 def _assume_system(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     """An operating system; what was read of another one goes with it, and so does what that one alone has."""
     del matrix
-    name = one_of(_OPERATING_SYSTEMS)(value)
+    name = one_of(_OPERATING_SYSTEMS)(operating_system(value))
     before = snapshot.host.os.value
     if before not in (None, name) or (name != "linux" and before is None):
         target = replace(snapshot.target, platform=Reading())

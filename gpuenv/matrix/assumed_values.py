@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuenv.model.host import Container
+from gpuenv.model.host import Container, architecture
 from gpuenv.model.numbers import whole_number
 
-_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_ARCHITECTURES = ("x86_64", "amd64", "aarch64", "arm64")
 _MOST = 1024  # more GPUs than any machine has
 
 
@@ -30,7 +30,7 @@ def read_arch(value: str) -> str:
     """
     if value.lower() not in _ARCHITECTURES:
         raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
-    return _ARCHITECTURES[value.lower()]
+    return architecture(value)
 
 
 def read_yes(value: str) -> bool:

@@ -15,6 +15,7 @@ _MAKERS = {"nvidia", "tesla", "geforce"}
 # (NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types for Supported GPUs).
 _VIRTUAL = re.compile(r"^(?:GRID|NVIDIA) ((?:RTX ?)?[A-Z]\d+)[A-Z]*(?:-\d)?-\d+(?:[ABCQ]?[ABCQ]|CME)(?: MIG \S+)?$")
 _BRAND = "geforce"
+_SEVERAL = re.compile(r"[,;+&]")
 
 
 class ProductError(ValueError):
@@ -32,8 +33,9 @@ def find_product(name: str, matrix: Matrix) -> Product:
     if len(capabilities) == 1:
         return found[0]
     if capabilities:
-        listed = ", ".join(f"{product.name} ({product.compute_capability})" for product in found[:6])
-        raise ProductError(f"the GPU {name!r} could be: {listed}; name it in full")
+        told = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
+        how = "name several one by one" if _SEVERAL.search(name) else "name it in full"
+        raise ProductError(f"the GPU {name!r} could be: {', '.join([*told][:6])}; {how}")
     import difflib  # noqa: PLC0415 - for an error alone
 
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]

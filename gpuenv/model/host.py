@@ -28,6 +28,12 @@ def operating_system(name: str) -> str:
     return {"macos": "darwin", "win32": "windows"}.get(lowered, lowered)
 
 
+def architecture(name: str) -> str:
+    """``x86_64`` or ``aarch64``, however people and programs write it (``amd64``, ``arm64``)."""
+    lowered = name.strip().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(lowered, lowered)
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The operating system.

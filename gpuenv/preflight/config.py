@@ -50,7 +50,7 @@ class _Reader:
         faults: list[str] = []
         if not isinstance(data, dict):
             raise ConfigError([f"{self.name}: line {self.start}: expected a table"])
-        faults += [self._unknown(key) for key in data if key not in _KEYS]
+        faults += [self._unknown(key, data[key]) for key in data if key not in _KEYS]
         requirements = self._requirements(data.get("require", []), faults)
         allowances = read_allowances(Entries(self.name, self.text, self.start), data.get("allow", []), faults)
         timeout = self._seconds(data, "timeout", faults)
@@ -68,8 +68,10 @@ class _Reader:
         if value is None or value in names:
             return None if value is None else Level(value)
         near = difflib.get_close_matches(str(value).lower(), names, 1, 0.5)
+        near = [Level.QUICK.value] if value is True else near  # as the option alone means
         hint = f"; did you mean {near[0]}?" if near else ""
-        faults.append(self._fault("smoke", f"expected one of {', '.join(names)}, found {value!r:.40}{hint}"))
+        found = str(value).lower() if isinstance(value, bool) else repr(value)[:40]
+        faults.append(self._fault("smoke", f"expected one of {', '.join(names)}, found {found}{hint}"))
         return None
 
     def _line(self, key: str) -> int:
@@ -78,10 +80,15 @@ class _Reader:
     def _fault(self, key: str, expected: str) -> str:
         return f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}"
 
-    def _unknown(self, key: str) -> str:
+    def _unknown(self, key: str, value: object) -> str:
+        if key in ("tool", "gpuenv") and isinstance(value, dict):
+            return f"{self.name}: line {self._line_of_table(key)}: {key}: here the keys stand at the top, in no table"
         near = difflib.get_close_matches(key.lower().replace("_", "-"), _KEYS, 1, 0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
         return self._fault(key, f"unknown key{hint} (one of {', '.join(_KEYS)})")
+
+    def _line_of_table(self, key: str) -> int:
+        return line_of(rf"^\s*\[\s*[\"']?{key}\b", self.text, self.start)
 
     def _requirements(self, value: Any, faults: list[str]) -> tuple[Requirement, ...]:  # noqa: ANN401 - TOML
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):

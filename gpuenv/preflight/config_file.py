@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
-from gpuenv.model.unread import reason_of
+from gpuenv.model.unread import reason_of, text_of
 
 if TYPE_CHECKING:
     from gpuenv.model.allowance import Allowance
@@ -106,7 +106,7 @@ def _read(path: Path, name: str) -> bytes:
 
 def _decoded(raw: bytes, name: str) -> str:
     try:
-        return raw.decode("utf-8").replace("\r\n", "\n")
+        return text_of(raw)
     except UnicodeDecodeError as error:
         raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
 

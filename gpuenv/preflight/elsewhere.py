@@ -46,7 +46,17 @@ def reason_to_retry(findings: Sequence[Finding], requirements: Sequence[Requirem
     for finding in findings:
         if finding.severity is Severity.ERROR and finding.cause in HOST_CAUSES:
             return f"{finding.cause}: {HOST_CAUSES[finding.cause]}"
+    job_bound = _of_the_job(findings)
     for result in requirements:
-        if result.status is RequirementStatus.VIOLATED and result.of_host:
+        if result.status is RequirementStatus.VIOLATED and result.of_host and result.text not in job_bound:
             return f"{result.text}: another host may meet it"
     return None
+
+
+def _of_the_job(findings: Sequence[Finding]) -> frozenset[str]:
+    """The requirements that are not met because of what goes with the job, such as a variable that hides the GPU."""
+    host_codes = {finding.code for finding in findings if finding.cause in HOST_CAUSES}
+    following = [f for f in findings if f.follows_from is not None and f.follows_from not in host_codes]
+    return frozenset(
+        str(entry.value) for finding in following for entry in finding.evidence if entry.fact == "required"
+    )

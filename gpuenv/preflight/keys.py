@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from gpuenv.model.host import architecture, operating_system
 from gpuenv.model.lines import is_published
 from gpuenv.model.record import dataclass
 from gpuenv.preflight import kinds, seen
@@ -13,6 +14,8 @@ from gpuenv.preflight.seen import Seen, of_each_gpu
 
 T = TypeVar("T")
 _LINES = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy-cuda14x", "cupy", "cupy-core")
+_SYSTEM = kinds.one_of(("linux", "windows", "darwin"), usual=operating_system)
+_PROCESSOR = kinds.one_of(("x86_64", "aarch64"), usual=architecture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ _ALL: tuple[Key[Any], ...] = (
     Key("ecc", kinds.SWITCH, seen.ecc, "error correction of each GPU", "ecc==on"),
     Key("driver", kinds.DRIVER, seen.driver, "the driver's version, or its branch", "driver>=550"),
     Key("driver-cuda", kinds.CUDA, seen.driver_cuda, "newest CUDA that the driver supports", "driver-cuda>=12.4"),
-    Key("os", kinds.one_of(("linux", "windows", "darwin")), seen.operating_system, "operating system", "os==linux"),
-    Key("arch", kinds.one_of(("x86_64", "aarch64")), seen.architecture, "processor architecture", "arch==x86_64"),
+    Key("os", _SYSTEM, seen.operating_system, "operating system", "os==linux"),
+    Key("arch", _PROCESSOR, seen.architecture, "processor architecture", "arch==x86_64"),
     Key("libc", kinds.LIBC, seen.libc, "the C library", "libc>=glibc-2.28", of_host=False),
     Key("container", kinds.SWITCH, seen.container, "inside a container", "container==no", of_host=False),
     Key("toolkit", kinds.CUDA, seen.toolkit, "the CUDA toolkit on the host", "toolkit>=12.4", of_host=False),

@@ -151,17 +151,21 @@ NAME: Kind[str] = Kind(("~=", *EQUAL), _word)
 SWITCH: Kind[bool] = Kind(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
 
 
-def one_of(choices: Sequence[str], admits: Callable[[str], bool] = lambda _: False) -> Kind[str]:
+def one_of(
+    choices: Sequence[str], admits: Callable[[str], bool] = lambda _: False, usual: Callable[[str], str] = str
+) -> Kind[str]:
     """A kind whose values are a closed list.
 
     Args:
         choices: those that are named to people.
         admits: whether a value is one of the others, which few ask for.
+        usual: the value that is meant by what people write for it.
     """
 
     def read(operator: str, text: str) -> Predicate[str]:
-        if [word for word in _words(text) if word not in choices and not admits(word)]:
+        words = [usual(word) for word in _words(text)]
+        if [word for word in words if word not in choices and not admits(word)]:
             raise ValueError(f"expected one of {', '.join(choices)}")
-        return _word(operator, text)
+        return _word(operator, "|".join(words))
 
     return Kind(EQUAL, read)

@@ -11,7 +11,7 @@ from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.record import replace
-from gpuenv.model.unread import reason_of
+from gpuenv.model.unread import reason_of, text_of
 from gpuenv.report.report import Status
 from gpuenv.simulate.reader import Part, ProfileError
 from gpuenv.simulate.records import (
@@ -65,7 +65,7 @@ def load(path: Path) -> Profile:
         ProfileError: for anything that is not as expected.
     """
     try:
-        document = parse(read_at_most(path, LARGEST).decode("utf-8").replace("\r\n", "\n"))
+        document = parse(text_of(read_at_most(path, LARGEST)))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -75,6 +75,46 @@ def test_a_cupy_that_cannot_be_imported_is_taken_back(tmp_path: Path, ground: Gr
     assert contents(target) == before
 
 
+def test_a_cupy_that_is_imported_first_is_told_with_what_to_do(tmp_path: Path, ground: Ground) -> None:
+    """A folder of that name on PYTHONPATH, of which no metadata tell."""
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text("__version__ = '1.0'\n", encoding="utf-8")
+    target = ground.target("shadowed")
+    before = contents(target)
+    done = ground.install(target, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 4, done.stderr
+    assert str(tmp_path / "cupy/__init__.py") in done.stdout
+    assert "off PYTHONPATH" in " ".join(done.stdout.split())
+    assert contents(target) == before
+
+
+def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) -> None:
+    """Another installer, at the time of the proof: all is put back, and what it has brought is there beside."""
+    (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
+    brings = (
+        "import pathlib\n"
+        "place = pathlib.Path(__file__).parents[1] / 'late-1.0.dist-info'\n"
+        "place.mkdir(exist_ok=True)\n"
+        "(place / 'METADATA').write_text('Metadata-Version: 2.1\\nName: late\\nVersion: 1.0\\n')\n"
+        "raise SystemExit('ended')\n"
+    )
+    bad = Package(right.name, right.release, right.requires, right.extras, {**right.files, "cupy/__init__.py": brings})
+    index = Index(tmp_path / "late", [*(package for package in SET if package != right), bad])
+    other = Ground(index, ground.folder / "late", ground.libraries)
+    other.folder.mkdir()
+    target = other.target("meanwhile", *BEFORE)
+    before = contents(target)
+    done = other.install(target, "--format", "json")
+    index.close()
+    assert done.returncode == 4, done.stderr
+    told = json.loads(done.stdout)
+    assert told["status"] == "restored"
+    assert told["message"].endswith("but something else was at work there meanwhile: late 1.0.")
+    assert "doctor --fix" in told["remedy"]
+    new = set(contents(target)) - set(before)
+    assert {Path(place).name for place in new} == {"late-1.0.dist-info", "METADATA"}
+
+
 def test_a_framework_that_worked_before_must_work_after(tmp_path: Path, ground: Ground) -> None:
     torch = Package("torch", "2.6.0", files={"torch/__init__.py": "import nvidia.cu13.n13\n"})  # and does not say so
     index = Index(tmp_path / "torch", [*(package for package in SET if package.name != "torch"), torch])

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.install.standins import MACHINE, contents, run, versions
+from tests.install.wheels import Package, make_wheel
+from tests.probe.pythons import python
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
@@ -147,6 +149,19 @@ def test_damaged_files_are_put_in_anew(ground: Ground) -> None:
     assert contents(target) == whole
 
 
+@pytest.mark.parametrize("option", ["-o", "--guard"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_changed(
+    ground: Ground, tmp_path: Path, option: str
+) -> None:
+    target = ground.target("unwritten")
+    before = contents(target)
+    for place, said in ((tmp_path / "none/told.json", "there is no folder"), (tmp_path, "it is a folder")):
+        done = ground.install(target, option, place)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
+        assert contents(target) == before
+
+
 def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
     target = ground.target("dry", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     before = contents(target)
@@ -173,6 +188,29 @@ def test_without_a_terminal_consent_has_to_be_given_beforehand(ground: Ground) -
     assert "+ cupy-cuda12x 14.2.0" in done.stdout
     assert "--yes" in done.stderr
     assert contents(target) == before
+
+
+def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) -> None:
+    """It is told before anything is downloaded."""
+    target = ground.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    ground.add(target, str(make_wheel(ground.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
+    before, asked = contents(target), len(ground.index.asked)
+    done = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
+    assert done.returncode == 3, done.stderr
+    assert "old-tool needs cupy-cuda11x" in done.stderr
+    assert "environment of its own" in done.stderr
+    assert (contents(target), len(ground.index.asked)) == (before, asked)
+
+
+@pytest.mark.parametrize("command", ["install", "lock"])
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_a_python_that_is_too_old_is_told_as_that(ground: Ground, command: str, version: str) -> None:
+    """Python 2 too, which lacks much that the questions to it could be written with."""
+    done = ground.gpuenv(command, "--python", python(version), *MACHINE)
+    assert done.returncode == 3, done.stderr
+    assert f"found {version}." in done.stderr
+    assert "Make an environment with Python 3." in done.stderr
+    assert "for another machine" not in done.stderr
 
 
 def test_where_no_wheel_fits_the_code_is_3(ground: Ground) -> None:
@@ -229,6 +267,23 @@ def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> No
     assert done.returncode == 4
     assert "cupy/__init__.py" in done.stderr
     assert contents(target) == before
+
+
+@pytest.mark.parametrize("theirs", ["nvidia/cudnn/lib.txt", "cupy/notes.txt"])
+def test_what_others_have_put_into_a_new_folder_stays_and_is_no_failure(ground: Ground, theirs: str) -> None:
+    """CUDA's wheels share the folder nvidia/: one that comes later keeps it."""
+    target = ground.target("shared")
+    before = contents(target)
+    outcome(ground, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / theirs).parent.mkdir(exist_ok=True)
+    (site / theirs).write_text("theirs\n", encoding="utf-8")
+    done = ground.gpuenv("rollback", "--python", target)
+    assert done.returncode == 0, done.stderr
+    left = {str(Path(site, *Path(theirs).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
+    assert set(contents(target)) - set(before) <= left
+    assert (site / theirs).exists()
+    outcome(ground, target)
 
 
 def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) -> None:

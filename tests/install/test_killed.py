@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -163,3 +164,23 @@ def test_the_next_install_puts_back_first_and_says_so(trial: Trial) -> None:
     assert "the interrupted install" in done.stderr + done.stdout
     trial.back()
     assert contents(trial.target) == trial.before
+
+
+def test_what_others_have_installed_after_an_interrupt_is_not_rolled_over(trial: Trial) -> None:
+    """A user who repairs a cut short install by hand keeps that, and is told."""
+    calls = trial.calls()
+    trial.back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    (site,) = trial.target.glob("lib/python*/site-packages")
+    (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
+    before = contents(trial.target)
+    (number,) = {path.parent for path in (trial.target / ".gpuenv").glob("*/journal.json")}
+    for command in (("rollback",), ("install", "--yes", *MACHINE)):
+        done = trial.ground.gpuenv(*command, "--python", trial.target)
+        assert done.returncode == 4, done.stderr
+        assert "cupy/__init__.py" in done.stderr
+        assert str(number) in " ".join(done.stderr.split())
+        assert contents(trial.target) == before
+    shutil.rmtree(number)
+    assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert contents(trial.target) == before

@@ -120,6 +120,15 @@ wheels = [{{url = "https://example.org/x-1-py3-none-any.whl", hashes = {{sha256 
 """
 
 
+def test_a_lock_that_is_none_gives_no_password_away(ground: Ground, tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("--index-url https://me:s3cret@index.invalid/simple\n", encoding="utf-8")
+    done = ground.install(ground.target("told"), "--locked", file)
+    assert done.returncode == 2
+    assert "index.invalid" in done.stderr
+    assert "s3cret" not in done.stderr
+
+
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
 def test_of_a_lock_for_several_platforms_the_target_s_part_is_installed(
     ground: Ground, tmp_path: Path, form: str

@@ -70,6 +70,19 @@ def test_a_read_only_target(ground: Ground, tmp_path: Path) -> None:
         assert contents(target) == before
 
 
+def test_what_can_be_rolled_back_can_be_read_where_nothing_can_be_written(ground: Ground, tmp_path: Path) -> None:
+    with mounted(tmp_path / "fixed", "-t", "tmpfs", "tmpfs") as disk:
+        target = disk / "venv"
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
+        assert ground.install(target).returncode == 0
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        done = ground.gpuenv("rollback", "--python", target, "--list")
+        assert (done.returncode, done.stdout[:4]) == (0, "0001"), done.stderr
+        refused = ground.gpuenv("rollback", "--python", target)
+        assert refused.returncode == 7
+        assert "Read-only file system" in refused.stderr
+
+
 def test_the_target_s_python_is_removed_in_the_middle(ground: Ground, killer: Path) -> None:
     """What was left unfinished is put back without it."""
     target = ground.target("headless", *BEFORE)

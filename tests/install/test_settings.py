@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.standins import MACHINE, contents, versions
+from tests.cli.program import called
+from tests.install.standins import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,3 +102,107 @@ def test_a_setting_that_pip_cannot_read_is_named(ground: Ground) -> None:
     done = ground.install(target, "--installer", "pip", PIP_RETRIES="many")
     assert done.returncode == 7, done.stderr
     assert "many" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "[install]\nrequire-hashes = true\n",
+        "[install]\ndry-run = true\n",
+        "[install]\nno-deps = true\n",
+        "[global]\ntarget = {outside}\n",
+        "[install]\nroot = {outside}\n",
+        "[global]\nuser = true\n",
+        "[install]\nprefix = {outside}\n",
+        "[install]\nforce-reinstall = true\nignore-installed = true\nupgrade = true\n",
+    ],
+    ids=lambda text: text.split()[1],
+)
+def test_what_would_lead_pip_elsewhere_is_taken_back(ground: Ground, tmp_path: Path, settings: str) -> None:
+    """As it is for its variables."""
+    outside = tmp_path / "outside"
+    file = tmp_path / "pip.conf"
+    file.write_text(settings.format(outside=outside), encoding="utf-8")
+    target = ground.target("away", pip=True)
+    done = ground.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file))
+    assert done.returncode == 0, done.stderr
+    assert versions(target)["numpy"] == "2.1.0"
+    assert not outside.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ("[global]\nconstraint = {held}\n", 3),
+        ("[install]\nrequirement = {held}\n", 3),
+        ("[global]\nconstraint = /nonexistent.txt\n", 4),
+        ("[global]\nno-index = true\n", 4),
+        ("[global]\nplatform = manylinux2014_aarch64\n", 4),
+    ],
+    ids=lambda value: " ".join(value.split()[1:4:2]) if isinstance(value, str) else "",
+)
+def test_what_limits_pip_is_named(ground: Ground, tmp_path: Path, settings: str, code: int) -> None:
+    held, file = tmp_path / "held.txt", tmp_path / "pip.conf"
+    held.write_text("numpy<2\n", encoding="utf-8")
+    file.write_text(settings.format(held=held), encoding="utf-8")
+    done = ground.install(ground.target("limited", pip=True), "--installer", "pip", PIP_CONFIG_FILE=str(file))
+    assert done.returncode == code, done.stderr
+    key = settings.split()[1]
+    assert f".{key}='{settings.format(held=held).split()[-1]}' in pip's configuration" in done.stderr
+    assert "an environment of its own" not in done.stderr
+    assert ("numpy<2" in done.stderr) is (code == 3), "who is in whose way"
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ('constraint-dependencies = ["numpy<2"]\n', 3),
+        ('[pip]\nno-binary = [":all:"]\n', 3),
+        ("no-index = true\n", 3),
+        ('exclude-dependencies = ["numpy"]\n', 4),
+        ('[pip]\nno-emit-package = ["numpy"]\n', 4),
+        ('[pip]\noutput-file = "list.txt"\n', 4),
+        ("[pip]\nno-deps = true\n", 7),
+        ('[pip]\ntarget = "{outside}"\n', 7),
+    ],
+    ids=lambda value: value.removeprefix("[pip]\n").split()[0] if isinstance(value, str) else "",
+)
+def test_what_limits_uv_is_named_with_its_file(ground: Ground, tmp_path: Path, settings: str, code: int) -> None:
+    outside, file = tmp_path / "outside", tmp_path / "uv.toml"
+    file.write_text(settings.format(outside=outside), encoding="utf-8")
+    target = ground.target("limited")
+    before = contents(target)
+    done = ground.install(target, "--installer", "uv", UV_CONFIG_FILE=str(file))
+    assert done.returncode == code, done.stderr
+    key = settings.removeprefix("[pip]\n").split()[0]
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"{key} in {file}" in said
+    assert "an environment of its own" not in said
+    assert contents(target) == before
+    assert not outside.exists()
+
+
+def test_the_nearest_project_s_settings_are_those_that_uv_reads(ground: Ground, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "part").mkdir(parents=True)
+    table = '[tool.uv]\nconstraint-dependencies = ["numpy<2"]\n'
+    (project / "pyproject.toml").write_text(table, encoding="utf-8")
+    (project / "part/pyproject.toml").write_text('[project]\nname = "part"\n', encoding="utf-8")
+    options = ("--python", ground.target("near"), "--yes", "--installer", "uv", *MACHINE)
+    done = called(("install", *options), ground.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
+    assert done.returncode == 3, done.stderr
+    assert f"constraint-dependencies in {project}/pyproject.toml" in done.stderr
+
+
+def test_what_no_index_has_is_not_for_the_environment_to_mend(ground: Ground) -> None:
+    """As a mirror that has not been brought up to date."""
+    pages = ground.index.folder / "simple/cupy-cuda12x/index.html"
+    lines = pages.read_text(encoding="utf-8").splitlines()
+    pages.write_text("\n".join(line for line in lines if "14.2.0" not in line), encoding="utf-8")
+    for installer in ("uv", "pip"):
+        target = ground.target(f"mirrored-{installer}", "numpy==2.1.0", pip=installer == "pip")
+        done = ground.install(target, "--installer", installer)
+        assert done.returncode == 3, done.stderr
+        assert "it lacks that release" in done.stderr
+        assert "an environment of its own" not in done.stderr
+        assert "beside what the environment holds" not in done.stderr

@@ -25,6 +25,11 @@ def test_host_facts(matrix: Matrix) -> None:
     assert host.os.source == "assumed"
 
 
+@pytest.mark.parametrize(("written", "taken"), [("macOS", "darwin"), ("win32", "windows"), ("Windows", "windows")])
+def test_an_operating_system_is_known_however_it_is_written(matrix: Matrix, written: str, taken: str) -> None:
+    assert _assume(matrix, f"os={written}").host.os.value == taken
+
+
 def test_a_driver_brings_its_cuda_level(matrix: Matrix) -> None:
     driver = _assume(matrix, "driver=535.104.05").driver
     assert str(driver.version.value) == "535.104.05"
@@ -227,3 +232,14 @@ def test_a_system_without_a_c_library_of_linux_has_none(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "os=windows", "glibc=2.36")
     assert not snapshot.host.libc.known
     assert snapshot.assumed == ("host.os",)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("V100,H100", "one by one"), ("V100+H100", "one by one"), ("RTX 6000", "name it in full")],
+)
+def test_a_name_that_could_be_several_is_told_with_each_once(matrix: Matrix, names: str, said: str) -> None:
+    with pytest.raises(AssumeError, match=said) as caught:
+        _assume(matrix, f"gpu={names}")
+    told = str(caught.value).split("could be: ")[1].split("; ")[0].split(", ")
+    assert len(told) == len(set(told)) >= 2

@@ -51,6 +51,21 @@ def test_a_file_of_its_own_has_the_same_at_its_top(tmp_path: Path) -> None:
     assert [r.origin.line for r in config.requirements] == [2, 3]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: here the keys stand at the top, in no table"),
+        ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: here the keys stand at the top, in no table"),
+        ("smoke = true\n", "line 1: smoke: expected one of quick, normal, deep, found true; did you mean quick?"),
+        ("smoke = false\n", "line 1: smoke: expected one of quick, normal, deep, found false"),
+    ],
+)
+def test_what_people_write_there_is_told_with_what_is_meant(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(written(tmp_path, text), "gpuenv.toml")
+    assert caught.value.faults == (f"gpuenv.toml: {said}",)
+
+
 def test_the_nearest_is_taken_and_a_file_of_its_own_goes_first(tmp_path: Path) -> None:
     inner = tmp_path / "a/b/c"
     inner.mkdir(parents=True)

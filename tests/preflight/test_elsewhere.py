@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.finding import Evidence, Finding, Severity
 from gpuenv.preflight.elsewhere import BUSY_CAUSES, HOST_CAUSES, reason_to_retry
+from tests.cli.program import LIMIT, MINIMAL, PROGRAM, called
 from tests.preflight.machines import FIT, held, machine
 
 OF_THE_JOB = {
@@ -50,3 +51,20 @@ def test_what_may_pass_by_itself_is_the_host_s() -> None:
 def test_a_requirement_says_whether_another_host_could_meet_it(text: str, *, elsewhere: bool) -> None:
     result = held(text, machine(*FIT))
     assert (reason_to_retry([finding(Cause.REQUIREMENT_NOT_MET)], [result]) is not None) is elsewhere
+
+
+@pytest.mark.parametrize(
+    ("cause", "elsewhere"), [(Cause.VISIBLE_DEVICES_HIDE_GPU, False), (Cause.CONTAINER_CGROUP_LOST_GPU, True)]
+)
+def test_a_requirement_that_the_job_itself_breaks_is_broken_on_every_host(cause: Cause, *, elsewhere: bool) -> None:
+    result = held("gpu==8", machine(*FIT))
+    told = (Evidence("required", "gpu==8", "--require"),)
+    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", told, (), "")
+    assert (reason_to_retry([finding(cause), follows], [result]) is not None) is elsewhere
+
+
+def test_a_variable_that_hides_the_gpu_ends_in_1_with_a_requirement_too() -> None:
+    machine = ("simulate", "hidden-by-visible-devices", "--", *PROGRAM, "preflight", "--no-config", "--retry-elsewhere")
+    done = called((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
+    assert done.returncode == 1, done.stderr
+    assert "NOT MET gpu>=1" in done.stdout

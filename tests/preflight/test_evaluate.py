@@ -36,6 +36,7 @@ MET, VIOLATED, UNKNOWN = RequirementStatus.MET, RequirementStatus.VIOLATED, Requ
         ("name~=H100|H200", MET), ("name~=h100", MET), ("name~=A100", VIOLATED), ("name!=NVIDIA A100", MET),
         ("python==3.12", MET), ("python>=3.11,<3.14", MET), ("python>3.12", VIOLATED), ("python==3.12.5", VIOLATED),
         ("python!=3.14t", MET), ("python==3.12t", VIOLATED), ("numpy>=2", MET), ("numpy==none", VIOLATED),
+        ("os==macOS|Linux", MET), ("arch==amd64", MET), ("arch==arm64", VIOLATED),
         ("os==linux", MET), ("os!=windows", MET), ("arch==x86_64|aarch64", MET), ("arch==aarch64", VIOLATED),
         ("libc>=glibc-2.28", MET), ("libc>=glibc-2.40", VIOLATED), ("libc>=musl-1.1", VIOLATED),
         ("libc!=musl-1.2", MET), ("libc!=glibc-2.28", MET), ("libc!=glibc-2.36", VIOLATED),

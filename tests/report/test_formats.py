@@ -162,6 +162,15 @@ def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
     assert summary.read_text(encoding="utf-8").startswith("# Another step\n## gpuenv: FIT\n")
 
 
+def test_a_job_summary_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> None:
+    """As in a container that the runner's folder is not mounted into."""
+    machine = record(FIT, tmp_path / "fit.json")
+    place = {"GITHUB_STEP_SUMMARY": str(tmp_path / "not/mounted/summary.md")}
+    done = gpuenv("doctor", "--snapshot", machine, "--format", "github", environment=place)
+    assert (done.returncode, done.stdout[:2]) == (0, "::")
+    assert "not/mounted/summary.md: cannot be written" in done.stderr
+
+
 def test_a_page_shows_the_runs_before(tmp_path: Path) -> None:
     history = tmp_path / "history"
     history.mkdir()

@@ -218,9 +218,18 @@ def choice_of(resolution: Resolution) -> Wanted:
         raise CommandError(
             ExitCode.NOTHING_FITS,
             "no wheel fits: nothing was changed\n" + resolution.explanation,
-            "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100",
+            _way_out(resolution),
         )
     return Wanted(resolution.wheel.requirements)
+
+
+def _way_out(resolution: Resolution) -> str:
+    """Another Python where that is all that is wanting: the machine is not to be assumed away then."""
+    changes = resolution.next_better.changes if resolution.next_better else ()
+    if changes and all(change.fact == "target.python" for change in changes):
+        told = f"Make an environment with Python {changes[0].needed}"
+        return f"{told}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
+    return "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100"
 
 
 def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wanted:

@@ -117,8 +117,10 @@ def install(
     """
     from gpuenv.cli.changing.ending import ending
     from gpuenv.cli.changing.lockfile import read_lock
+    from gpuenv.cli.formats import check_places
     from gpuenv.cli.output import Output
 
+    check_places([output, guard])
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")

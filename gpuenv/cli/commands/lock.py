@@ -66,9 +66,11 @@ def lock(
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
+    from gpuenv.cli.formats import check_places
     from gpuenv.cli.output import write_file, write_stdout
     from gpuenv.install.errors import InstallError
 
+    check_places([output])
     subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     try:
         means = Means(installer.installer, offline, False, install_timeout)

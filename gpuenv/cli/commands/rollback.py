@@ -48,14 +48,16 @@ def rollback(
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
     from gpuenv.cli.changing.ending import ending
+    from gpuenv.cli.formats import check_places
     from gpuenv.cli.output import Output
 
+    check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
     with ending(out, subject.named) as recovered:
         interpreter = interpreter_of(subject)
         store = _store(interpreter, timeout)
-        if listing and not dry_run:
+        if listing and not dry_run and not _is_for_reading(store.folder):
             recovered.extend(put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False))
         if listing:
             _show_history(store, out, subject.named)
@@ -64,6 +66,11 @@ def rollback(
             _show_plan(store, number, interpreter, out)
             return
         _roll_back(store, interpreter, number, out, recovered)
+
+
+def _is_for_reading(folder: Path) -> bool:
+    """Whether it may be looked into and no more: nothing can be put back there, and a list needs nothing else."""
+    return os.access(folder, os.R_OK | os.X_OK) and not os.access(folder, os.W_OK)
 
 
 def _store(interpreter: str, timeout: float) -> Store:

@@ -106,9 +106,10 @@ def _is_there(path: Path) -> bool:
 def _print(name: str) -> None:
     """As it stands in the file, once it has been read without a fault."""
     from gpuenv.cli.output import write_stdout
+    from gpuenv.model.unread import text_of
 
     _load(name)
-    write_stdout(_path(name).read_text(encoding="utf-8"))
+    write_stdout(text_of(_path(name).read_bytes()))
 
 
 def _machines() -> Path:

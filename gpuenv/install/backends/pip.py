@@ -22,12 +22,15 @@ OLDEST = Version("22.2")
 _REPORTS = ("0", "1")
 # They send an install elsewhere, or change what is installed.
 _LEFT_OUT = frozenset(
-    ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_DRY_RUN", "PIP_REPORT", "PIP_REQUIRE_HASHES")
-    + ("PIP_NO_DEPS", "PIP_UPGRADE", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED", "PIP_COMPILE", "PIP_PYTHON")
+    ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT", "PIP_UPGRADE", "PIP_COMPILE", "PIP_PYTHON")
     + ("PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG", "PIP_PRE")
     + ("PIP_PLATFORM", "PIP_PYTHON_VERSION", "PIP_IMPLEMENTATION", "PIP_ABI")
     + ("PYTHONWARNINGS",)  # meant for the user's program: an error for each warning would end pip
 )
+
+# The same in pip.conf: a variable goes before it, an option of the command line takes it back.
+_TURNED_OFF = ("PIP_DRY_RUN", "PIP_REQUIRE_HASHES", "PIP_NO_DEPS", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED")
+_NOT_ELSEWHERE = ("--target=", "--root=/")  # pip 22.2 to 26.3 were tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ class Pip:
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
         words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
-        return ((*self._install(options), *words, "--prefix", str(stage), "--requirement", str(lock)),)
+        where = (*_NOT_ELSEWHERE, "--prefix", str(stage))
+        return ((*self._install(options), *words, *where, "--requirement", str(lock)),)
 
     def telling_cache(self) -> tuple[str, ...] | None:
         """It asks the index for every name: without one, its cache is of no use (``pip install --help``)."""
@@ -91,6 +95,7 @@ class Pip:
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that would send the install elsewhere, or end pip for a warning."""
         kept = {name: value for name, value in given.items() if name not in _LEFT_OUT}
+        kept |= dict.fromkeys(_TURNED_OFF, "0")
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "NO_COLOR": "1"}
 
     def _install(self, options: Options) -> tuple[str, ...]:

@@ -51,12 +51,12 @@ def markers():
     if level != "final":
         version += level[0] + str(sys.version_info[4])
     return {
-        "implementation_name": sys.implementation.name,
+        "implementation_name": getattr(getattr(sys, "implementation", None), "name", ""),  # not in Python 2
         "implementation_version": version,
         "os_name": os.name,
         "platform_machine": platform.machine(),
         "platform_release": platform.release(),
-        "platform_system": platform.uname().system,
+        "platform_system": platform.uname()[0],
         "platform_version": platform.version(),
         "python_full_version": platform.python_version(),
         "platform_python_implementation": platform.python_implementation(),
