@@ -85,7 +85,7 @@ def test_one_that_answers_is_asked_nothing_more(venv: Path) -> None:
 def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:
     """It breaks the target, and is told by this program, which has imported none of it."""
     target = make_venv(tmp_path / "target")
-    for name in ("json", "enum", "typing", "dataclasses", "packaging"):
+    for name in ("json", "typing", "dataclasses", "packaging"):  # not enum: pip's own starter imports re
         (tmp_path / f"{name}.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path), "GPUENV_DRIVER_ROOT": str(target)}
     program_of_ours = Path(sys.executable).parent / "gpuenv"
