@@ -1,7 +1,7 @@
 """The user's own settings of an installer that bear on an install, and where they stand: asked where one has failed.
 
-uv's files are those of its documentation ("Configuration files"); that the nearest folder with a table of uv's counts
-was tried with uv 0.13.9. pip tells its own.
+uv's files are those of its documentation ("Configuration files"); that the nearest folder with a table of uv's counts,
+and which folders of XDG, was tried with uv 0.13.9. pip tells its own.
 """
 
 from __future__ import annotations
@@ -93,7 +93,14 @@ def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str,
         home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
         if config or home:
             yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
-        yield from _read(Path("/etc/uv/uv.toml"))
+        yield from _of_system(environment)
+
+
+def _of_system(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The first folder's that has one: those of XDG, then uv's own."""
+    folders = [folder for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
+    found = next((path for folder in folders if is_file(path := Path(folder, "uv/uv.toml"))), Path("/etc/uv/uv.toml"))
+    yield from _read(found)
 
 
 def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:

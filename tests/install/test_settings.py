@@ -194,6 +194,16 @@ def test_the_nearest_project_s_settings_are_those_that_uv_reads(ground: Ground, 
     assert f"constraint-dependencies in {project}/pyproject.toml" in done.stderr
 
 
+def test_the_system_s_settings_are_those_that_uv_reads(ground: Ground, tmp_path: Path) -> None:
+    file = tmp_path / "second/uv/uv.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[pip]\nno-deps = true\n", encoding="utf-8")
+    target, where = ground.target("system"), f"{tmp_path}/first:{tmp_path}/second"
+    done = ground.install(target, "--installer", "uv", UV_NO_CONFIG="0", XDG_CONFIG_DIRS=where)
+    assert done.returncode == 7, done.stderr
+    assert f"no-deps in {file}" in " ".join(done.stderr.split())
+
+
 def test_what_no_index_has_is_not_for_the_environment_to_mend(ground: Ground) -> None:
     """As a mirror that has not been brought up to date."""
     pages = ground.index.folder / "simple/cupy-cuda12x/index.html"
