@@ -154,6 +154,30 @@ def test_what_limits_pip_is_named(ground: Ground, tmp_path: Path, settings: str,
 
 
 @pytest.mark.parametrize(
+    ("settings", "variable", "said"),
+    [
+        ("[global]\nno-binary = numpy\n", None, "global.no-binary='numpy' in pip's configuration"),
+        ("[install]\nno-binary = :all:\n", None, "install.no-binary=':all:' in pip's configuration"),
+        ("", "numpy,x", "PIP_NO_BINARY='numpy,x' in the environment"),
+        ("[global]\nno-binary = numpy\n[install]\nonly-binary = numpy\n", None, None),
+        ("[global]\nno-binary = numpy\n", ":none:", None),
+        ("[global]\nno-binary = psycopg2\n", None, None),
+    ],
+)
+def test_a_wheel_that_the_user_has_ruled_out_is_not_installed(
+    ground: Ground, tmp_path: Path, settings: str, variable: str | None, said: str | None
+) -> None:
+    file = tmp_path / "pip.conf"
+    file.write_text(settings, encoding="utf-8")
+    target = ground.target("built", pip=True)
+    variables = {"PIP_NO_BINARY": variable} if variable else {}
+    done = ground.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file), **variables)
+    assert done.returncode == (3 if said else 0), done.stderr
+    assert (said or "") in " ".join(done.stderr.split())
+    assert ("numpy" in versions(target)) is (said is None)
+
+
+@pytest.mark.parametrize(
     ("settings", "code"),
     [
         ('constraint-dependencies = ["numpy<2"]\n', 3),
