@@ -236,6 +236,12 @@ def test_of_musl_the_one_cause_is_told(tmp_path: Path) -> None:
     assert told_of(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
 
 
+def test_no_headers_are_advised_for_a_line_of_another_cuda(tmp_path: Path) -> None:
+    """There is no nvidia-cuda-runtime-cu11 of CUDA 12.9."""
+    text = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04\nRUN pip install cupy-cuda11x==13.6.0"
+    assert told_of(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 2)]
+
+
 @pytest.mark.parametrize(
     "piece",
     [
