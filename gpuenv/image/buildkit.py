@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gpuenv.image.contexts import settled
 from gpuenv.image.errors import EngineError, told
 from gpuenv.image.progress import Progress
 from gpuenv.model.record import dataclass
@@ -58,7 +59,13 @@ class Build:
 
 def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> Cli | None:
     """The first of some ``docker`` programs that builds with BuildKit."""
-    own = {**environment, "DOCKER_HOST": host, "DOCKER_BUILDKIT": "1", "DOCKER_CLI_HINTS": "false", "NO_COLOR": "1"}
+    own = {
+        **settled(environment),
+        "DOCKER_HOST": host,
+        "DOCKER_BUILDKIT": "1",
+        "DOCKER_CLI_HINTS": "false",
+        "NO_COLOR": "1",
+    }
     own.pop("DOCKER_CONTEXT", None)
     for program in programs:
         asked = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)

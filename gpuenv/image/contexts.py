@@ -2,7 +2,8 @@
 
 Docker, Docker contexts (docs, read November 2026): DOCKER_HOST goes before DOCKER_CONTEXT, and that before
 ``currentContext`` of config.json; ``default`` is none. docker/cli, cli/context/store: a context's meta.json lies in
-contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name.
+contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name; the certificates
+for its engine in contexts/tls, in a folder of that name, below docker.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gpuenv.files import read_regular
 
 _LARGEST = 1 << 20
 _NONE = ("", "default")
+_OF_ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
 
 
 class ContextError(ValueError):
@@ -31,12 +33,28 @@ def engine_address(environment: Mapping[str, str]) -> str | None:
     Raises:
         ContextError: where a context is named that is not there, or has no address.
     """
-    given = environment.get("DOCKER_HOST", "").strip()
-    if given:
-        return given
+    return settled(environment).get("DOCKER_HOST", "").strip() or None
+
+
+def settled(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The same variables, with those of the context in their place: its address, and its own certificates alone.
+
+    Raises:
+        ContextError: where a context is named that is not there, or has no address.
+    """
+    if environment.get("DOCKER_HOST", "").strip():
+        return environment
     folder = _folder(environment)
     name = environment.get("DOCKER_CONTEXT") or _current(folder)
-    return None if name in _NONE else _address(folder, name)
+    if name in _NONE:
+        return environment
+    host, unverified = _endpoint(folder, name)
+    told = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
+    certificates = folder / "contexts/tls" / _digest(name) / "docker"
+    if certificates.is_dir():
+        told |= {"DOCKER_CERT_PATH": str(certificates), "DOCKER_TLS": "1"}
+        told |= {"DOCKER_TLS_VERIFY": "" if unverified else "1"}
+    return {**told, "DOCKER_HOST": host}
 
 
 def _folder(environment: Mapping[str, str]) -> Path:
@@ -55,15 +73,21 @@ def _current(folder: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _address(folder: Path, name: str) -> str:
-    path = folder / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest() / "meta.json"
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
+    """The address, and whether its certificate is to be taken as it is."""
+    path = folder / "contexts/meta" / _digest(name) / "meta.json"
     try:
         value = json.loads(read_regular(path, _LARGEST))
-        host = value["Endpoints"]["docker"]["Host"]
+        endpoint = value["Endpoints"]["docker"]
+        host, unverified = endpoint["Host"], endpoint.get("SkipTLSVerify") is True
     except FileNotFoundError as error:
         raise ContextError(f"there is no Docker context {name[:80]!r}") from error
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ContextError(f"the Docker context {name[:80]!r} cannot be read: {path}") from error
     if not isinstance(host, str) or not host:
         raise ContextError(f"the Docker context {name[:80]!r} has no address of an engine")
-    return host
+    return host, unverified

@@ -16,7 +16,7 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.contexts import ContextError, engine_address
+from gpuenv.image.contexts import ContextError, settled
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
 from gpuenv.image.errors import EngineError, engine_error, told
@@ -56,9 +56,10 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
         EngineError: when there is none, or it may not be used.
     """
     try:
-        given = engine_address(environment)
+        environment = settled(environment)
     except ContextError as error:
         raise EngineError(str(error), error.remedy) from error
+    given = environment.get("DOCKER_HOST", "").strip()
     usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
     there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
     first: EngineError | None = None

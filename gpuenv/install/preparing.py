@@ -12,6 +12,7 @@ from gpuenv.install.backends.base import lock_text
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallError, NothingFits, TargetUnusable
 from gpuenv.install.holdings import Holdings, as_package
+from gpuenv.install.no_binary import refuse_wheels
 from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
 from gpuenv.install.records import Pin, Plan
@@ -110,6 +111,7 @@ def prepare(
     else:
         resolved = _locked(holdings, locked, refresh)
     resolved = with_digests(caller, _refreshed(resolved, refresh, holdings))
+    refuse_wheels(caller, (pin.name for pin in resolved.pins))
     install = tuple(_former(pin, holdings) for pin in resolved.pins)
     replaced = [pin.name for pin in install if pin.name in holdings.own and pin.name not in removed]
     going = {**removed, **{name: _places(holdings, name) for name in replaced}}
@@ -204,6 +206,7 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
         lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if lock is None:
         raise _nothing_fits(why, requirements, aim, caller, packages, holdings)
+    refuse_wheels(caller, (pin.name for pin in lock.pins))
     return lock
 
 

@@ -1,7 +1,7 @@
 """The user's own settings of an installer that bear on an install, and where they stand: asked where one has failed.
 
-uv's files are those of its documentation ("Configuration files"); that the nearest folder with a table of uv's counts
-was tried with uv 0.13.9. pip tells its own.
+uv's files are those of its documentation ("Configuration files"); that the nearest folder with a table of uv's counts,
+and which folders of XDG, was tried with uv 0.13.9. pip tells its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _OF_PIP = frozenset(
     + ("implementation", "uploaded-prior-to")
 )
 _OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
-_TOLD = re.compile(r"(?P<name>[\w:-]+\.(?P<key>[\w-]+))=(?P<value>.*)")
+BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+_TOLD = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
 _NO = ("", "0", "f", "false", "n", "no", "off")
 
 
@@ -93,7 +94,14 @@ def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str,
         home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
         if config or home:
             yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
-        yield from _read(Path("/etc/uv/uv.toml"))
+        yield from _of_system(environment)
+
+
+def _of_system(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The first folder's that has one: those of XDG, then uv's own."""
+    folders = [folder for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
+    found = next((path for folder in folders if is_file(path := Path(folder, "uv/uv.toml"))), Path("/etc/uv/uv.toml"))
+    yield from _read(found)
 
 
 def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -122,8 +130,21 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
 
 def _of_pip(caller: Caller, installer: Pip) -> Iterator[Setting]:
+    for part, key, value in told_by_pip(caller, installer):
+        if key in _OF_PIP and part != BY_VARIABLE:
+            yield pip_setting(part, key, value)
+
+
+def told_by_pip(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+    """What pip says of its configuration: the part of it, the key, and the value as pip quotes it."""
     said = caller.run((*installer.program, "config", "list")).stdout
-    for line in said.splitlines():
-        match = _TOLD.fullmatch(line.strip())
-        if match and match["key"] in _OF_PIP and not match["name"].startswith(":env:"):
-            yield Setting(hide_secrets(f"{match['name']}={match['value']}"), _OF_ITS_FILES)
+    for match in (_TOLD.fullmatch(line.strip()) for line in said.splitlines()):
+        if match:
+            yield match["part"], match["key"], match["value"]
+
+
+def pip_setting(part: str, key: str, value: str) -> Setting:
+    """A setting as it is shown."""
+    if part == BY_VARIABLE:
+        return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+    return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)

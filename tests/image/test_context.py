@@ -133,6 +133,23 @@ def test_a_file_that_the_context_has_not_is_no_part_of_the_image(tmp_path: Path,
     assert "!requirements.txt" in found.findings[0].fix[0].text
 
 
+@pytest.mark.parametrize(
+    ("steps", "severities"),
+    [
+        ("RUN git clone https://host.invalid/x . && pip install -r requirements.txt", ["note"]),
+        ("RUN poetry export -o requirements.txt\nCOPY . .\nRUN pip install -r requirements.txt", []),
+        ("COPY . .\nRUN poetry export -o requirements.txt\nRUN pip install -r requirements.txt", []),
+        ("RUN --mount=type=bind,source=requirements.txt,target=/r.txt pip install -r /r.txt", ["warning"]),
+    ],
+)
+def test_a_file_that_does_not_come_from_the_context_may_be_kept_out_of_it(
+    tmp_path: Path, steps: str, severities: list[str]
+) -> None:
+    files = {"requirements.txt": "numpy\n", "app.py": "", ".dockerignore": "*\n!app.py\n"}
+    found = judged(tmp_path, f"FROM python:3.12-slim\nWORKDIR /app\n{steps}", files)
+    assert [entry.severity.value for entry in found.findings if entry.code == "DKF917"] == severities
+
+
 def test_the_file_of_the_dockerfile_goes_before_the_folders(tmp_path: Path) -> None:
     files = {"requirements.txt": "cupy\n", ".dockerignore": "*\n", "Dockerfile.dockerignore": "x\n"}
     text = "FROM python:3.12-slim\nCOPY requirements.txt /r/\nRUN pip install -r /r/requirements.txt"

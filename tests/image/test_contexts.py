@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.contexts import ContextError, engine_address
+from gpuenv.image.contexts import ContextError, engine_address, settled
 from tests.cli.program import gpuenv
 from tests.image.docker.program import build
 from tests.image.docker.tagged import of
@@ -71,6 +71,34 @@ def test_a_context_that_cannot_be_used_is_said(tmp_path: Path, content: str | No
         file.write_text(content)
     with pytest.raises(ContextError, match=said):
         engine_address({"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"})
+
+
+@pytest.mark.parametrize("unverified", [False, True])
+def test_the_certificates_of_a_context_are_its_own(tmp_path: Path, unverified: bool) -> None:  # noqa: FBT001 - both ways
+    meta = context(tmp_path, "mine", "tcp://h:1")
+    told = json.loads(meta.read_text())
+    told["Endpoints"]["docker"]["SkipTLSVerify"] = unverified
+    meta.write_text(json.dumps(told))
+    variables = {"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/mine"}
+    assert settled(variables) == {"HOME": str(tmp_path), "DOCKER_HOST": "tcp://h:1"}
+    certificates = tmp_path / ".docker/contexts/tls" / meta.parent.name / "docker"
+    certificates.mkdir(parents=True)
+    found = settled(variables)
+    assert found["DOCKER_CERT_PATH"] == str(certificates)
+    assert found["DOCKER_TLS_VERIFY"] == ("" if unverified else "1")
+    assert settled({**variables, "DOCKER_HOST": "tcp://i:1"})["DOCKER_CERT_PATH"] == "/mine"
+    assert settled({**variables, "DOCKER_CONTEXT": "default"})["DOCKER_CERT_PATH"] == "/mine"
+
+
+def test_both_commands_use_the_certificates_of_the_context(tmp_path: Path) -> None:
+    meta = context(tmp_path, "mine", "tcp://127.0.0.1:1")
+    (tmp_path / ".docker/contexts/tls" / meta.parent.name / "docker").mkdir(parents=True)
+    where = {"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"}
+    looked = gpuenv("check-image", "a:1", *FACTS, "--from", "engine", environment=where)
+    built = build("", *of("stand-in:fine"), **where)
+    assert (looked.returncode, built.returncode) == (8, 4)
+    assert "certificate" in looked.stderr
+    assert "certificate" in built.stderr
 
 
 def test_both_commands_ask_the_engine_of_the_context(tmp_path: Path) -> None:

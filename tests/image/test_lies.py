@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.history import lines_together
+from gpuenv.image.check.history import last_cupy, lines_together
 from gpuenv.image.check.judge_file import file_report
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.model.record import replace
@@ -72,6 +72,16 @@ def test_a_label_alone_is_believed() -> None:
         ("pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
         ("pip install cupy-cuda12x && pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
         ("echo cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("echo pip install cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("sed -i s/cupy-cuda12x==14.2.0/cupy-cuda11x==13.6.0/ list.txt", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("pip install cupy-cuda12x || pip install cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        (
+            'if [ "$CUDA" = 12 ]; then pip install cupy-cuda12x; else pip install cupy-cuda11x; fi',
+            "12.9.1",
+            ("driver=580", "gpu=H100"),
+            None,
+        ),
+        ("pip install cupy-cuda11x && pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
     ],
 )
 def test_a_line_tells_much_without_its_release(
@@ -105,12 +115,39 @@ def test_what_a_step_says_and_does_not_do_installs_nothing(step: str) -> None:
         (("/opt/a/bin/pip install cupy-cuda11x", "/opt/b/bin/pip install cupy-cuda12x"), False),
         (("pip install --target /a cupy-cuda11x", "pip install --target=/b cupy-cuda12x"), False),
         (("pip install cupy-cuda12x", "pip download cupy-cuda11x"), False),
+        (("pip install cupy-cuda12x", "pip download cupy-cuda11x==13.6.0"), False),
+        (("case $(uname -m) in x86_64) pip install cupy-cuda12x;; *) pip install cupy-cuda11x;; esac",), False),
+        (("echo cupy-cuda11x==13.6.0 >not.txt && pip install -c not.txt cupy-cuda12x",), False),
+        ((". /a/bin/activate && pip install cupy-cuda12x", ". /b/bin/activate && pip install cupy-cuda11x"), False),
+        (("VIRTUAL_ENV=/a uv pip install cupy-cuda12x", "VIRTUAL_ENV=/b uv pip install cupy-cuda11x"), False),
     ],
 )
 def test_two_lines_in_one_environment_are_a_warning(steps: tuple[str, ...], several: bool) -> None:  # noqa: FBT001 - a table
     facts = replace(plain(), history=tuple(f"RUN /bin/sh -c {step} # buildkit" for step in steps))
     codes = [code for code, _ in told(verdict(facts, host("driver=580", "gpu=H100")))]
     assert codes == (["IMG921"] if several else [])
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (("pip install cupy-cuda12x[ctk]==14.2.0", "pip install cupy-cuda12x pandas"), ("14.2.0", True)),
+        (("pip install cupy-cuda12x==13.6.0", "pip install -U cupy-cuda12x"), (None, False)),
+        (("pip install cupy-cuda12x==13.6.0", "pip install 'cupy-cuda12x>=14'"), (None, False)),
+    ],
+)
+def test_what_is_there_is_let_be_where_it_is_what_is_asked_for(
+    steps: tuple[str, ...], expected: tuple[str | None, bool]
+) -> None:
+    found = last_cupy(tuple(f"RUN |1 A=b /bin/bash -o pipefail -c {step} # buildkit" for step in steps))
+    assert found is not None
+    assert (found.release, found.bundled) == expected
+
+
+def test_a_line_that_a_condition_installs_is_a_warning() -> None:
+    step = 'RUN /bin/sh -c if [ -n "$GPU" ]; then pip install cupy-cuda13x; fi'
+    found = verdict(replace(plain(), history=(step,)), host("driver=535", "gpu=H100"))
+    assert found.status is Status.DEGRADED
 
 
 @pytest.mark.parametrize(
@@ -199,8 +236,26 @@ def test_of_musl_the_one_cause_is_told(tmp_path: Path) -> None:
     assert told_of(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
 
 
+def test_no_headers_are_advised_for_a_line_of_another_cuda(tmp_path: Path) -> None:
+    """There is no nvidia-cuda-runtime-cu11 of CUDA 12.9."""
+    text = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04\nRUN pip install cupy-cuda11x==13.6.0"
+    assert told_of(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 2)]
+
+
 @pytest.mark.parametrize(
-    "piece", ["cupy-cuda12x ", "install ", "-t ", "a/", "pip install [", "&&", "cupy-cuda1", "/pip "]
+    "piece",
+    [
+        "pip install cupy-cuda12x;",
+        "cupy-cuda12x $(",
+        "cupy-cuda12x ",
+        "install ",
+        "-t ",
+        "a/",
+        "pip install [",
+        "&&",
+        "cupy-cuda1",
+        "/pip ",
+    ],
 )
 def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
     steps = (piece * (20_000 // len(piece)),) * 20

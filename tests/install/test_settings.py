@@ -154,6 +154,30 @@ def test_what_limits_pip_is_named(ground: Ground, tmp_path: Path, settings: str,
 
 
 @pytest.mark.parametrize(
+    ("settings", "variable", "said"),
+    [
+        ("[global]\nno-binary = numpy\n", None, "global.no-binary='numpy' in pip's configuration"),
+        ("[install]\nno-binary = :all:\n", None, "install.no-binary=':all:' in pip's configuration"),
+        ("", "numpy,x", "PIP_NO_BINARY='numpy,x' in the environment"),
+        ("[global]\nno-binary = numpy\n[install]\nonly-binary = numpy\n", None, None),
+        ("[global]\nno-binary = numpy\n", ":none:", None),
+        ("[global]\nno-binary = psycopg2\n", None, None),
+    ],
+)
+def test_a_wheel_that_the_user_has_ruled_out_is_not_installed(
+    ground: Ground, tmp_path: Path, settings: str, variable: str | None, said: str | None
+) -> None:
+    file = tmp_path / "pip.conf"
+    file.write_text(settings, encoding="utf-8")
+    target = ground.target("built", pip=True)
+    variables = {"PIP_NO_BINARY": variable} if variable else {}
+    done = ground.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file), **variables)
+    assert done.returncode == (3 if said else 0), done.stderr
+    assert (said or "") in " ".join(done.stderr.split())
+    assert ("numpy" in versions(target)) is (said is None)
+
+
+@pytest.mark.parametrize(
     ("settings", "code"),
     [
         ('constraint-dependencies = ["numpy<2"]\n', 3),
@@ -192,6 +216,16 @@ def test_the_nearest_project_s_settings_are_those_that_uv_reads(ground: Ground, 
     done = called(("install", *options), ground.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
     assert done.returncode == 3, done.stderr
     assert f"constraint-dependencies in {project}/pyproject.toml" in done.stderr
+
+
+def test_the_system_s_settings_are_those_that_uv_reads(ground: Ground, tmp_path: Path) -> None:
+    file = tmp_path / "second/uv/uv.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[pip]\nno-deps = true\n", encoding="utf-8")
+    target, where = ground.target("system"), f"{tmp_path}/first:{tmp_path}/second"
+    done = ground.install(target, "--installer", "uv", UV_NO_CONFIG="0", XDG_CONFIG_DIRS=where)
+    assert done.returncode == 7, done.stderr
+    assert f"no-deps in {file}" in " ".join(done.stderr.split())
 
 
 def test_what_no_index_has_is_not_for_the_environment_to_mend(ground: Ground) -> None:

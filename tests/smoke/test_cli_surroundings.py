@@ -99,3 +99,32 @@ def test_an_interrupted_run_ends_at_once_tells_what_it_found_and_leaves_nothing(
     assert list(temporary.iterdir()) == []
     time.sleep(0.2)
     assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []
+
+
+OF_TESTS = "import sys\nif not any(word.endswith('main.py') for word in sys.argv):\n    raise ImportError('none')\n"
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_a_report_that_is_interrupted_amid_its_gpu_tests_tells_nothing_and_leaves_nothing(
+    target: Path, machine: SimulatedMachine, tmp_path: Path, command: str
+) -> None:
+    folders = {name: tmp_path / name for name in ("lib", "MARK", "TMPDIR")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["lib"] / "numpy.py").write_text(OF_TESTS + SLEEPER, encoding="utf-8")
+    variables = {"CHILD_PYTHONPATH": str(folders.pop("lib")), "FIRST": str(tmp_path / "first")}
+    environment = {**MINIMAL, **machine.environment, **variables, **{name: str(at) for name, at in folders.items()}}
+    words = [sys.executable, str(LAUNCHER), command, "--smoke", "--python", str(target), "--format", "json"]
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not list(folders["MARK"].iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    marks = list(folders["MARK"].iterdir())
+    process.send_signal(signal.SIGINT)
+    said, complained = process.communicate(timeout=20)
+    assert marks
+    assert (process.returncode, said) == (130, "")
+    assert complained.endswith("gpuenv: interrupted\n")
+    assert list(folders["TMPDIR"].iterdir()) == []
+    time.sleep(0.2)
+    assert [mark.name for mark in folders["MARK"].iterdir() if Path("/proc", mark.name, "stat").exists()] == []

@@ -36,7 +36,8 @@ class Context:
         missing: what is installed from and is not there, behind the file and line that say so.
         ignored: the lines of its .dockerignore.
         ignored_by: the name of that file.
-        kept_out: the files that it keeps out of a build.
+        kept_out: the files that it keeps out of a build, and that are installed from.
+        held_back: likewise those that a step would copy.
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class Context:
     ignored: tuple[Line, ...] = ()
     ignored_by: str = ".dockerignore"
     kept_out: list[str] = field(default_factory=list)
+    held_back: list[str] = field(default_factory=list)
     _listed: dict[str, list[str]] = field(default_factory=dict)
     _looks: int = 0
 
@@ -100,6 +102,10 @@ class Context:
             return (self.folder / name).is_file()
         except (OSError, ValueError):
             return False
+
+    def sends(self, name: str) -> bool:
+        """Whether a build is given such a file."""
+        return self.has(name) and not is_ignored(name, self.ignored)
 
     def is_folder(self, name: str) -> bool:
         """Whether there is such a folder."""

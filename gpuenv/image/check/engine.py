@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
 from gpuenv.image.check.names import digest_in
-from gpuenv.image.contexts import ContextError, engine_address
+from gpuenv.image.contexts import ContextError, engine_address, settled
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.errors import engine_error
 from gpuenv.image.sockets import usual_sockets
@@ -50,7 +50,7 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
     except ImportError:
         return None
     try:
-        tls = {} if address.startswith(("unix:", "http+unix:")) else environment
+        tls = {} if address.startswith(("unix:", "http+unix:")) else settled(environment)
         client = docker.from_env(
             timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
         )

@@ -3,66 +3,120 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from gpuenv.model.record import dataclass
+from gpuenv.image.check.docker_parse import whole
+from gpuenv.image.check.installers import asked, environment_of
+from gpuenv.image.check.installs import Install
+from gpuenv.image.check.options import read_options
+from gpuenv.image.check.shell import Command, commands
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.record import dataclass, replace
 
-_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(?![\w-])(\[[\w,-]*\])?(?:==(\d+\.\d+\.\d+)\b)?")
+_LINE = "cupy-cuda"  # a step without it is not looked at
+_MOST = 200_000  # characters of such steps: no builder that means well writes down more
 # Steps that run nothing when the image is built.
-_WORDS_ALONE = re.compile(r"(?:ARG|CMD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
-_COMMAND = re.compile(r"[;&|\n]+")
-_INSTALLS = re.compile(r"(?<![\w-])(?:install|add|sync)\b")  # uninstall is another word
-_REMOVES = re.compile(r"(?<![\w-])(?:uninstall|remove)\b")
-# What says into which environment: a program of one, or an option that names one.
-_WHERE = re.compile(
-    r"(?<!\S)(\S{1,200}/)(?:pip|python|uv|conda|mamba|micromamba)[\d.]*(?=\s)"
-    r"|(?<!\S)(?:--user(?!\S)|(?:--target|-t|--prefix|--root|--python|-p|--name|-n)[= ]\s*(\S+))"
-)
+_WORDS_ALONE = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
+# Build arguments, and the shell: ``RUN |1 CUDA=12 /bin/bash -o pipefail -c``.
+_SHELL = re.compile(r"/bin/(?:ba|da|z|a)?sh (?:(?:-\S+|pipefail) ){1,8}")
+_ARGUMENT = re.compile(r"(?<!\S)([A-Za-z_]\w*)=(\S*)")
+_WHERE = ("--user", "--target", "-t", "--prefix", "--root", "--python", "-p", "--name", "-n")
+_ANEW = ("-U", "--upgrade", "--force-reinstall")
+_Where = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A CuPy that a command names.
+    """A CuPy that a command installs.
 
     Attributes:
         line: its wheel line.
         release: null where none is pinned.
         bundled: whether its CUDA comes with it, from wheels.
-        removed: whether the command takes it away.
-        where: what the command says of the environment.
+        perhaps: whether it stands in a condition, or is tried after a failure, so that it may not be there.
     """
 
     line: str
     release: str | None
     bundled: bool
-    removed: bool
-    where: tuple[str, ...]
+    perhaps: bool
 
 
 def last_cupy(history: Iterable[str]) -> Named | None:
-    """The CuPy that the last such command installs, or that it names with its very release."""
-    found = [entry for entry in _named(history) if not entry.removed]
-    return found[-1] if found else None
+    """The CuPy of the last command whose CuPy is there; of conditions that name several lines nobody knows which."""
+    there = [entry for lines in _there(history).values() for entry in lines.values()]
+    sure = [entry for entry in there if not entry.perhaps]
+    if sure:
+        return sure[-1]
+    return there[-1] if len({entry.line for entry in there}) == 1 else None
 
 
 def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     """The lines that are left in one environment, where there are several in one."""
-    there: dict[tuple[str, ...], dict[str, None]] = {}
-    for entry in _named(history):
-        if entry.removed:
+    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _there(history).values())
+    return next((lines for lines in sure if len(lines) > 1), ())
+
+
+def _there(history: Iterable[str]) -> dict[_Where, dict[str, Named]]:
+    """What is there in the end, by its environment; what was installed last comes last."""
+    there: dict[_Where, dict[str, Named]] = {}
+    for step in _looked_at(history):
+        for command, where in _placed(step):
+            ask = asked(command, "history")
             for lines in there.values():
-                lines.pop(entry.line, None)
-        else:
-            there.setdefault(entry.where, {})[entry.line] = None
-    return next((tuple(lines) for lines in there.values() if len(lines) > 1), ())
+                for name in ask.removes:
+                    lines.pop(name, None)
+            for install in ask.installs:
+                if is_cupy(install.name) and install.name.startswith(_LINE):
+                    lines = there.pop(where, {})
+                    entry = _after(lines.pop(install.name, None), install, command)
+                    there[where] = {**lines, install.name: entry}
+    return there
 
 
-def _named(history: Iterable[str]) -> Iterator[Named]:
-    ran = (step for step in history if not _WORDS_ALONE.match(step) and "#(nop)" not in step)
-    for command in (command for step in ran for command in _COMMAND.split(step)):
-        where = tuple("".join(found) for found in _WHERE.findall(command))
-        installs, removes = (pattern.search(command) for pattern in (_INSTALLS, _REMOVES))
-        for match in _CUPY.finditer(command):
-            removed = removes is not None and removes.start() < match.start()
-            if removed or match[3] or (installs is not None and installs.start() < match.start()):
-                yield Named(match[1], match[3], "ctk" in (match[2] or ""), removed, where)
+def _after(before: Named | None, install: Install, command: Command) -> Named:
+    """What is there after an install: what was there is let be where it is what is asked for."""
+    perhaps = command.perhaps or install.perhaps
+    found = Named(install.name, install.exact, "ctk" in install.extras, perhaps)
+    if before is None or before.perhaps:
+        return found
+    stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
+    return replace(found, release=found.release or stays, bundled=found.bundled or before.bundled, perhaps=False)
+
+
+def _admits(install: Install, release: str | None) -> bool:
+    return release is not None and install.specifier is not None and install.specifier.contains(release)
+
+
+def _looked_at(history: Iterable[str]) -> Iterator[str]:
+    """The steps that run something and name a line."""
+    left = _MOST
+    for step in history:
+        if _LINE in step and not _WORDS_ALONE.match(step) and "#(nop)" not in step:
+            left -= len(step)
+            if left < 0:
+                return
+            yield step
+
+
+def _placed(step: str) -> Iterator[tuple[Command, _Where]]:
+    """The commands of a step, each with what says into which environment it installs."""
+    script, arguments = _script(step)
+    active = ""
+    for command in commands(whole(script, 1), arguments.get):
+        if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
+            active = command.texts[-1] if command.texts else ""
+        options = read_options(command.words[1:])
+        named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
+        told = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
+        user = ("--user",) if "--user" in options.values else ()
+        yield command, tuple(word for word in (*told, *named, *user) if word)
+
+
+def _script(step: str) -> tuple[str, Mapping[str, str]]:
+    """What the shell was given, and the build arguments before it."""
+    text = step.removeprefix("RUN ").lstrip()
+    shell = _SHELL.search(text) if text.startswith(("/", "|")) else None
+    if shell is None:
+        return text, {}
+    return text[shell.end() :], dict(_ARGUMENT.findall(text[: shell.start()]))

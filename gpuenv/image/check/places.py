@@ -16,12 +16,15 @@ def source_of(path: str, where: Where, context: Context) -> Source | None:
     wanted = where.path(path)
     if wanted is None:
         return None
+    known = len(context.held_back)
     found = _mounted_source(wanted, where, context) or _stage_source(wanted, where, context, 0)
     if found is not None:
         return found
+    if len(context.held_back) > known:  # nothing else makes it
+        return context.held_back[known]
     # A Dockerfile that copies nothing may be used with its folder mounted in place of the image's.
     bare = not (where.moved or path.startswith("/") or where.before >= _first_copy(where.stage))
-    return path if bare and context.has(path) else None
+    return path if bare and context.sends(path) else None
 
 
 @lru_cache(maxsize=64)
@@ -53,8 +56,10 @@ def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> So
 def _source(piece: Piece, wanted: str, where: Where, context: Context, depth: int) -> Source | None:
     what = piece.what
     if isinstance(what, OfContext):
-        name = piece.behind(wanted, what.name)
-        return posixpath.normpath(name) if context.has(name) else None
+        name = posixpath.normpath(piece.behind(wanted, what.name))
+        if context.has(name) and not context.sends(name):
+            context.held_back.append(name)
+        return name if context.sends(name) else None
     if isinstance(what, OfStage):
         inner = joined("/", piece.behind(wanted, what.path))
         return _stage_source(inner, end_of(where, what.number), context, depth + 1)

@@ -137,6 +137,8 @@ def headers_missing(built: Built) -> FileOutcome:
         line, release = line_of(install.name, built.matrix), release_of(built, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
+        if has.cuda is not None and has.cuda.major != line.cuda_major:
+            continue  # another CUDA's headers would be of no use: DKF902
         own = has_own_headers(release.cupy, has.cuda) if release else True
         if has.headers_known and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""

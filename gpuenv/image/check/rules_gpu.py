@@ -53,8 +53,7 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     wheel = _wheel(subject)
     cuda = None if contents.bundled else contents.cuda
     told = [*(_of_wheel(subject, wheel, cuda) if wheel is not None else of_line(subject, cuda))]
-    sure = contents.line not in subject.image.perhaps
-    if sure and (wheel is not None or told):
+    if not contents.perhaps and (wheel is not None or told):
         yield from told
         return
     of_cuda = [*_of_cuda(subject, contents.cuda)] if contents.cuda is not None else []

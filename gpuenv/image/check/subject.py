@@ -53,6 +53,7 @@ class Contents:
         line: the wheel line of CuPy.
         cupy: its release.
         bundled: whether CuPy's CUDA comes from wheels, whatever the image has besides.
+        perhaps: whether CuPy may not be there at all, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
         rocm: what says that it is for AMD GPUs.
         tegra: what says that it is for Tegra.
@@ -65,6 +66,7 @@ class Contents:
     line: str | None = None
     cupy: str | None = None
     bundled: bool = False
+    perhaps: bool = False
     compat: bool | None = None
     rocm: str | None = None
     tegra: str | None = None
@@ -192,6 +194,7 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         line=line,
         cupy=cupy,
         bundled=installed is not None and installed.bundled,
+        perhaps=installed is not None and (installed.perhaps or installed.line in image.perhaps),
         compat=_compat(image),
         rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
         tegra=tegra,
