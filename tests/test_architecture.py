@@ -98,6 +98,7 @@ BROAD = [
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.take", "_work"),  # raised again by the main thread
     ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
+    (f"{SCRIPTS}.interpreter_telling", "tell"),  # someone else's stream
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package

@@ -96,6 +96,7 @@ def test_the_environment_of_a_removed_python_is_told_as_broken(tmp_path: Path) -
 CHATTY = """
 import atexit, os, sys
 sys.stdout.write("welcome to the cluster\\n" * 1000)
+sys.stdout.write('gpuenv:{"prefix": "/nowhere", "kind": "conda"}\\n')
 sys.stdout.write("gpuenv:{broken\\ngpuenv: 1\\n{}\\nno newline at the end of this: ")
 sys.stderr.write("a warning\\n" * 1000)
 os.write(1, b"\\xff\\xfe bytes that are no text\\n")

@@ -12,8 +12,14 @@ def tell(key, value):
     """Prints one fact at once, so that it survives whatever happens to this process next.
 
     It stands on a line of its own, whatever was printed before: a hook of the interpreter's may have left its line
-    without an end, and may have said our name in it, or have put something else in the place of sys.stdout.
+    without an end, and may have said our name in it, or have put something else in the place of sys.stdout. What it has
+    printed goes first: of two that tell the same fact, the later one counts.
     """
+    for stream in (sys.stdout, sys.__stdout__):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001 - whatever a hook has put there
+            pass
     left = ("\ngpuenv:" + json.dumps({key: value}) + "\n").encode("ascii")
     while left:
         left = left[os.write(1, left) :]
