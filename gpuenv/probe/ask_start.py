@@ -58,15 +58,26 @@ def _unstartable(path: str) -> str | None:
         above = [folder]
         while os.path.dirname(above[-1]) != above[-1]:  # noqa: PTH120
             above.append(os.path.dirname(above[-1]))  # noqa: PTH120
-        for entry in reversed(above):
-            if not os.path.isdir(entry):  # noqa: PTH112
-                return f"{path} is not there"
-            if not os.access(entry, os.X_OK):
-                return f"{entry} may not be entered by this user"
+        blocked = next((why for entry in reversed(above) if (why := _no_way_to(path, entry))), None)
+        if blocked is not None:
+            return blocked
         if not os.path.islink(path):  # noqa: PTH114
             return _no_program(path)
         path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
     return "its links lead nowhere"
+
+
+def _no_way_to(path: str, folder: str) -> str | None:
+    """Why a program below a folder is not to be reached, where every folder above that one may be entered."""
+    if not folder:
+        return None  # the working folder, from which PATH may name it
+    try:
+        os.stat(os.path.join(folder, os.curdir))  # noqa: PTH116, PTH118 - it may be a link to what lies in a closed one
+    except PermissionError:
+        return f"{folder} may not be entered by this user"
+    except OSError:
+        return f"{path} is not there"
+    return None
 
 
 def _no_program(path: str) -> str | None:
