@@ -39,7 +39,7 @@ def activates_environment(path):
     try:
         with open(path, "rb") as file:
             return b"VIRTUAL_ENV" in file.read(LIMIT)
-    except (IOError, OSError):  # noqa: UP024 - two errors in Python 2
+    except (IOError, OSError):  # Python 2 has both
         return False
 
 
