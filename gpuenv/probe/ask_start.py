@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuenv.model.pattern import pattern
+from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.record import replace
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
@@ -22,7 +23,6 @@ _VARIABLES = ("PYTHONHOME", "PYTHONPATH", "LD_PRELOAD", "LD_LIBRARY_PATH")
 _OPTIONS = {"variables": "-E", "startup": "-S"}
 _AS_IT_IS = ""
 _ENDED = (SourceState.FAILED, SourceState.CRASHED)
-_NAMED_AS_PYTHON = pattern(r"(python|pypy)[\d.]*t?d?(\.exe)?")  # what else was given is no matter to be run again
 _HOOKS = ("sitecustomize.py", "usercustomize.py")
 _PACKAGES = ("site-packages", "dist-packages")
 # Those of setuptools and of virtualenv, which are everywhere.
@@ -42,8 +42,8 @@ def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source:
         target: what it told.
         source: how that ended.
     """
-    if target.python is not None or not _NAMED_AS_PYTHON.fullmatch(os.path.basename(interpreter)):  # noqa: PTH119
-        return target
+    if target.python is not None or not is_named_as_python(interpreter):
+        return target  # what is called otherwise is no matter to be run again
     blocked = _unstartable(interpreter)
     if blocked is not None:
         return replace(target, unstartable=blocked)

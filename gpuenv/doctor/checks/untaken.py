@@ -38,10 +38,11 @@ _WHY = {
 def cannot_be_taken(facts: Facts) -> Outcome:
     """Files of CuPy or of the CUDA libraries are there, and the loader cannot take them.
 
-    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file system
-    that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address space (ulimit
-    -v) that is smaller than the libraries keeps them out, or a reserve of static TLS that is; files that another user
-    has put there may not be readable; or a file is damaged. CuPy says that the library is not found, or import cupy ends with an ImportError.
+    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file
+    system that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address
+    space (ulimit -v) that is smaller than the libraries keeps them out, or a reserve of static TLS that is; files
+    that another user has put there may not be readable; or a file is damaged. CuPy says that the library is not
+    found, or import cupy ends with an ImportError.
     How it is seen: the loader's own words when the target loads each file, how their file system is mounted, and the
     limit of this process.
     What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
