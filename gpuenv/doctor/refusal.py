@@ -19,7 +19,9 @@ _OF_LIBRARY = pattern(r"_*(nvJitLink|cublasLt|cublas|cusparse|cusolver|curand|cu
 # Likewise, of the file itself (elf/dl-load.c), with what the probe adds where it could not be mapped.
 _UNTAKEN = pattern(
     r"(?P<noexec>mounted noexec)|(?P<limit>ulimit -v is \d+ KiB)"
-    r"|(?P<unmapped>failed to map segment|cannot (?:allocate memory|change memory protections|enable executable stack))"
+    r"|(?P<reserve>cannot allocate memory in static TLS)"
+    r"|(?P<unmapped>failed to map segment"
+    r"|cannot (?:allocate memory(?! in static TLS)|change memory protections|enable executable stack))"
     r"|(?P<denied>cannot open shared object file: (?:Permission denied|Operation not permitted))"
     r"|(?P<damaged>file too short|invalid ELF header|wrong ELF class|ELF file|ELF load command|cannot read file data"
     r"|only ET_DYN and ET_EXEC can be loaded|object file has no|Input/output error)"
@@ -32,6 +34,7 @@ class Untaken(Enum):
 
     NOEXEC = "noexec"
     LIMIT = "limit"
+    RESERVE = "reserve"
     UNMAPPED = "unmapped"
     DENIED = "denied"
     DAMAGED = "damaged"

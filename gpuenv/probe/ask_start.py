@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuenv.model.pattern import pattern
+from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.record import replace
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
@@ -22,7 +23,6 @@ _VARIABLES = ("PYTHONHOME", "PYTHONPATH", "LD_PRELOAD", "LD_LIBRARY_PATH")
 _OPTIONS = {"variables": "-E", "startup": "-S"}
 _AS_IT_IS = ""
 _ENDED = (SourceState.FAILED, SourceState.CRASHED)
-_NAMED_AS_PYTHON = pattern(r"(python|pypy)[\d.]*t?d?(\.exe)?")  # what else was given is no matter to be run again
 _HOOKS = ("sitecustomize.py", "usercustomize.py")
 _PACKAGES = ("site-packages", "dist-packages")
 # Those of setuptools and of virtualenv, which are everywhere.
@@ -42,8 +42,8 @@ def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source:
         target: what it told.
         source: how that ended.
     """
-    if target.python is not None or not _NAMED_AS_PYTHON.fullmatch(os.path.basename(interpreter)):  # noqa: PTH119
-        return target
+    if target.python is not None or not is_named_as_python(interpreter):
+        return target  # what is called otherwise is no matter to be run again
     blocked = _unstartable(interpreter)
     if blocked is not None:
         return replace(target, unstartable=blocked)
@@ -58,15 +58,26 @@ def _unstartable(path: str) -> str | None:
         above = [folder]
         while os.path.dirname(above[-1]) != above[-1]:  # noqa: PTH120
             above.append(os.path.dirname(above[-1]))  # noqa: PTH120
-        for entry in reversed(above):
-            if not os.path.isdir(entry):  # noqa: PTH112
-                return f"{path} is not there"
-            if not os.access(entry, os.X_OK):
-                return f"{entry} may not be entered by this user"
+        blocked = next((why for entry in reversed(above) if (why := _no_way_to(path, entry))), None)
+        if blocked is not None:
+            return blocked
         if not os.path.islink(path):  # noqa: PTH114
             return _no_program(path)
         path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
     return "its links lead nowhere"
+
+
+def _no_way_to(path: str, folder: str) -> str | None:
+    """Why a program below a folder is not to be reached, where every folder above that one may be entered."""
+    if not folder:
+        return None  # the working folder, from which PATH may name it
+    try:
+        os.stat(os.path.join(folder, os.curdir))  # noqa: PTH116, PTH118 - it may be a link to what lies in a closed one
+    except PermissionError:
+        return f"{folder} may not be entered by this user"
+    except OSError:
+        return f"{path} is not there"
+    return None
 
 
 def _no_program(path: str) -> str | None:

@@ -50,6 +50,12 @@ def test_a_file_at_fault_is_as_grave_as_its_use(
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
 
 
+def test_no_command_installs_nothing(matrix: Matrix, healthy: Snapshot) -> None:
+    """Where the metadata of the owner is so harmed that it tells no release."""
+    finding = found(matrix, faulty(healthy, "cupy/__init__.py", FileState.MISSING, "cupy-cuda11x"))["WHL510"]
+    assert [fix.command for fix in finding.fix] == [None]
+
+
 def test_files_out_of_reach_are_not_installed_again(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, faulty(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
     assert finding.severity is Severity.ERROR
@@ -67,6 +73,7 @@ def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
     fixes = found(matrix, changed(snapshot, packages=packages))["WHL510"].fix
     removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
     assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if goes else [])
+    assert not any(fix.safe for fix in fixes if "uninstall" in (fix.command or ())), "nobody knows what else needs it"
     again = fixes[-1].command or ()
     assert ("nvidia-cublas-cu11==11.11.3.6" in again) is not goes
     assert "nvidia-cublas-cu12==12.9.2.10" in again
@@ -130,6 +137,7 @@ def test_cupy_of_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapsh
         ("linux-aarch64", "manylinux_2_28_aarch64", False),
         ("win-amd64", "win_amd64", False),
         ("macosx-14.0-arm64", "macosx_11_0_universal2", False),
+        ("macosx-10.9-universal2", "macosx_11_0_arm64", False),
     ],
 )
 def test_a_wheel_of_another_platform_is_called_that(

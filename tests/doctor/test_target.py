@@ -83,6 +83,11 @@ def test_packages_that_this_user_may_not_read_are_not_called_missing(matrix: Mat
     assert "may not read" in findings["ENV401"].title
 
 
+def test_a_folder_that_nobody_needs_may_be_closed(matrix: Matrix, healthy: Snapshot) -> None:
+    """As /usr/local/lib is after a pip of root's with a tight umask, where CuPy is among the user's own packages."""
+    assert found(matrix, changed(healthy, unreadable=("/usr/local/lib/python3.12/site-packages",))) == {}
+
+
 def test_an_environment_without_its_settings_gets_them_back(matrix: Matrix, healthy: Snapshot) -> None:
     """Whatever the Python that answers in its place has: nothing is proposed for that one."""
     snapshot = changed(healthy, lost_environment=known("/work/venv", "x"), prefix=known("/opt/python", "x"))

@@ -26,7 +26,7 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
         (f"{UNMAPPED} [its file system is mounted noexec]", BROKEN, "noexec"),
         (f"{UNMAPPED} [ulimit -v is 1500000 KiB]", BROKEN, "1464 MiB"),
         (UNMAPPED, BROKEN, "ulimit -a"),
-        ("cannot allocate memory in static TLS block", BROKEN, "ulimit -a"),
+        ("cannot allocate memory in static TLS block", BROKEN, "reserve"),
         ("cannot open shared object file: Permission denied", BROKEN, "read"),
         ("file too short", CORRUPT, "Install again"),
         ("invalid ELF header", CORRUPT, "Install again"),

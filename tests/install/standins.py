@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ensurepip
 import hashlib
+import json
 import os
 import re
 import stat
@@ -211,3 +212,10 @@ def versions(target: Path, *, quiet: bool = False) -> dict[str, str]:
     lines = run([str(target / "bin/python"), *(["-S"] if quiet else []), "-B", "-c", code], {}).splitlines()
     there = dict(line.split() for line in lines)
     return {name: release for name, release in there.items() if name not in ("pip", "setuptools")}
+
+
+def outcome(ground: Ground, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
+    """How an install ended, and what it told."""
+    done = ground.install(target, "--format", "json", "--no-redact", *options, **more)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.standins import MACHINE, contents, run, versions
+from tests.install.standins import MACHINE, contents, outcome, run, versions
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from tests.install.standins import Ground
 
 NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
-
-
-def outcome(ground: Ground, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
-    done = ground.install(target, "--format", "json", "--no-redact", *options, **more)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
@@ -237,53 +231,6 @@ def test_a_python_that_the_system_manages_is_refused(ground: Ground) -> None:
     assert done.returncode == 7
     assert "--break-system-packages" in done.stderr
     assert "python3 -m venv" in done.stderr
-
-
-def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:
-    target = ground.target("history", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
-    first = contents(target)
-    outcome(ground, target)
-    second = contents(target)
-    (site,) = target.glob("lib/python*/site-packages")
-    (site / "cupy/part3.py").unlink()
-    outcome(ground, target)
-    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
-    assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
-    assert listed["installs"][1]["former"]["cupy-cuda11x"] == "13.6.0"
-    assert ground.gpuenv("rollback", "--python", target, "0001").returncode == 0
-    assert contents(target) == first != second
-    done = ground.gpuenv("rollback", "--python", target)
-    assert done.returncode == 4
-    assert "no install to roll back" in done.stderr
-
-
-def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> None:
-    target = ground.target("changed")
-    outcome(ground, target)
-    (site,) = target.glob("lib/python*/site-packages")
-    (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
-    before = contents(target)
-    done = ground.gpuenv("rollback", "--python", target)
-    assert done.returncode == 4
-    assert "cupy/__init__.py" in done.stderr
-    assert contents(target) == before
-
-
-@pytest.mark.parametrize("theirs", ["nvidia/cudnn/lib.txt", "cupy/notes.txt"])
-def test_what_others_have_put_into_a_new_folder_stays_and_is_no_failure(ground: Ground, theirs: str) -> None:
-    """CUDA's wheels share the folder nvidia/: one that comes later keeps it."""
-    target = ground.target("shared")
-    before = contents(target)
-    outcome(ground, target)
-    (site,) = target.glob("lib/python*/site-packages")
-    (site / theirs).parent.mkdir(exist_ok=True)
-    (site / theirs).write_text("theirs\n", encoding="utf-8")
-    done = ground.gpuenv("rollback", "--python", target)
-    assert done.returncode == 0, done.stderr
-    left = {str(Path(site, *Path(theirs).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
-    assert set(contents(target)) - set(before) <= left
-    assert (site / theirs).exists()
-    outcome(ground, target)
 
 
 def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_target import ask_libraries
+from gpuenv.probe.command import script
 from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.install.mounts import mounted
 from tests.probe.asking import asking
@@ -227,6 +228,25 @@ def test_a_limit_of_memory_that_keeps_a_library_out_is_told(
     assert (told["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
     assert told["cufft"].error is None
     assert by_name(libraries.ask(interpreter)[0])["cublas"].error is None
+
+
+@pytest.mark.parametrize("limit", ["8000000", "unlimited"])
+def test_a_limit_that_leaves_room_is_not_blamed(
+    interpreter: Path, libraries: Libraries, tmp_path: Path, limit: str
+) -> None:
+    """Of what the loader cannot take, a limit explains what it has no room for; batch systems always set one."""
+    reserved = '__thread __attribute__((tls_model("initial-exec"))) char much[100000];'
+    libraries.make_all(cublas=f"{reserved} char one(int i) {{ return much[i]; }}")
+    wrapper = tmp_path / "limited"
+    wrapper.write_text(f'#!/bin/sh\nulimit -v {limit}\nexec {interpreter} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    told = by_name(libraries.ask(wrapper)[0])
+    assert (told["cublas"].error or "").endswith("static TLS block")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from library_files import refusal; print(refusal(sys.argv[2]))"
+    said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
+    command = [str(wrapper), "-c", code, str(Path(script("library_files.py")).parent), said]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout.strip() == said
 
 
 def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path, tmp_path: Path) -> None:

@@ -30,6 +30,15 @@ def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
     assert (told["lost_environment"], told["environments_near"]) == (None, [])
 
 
+def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
+    """As ~/.local has it beside the user's own packages, where some package brings one."""
+    (tmp_path / "local/bin").mkdir(parents=True)
+    (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
+    (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
+    (tmp_path / "local/bin/activate").write_text("#!/bin/sh\nexec tool activate\n", encoding="utf-8")
+    assert asked_from(tmp_path / "local/bin/python3", tmp_path)["lost_environment"] is None
+
+
 def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None:
     """Through a link that lies elsewhere, Python does not see the environment."""
     venv = make_venv(tmp_path / "venv", python("3.12"))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.ask_start import how_it_starts
 from gpuenv.probe.command import in_target, script
@@ -23,6 +24,11 @@ from tests.probe.asking import MINIMAL, asking
 
 SYSTEM = Path("/usr/bin/python3")
 AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+UNSTARTABLE = (
+    f"import json, sys; sys.path.insert(0, {str(Path(gpuenv.__file__).parents[1])!r})\n"
+    "from gpuenv.probe.ask_start import _unstartable\n"
+    "print('gpuenv:' + json.dumps({path: _unstartable(path) for path in sys.argv[1:]}))"
+)
 
 pytestmark = pytest.mark.skipif(
     not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="nobody else can be asked here"
@@ -102,3 +108,27 @@ def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path
     assert told.unstartable == f"{tmp_path}/python may not be run by this user"
     whole = how_it_starts(asking(), sys.executable, TargetFacts(), failed)
     assert whole.unstartable is None
+
+
+def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: Path) -> None:
+    (folder / "closed/python/bin").mkdir(parents=True)
+    (folder / "closed/python/bin/python3").write_text("", encoding="utf-8")
+    (folder / "python").symlink_to("closed/python")
+    (folder / "nowhere").symlink_to("gone/python")
+    (folder / "closed").chmod(0o000)
+    paths = [str(folder / name / "bin/python3") for name in ("closed/python", "python", "nowhere")]
+    told = asked(str(SYSTEM), "-c", UNSTARTABLE, *paths)
+    (folder / "closed").chmod(0o755)
+    closed, link, gone = (told[path] for path in paths)
+    assert closed == f"{folder}/closed may not be entered by this user"
+    assert link == f"{folder}/python may not be entered by this user"
+    assert gone == f"{paths[2]} is not there"
+
+
+def test_one_that_path_names_from_the_working_folder_is_there(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("python3", "bin/python3"):
+        (tmp_path / name).symlink_to(sys.executable)
+        command = [sys.executable, "-c", UNSTARTABLE, name]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=20)
+        assert parse_facts(done.stdout) == {name: None}

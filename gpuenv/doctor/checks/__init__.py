@@ -18,7 +18,9 @@ from gpuenv.doctor.checks import startup
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import grant
 from gpuenv.doctor.checks import wheel
+from gpuenv.doctor.checks import cupy
 from gpuenv.doctor.checks import installation
+from gpuenv.doctor.checks import foreign
 from gpuenv.doctor.checks import dependencies
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import untaken
@@ -37,10 +39,12 @@ __all__ = [
     "cache",
     "compilation",
     "container",
+    "cupy",
     "dependencies",
     "driver",
     "engine",
     "fit",
+    "foreign",
     "gpu",
     "grant",
     "initialisation",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas
+from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
-from gpuenv.doctor.outside import out_of_the_way, within_reach
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -15,7 +14,8 @@ from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState
+from gpuenv.model.record import replace
+from gpuenv.model.snapshot import FileFault, FileState, SourceState
 
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
@@ -23,7 +23,6 @@ _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
 _GONE = (FileState.MISSING, FileState.UNREADABLE)
 _REACH = Fix("Let this user enter their folders and read them, or make an environment of your own.")
 _SHOWN = 5
-_PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 # CUDA as conda-forge and NVIDIA's channel package it.
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
@@ -79,14 +78,15 @@ def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
     needed = {entry.cuda_major for entry in facts.needs.brings if not entry.is_library}
     others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
     again = [f"{name}=={packages[name]}" for name in majors if name not in others]
+    if not again:
+        return (Fix("Install them again; their metadata does not tell the release."),)
     words = "Then install the others again." if others else "Install them again."
     anew = pip_fix(facts.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
     if not others:
         return (anew,)
-    return (
-        pip_fix(facts.snapshot, "Remove what is of another CUDA major than CuPy.", "uninstall", "-y", *others),
-        anew,
-    )
+    # A package that the matrix does not know may load them: whoever installed it knows.
+    gone = "Remove what is of another CUDA major than CuPy, if nothing else needs it."
+    return (replace(pip_fix(facts.snapshot, gone, "uninstall", "-y", *others), safe=False), anew)
 
 
 _WORDS = {
@@ -213,56 +213,6 @@ def _on_path(facts: Facts, module: str) -> bool:
     prefix = facts.snapshot.target.prefix.value
     folders = [*(entry for entry in told if entry), *([prefix] if prefix else [])]
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
-
-
-@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
-def for_another_interpreter(facts: Facts) -> Outcome:
-    """CuPy is installed for another interpreter or another platform than this one.
-
-    What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
-    and x86_64. They were put here by another Python's pip, by pip's option --platform, by a folder that was copied from
-    another machine, or by PYTHONPATH; this interpreter does not load them.
-    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads, and the
-    tags of the wheel.
-    What to do: install CuPy with this interpreter's own pip.
-    """
-    target = facts.snapshot.target
-    for entry in target.cupy:
-        if entry.for_this_interpreter is False:
-            foreign = _foreign_platforms(entry, target.platform.value)
-            what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
-            yield Symptom(
-                f"{entry.distribution} in {entry.location} is for {what}",
-                (fact("target.platform", target.platform) if foreign else ())
-                + fact("target.python", target.python)
-                + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
-                _with_this_interpreter(facts, entry),
-                cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
-            )
-
-
-def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
-    """It goes, and one for this interpreter comes where there is none; what lies elsewhere is put out of the way."""
-    target = facts.snapshot.target
-    anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
-    if not within_reach(entry, target):
-        own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
-        return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
-    remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
-    return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
-
-
-def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
-    """The platforms of a wheel's tags, where none of them is the interpreter's own: ``linux_aarch64``."""
-    system, _, rest = (platform or "").partition("-")
-    machine = rest.rpartition("-")[2]
-    told = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _PARTS_OF_A_TAG))
-    own = [name for name in told if name == "any" or (system in name and name.endswith((machine, "universal2")))]
-    return told if platform and not own else ()
-
-
-def _tags(entry: CupyInstallation) -> str:
-    return ", ".join(entry.tags) or "no module of it can be loaded"
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))

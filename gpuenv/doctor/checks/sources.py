@@ -155,10 +155,13 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
     """
     snapshot = facts.snapshot
-    if _nvml_alone_refuses(facts):
-        yield _refusing(snapshot)
-        return
     state = snapshot.source("nvidia-smi").state
+    if _nvml_alone_refuses(facts):
+        if state is SourceState.ANSWERED:  # it starts NVML itself: what was refused was this program
+            yield NotKnown("NVML refused to start here, and started for nvidia-smi")
+        else:
+            yield _refusing(snapshot)
+        return
     if state not in _FAILED:
         return
     if snapshot.source("nvml").state is not SourceState.ANSWERED:

@@ -6,7 +6,7 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.pattern import pattern
+from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
@@ -14,9 +14,6 @@ _AGAIN = Fix(
     "Make the environment again with a Python that is there.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
 )
 _FOLDERS = "the folders of the environment"
-
-# What else was named, by a mistake, is a program of another kind: pip, an archive of Python's, a script.
-_NAMED_AS_PYTHON = pattern(r"(.*[/\\])?(python|pypy|graalpy)[\d.]*t?w?(\.exe)?")
 _PYTHONS, _STARTUP = "variables", "startup"  # what it starts without, where that is not the name of one variable
 
 
@@ -38,7 +35,7 @@ def target_broken(facts: Facts) -> Outcome:
     if snapshot.target.lost_environment.known:
         yield _lost(snapshot)
         return
-    if snapshot.target.unreadable:
+    if snapshot.target.unreadable and not snapshot.target.cupy:  # else what is used may all lie elsewhere
         yield _unreadable(snapshot)
         return
     if state.state not in _BROKEN or snapshot.target.python.known:
@@ -71,7 +68,7 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
         return _not_to_be_started(executable, str(target.unstartable.value))
     if without is not None:
         return _starts_without(without, executable, files)
-    if state is SourceState.FAILED and target.executable.source == "--python" and not _is_named_so(executable):
+    if state is SourceState.FAILED and target.executable.source == "--python" and not is_named_as_python(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"What was named as the target does not answer as a Python does: {executable}", fixes
     return f"The target's interpreter {_said(state)}: {executable}", (_AGAIN,)
@@ -97,10 +94,6 @@ def _starts_without(without: str, executable: str, files: str) -> tuple[str, tup
         return f"The target's interpreter does not work under a variable of Python's: {executable}", (fix,)
     fix = Fix("Unset it, or correct it.", ("env", "-u", without, "gpuenv", "doctor"))
     return f"The target's interpreter does not work under {without}: {executable}", (fix,)
-
-
-def _is_named_so(executable: str) -> bool:
-    return _NAMED_AS_PYTHON.fullmatch(executable) is not None
 
 
 def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:

@@ -15,9 +15,13 @@ from gpuenv.model.pattern import pattern
 _LIMIT = pattern(r"ulimit -v is (\d+) KiB")
 _FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")
 _FINDERS = pattern(r"^Failed to dlopen [^:]*: ")  # cuda-pathfinder's, before the loader's own words
+# GNU C Library Manual, Dynamic Linking Tunables: optional_static_tls is "the amount of surplus static TLS in bytes".
+_MORE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384"
+_AGAIN = ("gpuenv", "doctor")
 _WHY = {
     Untaken.NOEXEC: "the file system is mounted noexec",
     Untaken.LIMIT: "this process may not map as much memory as that needs",
+    Untaken.RESERVE: "too little is reserved for the variables that each thread has of its own",
     Untaken.UNMAPPED: "the loader cannot map it into memory",
     Untaken.DENIED: "this user may not read the file",
     Untaken.DAMAGED: "the file is damaged, or of another machine",
@@ -34,10 +38,11 @@ _WHY = {
 def cannot_be_taken(facts: Facts) -> Outcome:
     """Files of CuPy or of the CUDA libraries are there, and the loader cannot take them.
 
-    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file system
-    that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address space (ulimit
-    -v) that is smaller than the libraries keeps them out; files that another user has put there may not be readable;
-    or a file is damaged. CuPy says that the library is not found, or import cupy ends with an ImportError.
+    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file
+    system that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address
+    space (ulimit -v) that is smaller than the libraries keeps them out, or a reserve of static TLS that is; files
+    that another user has put there may not be readable; or a file is damaged. CuPy says that the library is not
+    found, or import cupy ends with an ImportError.
     How it is seen: the loader's own words when the target loads each file, how their file system is mounted, and the
     limit of this process.
     What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
@@ -79,6 +84,11 @@ def _fixes(kind: Untaken, said: Iterable[str]) -> tuple[Fix, ...]:
         found = next((found for text in words if (found := _LIMIT.search(text))), None)
         now = f" of {int(found[1]) // 1024} MiB" if found else ""
         return (Fix(f"Raise the limit{now} in the shell or the job that starts the program: ulimit -v unlimited"),)
+    if kind is Untaken.RESERVE:
+        return (
+            Fix("See whether a larger reserve helps; then set that where CuPy is started.", ("env", _MORE, *_AGAIN)),
+            Fix("Or leave out what is preloaded (LD_PRELOAD, LD_AUDIT), or import CuPy before what takes the reserve."),
+        )
     if kind is Untaken.UNMAPPED:
         return (Fix("See how their file system is mounted, and what limits the memory of this process: ulimit -a"),)
     if kind is Untaken.DENIED:

@@ -11,6 +11,7 @@ from interpreter_telling import kind
 SETTINGS = "pyvenv.cfg"
 PROGRAMS = ("bin", "Scripts")
 LINKS = 40  # as the kernel's own limit
+LIMIT = 100000
 HERE = (".venv", "venv", "env", os.path.join(".pixi", "envs", "default"))  # as uv, poetry, PyCharm and pixi name them
 
 
@@ -28,9 +29,18 @@ def lost_environment():
     folder = environment_of(sys.executable or "")
     if folder is None or is_own(folder) or os.path.exists(os.path.join(folder, SETTINGS)):
         return None
-    activates = any(os.path.isfile(os.path.join(folder, name, "activate")) for name in PROGRAMS)
+    activates = any(activates_environment(os.path.join(folder, name, "activate")) for name in PROGRAMS)
     packages = os.path.join(folder, "lib", "python%d.%d" % tuple(sys.version_info[:2]), "site-packages")
     return folder if activates and os.path.isdir(packages) else None
+
+
+def activates_environment(path):
+    """Whether that is what venv, virtualenv and uv leave: a program of the same name may be anything's."""
+    try:
+        with open(path, "rb") as file:
+            return b"VIRTUAL_ENV" in file.read(LIMIT)
+    except (IOError, OSError):  # Python 2 has both
+        return False
 
 
 def is_own(folder):

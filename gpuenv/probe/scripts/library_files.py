@@ -5,10 +5,13 @@ Standard library only, and only syntax that old Pythons parse: ``libraries.py`` 
 
 import os
 import re
+import struct
 
 from interpreter_packages import content
 
 HEADER_LIMIT = 4000000
+LARGEST = 1 << 31  # bytes; a library of CUDA's that the loader does not name whole is smaller
+LOAD = 1  # PT_LOAD of elf.h
 NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; old Pythons do not name it
 MODULE_LIMIT = 1 << 28
 
@@ -33,12 +36,11 @@ def mapped(soname):
 
 def refusal(text):
     """The loader's words, and what they leave out where it could not map a file: how that is mounted, and the limit."""
-    found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory)", text)
+    found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory(?! in static TLS))", text)
     if found is None:
         return text
-    return text + "".join(
-        " [" + told + "]" for told in (mount_option(found.group(1).strip()), limit_of_memory()) if told
-    )
+    path = found.group(1).strip()
+    return text + "".join(" [" + told + "]" for told in (mount_option(path), limit_of_memory(path)) if told)
 
 
 def mount_option(path):
@@ -49,14 +51,41 @@ def mount_option(path):
         return None
 
 
-def limit_of_memory():
-    """How much this process may map; None where there is no limit."""
+def limit_of_memory(path):
+    """How much this process may map, where a file and as much beside it would not find room; None where they would."""
     try:
         import resource
     except ImportError:
         return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return None if limit == resource.RLIM_INFINITY else "ulimit -v is %d KiB" % (limit // 1024)
+    no_limit = limit == resource.RLIM_INFINITY
+    return (
+        None if no_limit or has_room(2 * (size_in_memory(path) or LARGEST)) else "ulimit -v is %d KiB" % (limit // 1024)
+    )
+
+
+def has_room(size):
+    """Whether this process may map so much more, of which nothing is touched."""
+    import mmap
+
+    try:
+        mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ).close()
+    except (EnvironmentError, OverflowError, ValueError):
+        return False
+    return True
+
+
+def size_in_memory(path):
+    """How far the segments of a 64-bit ELF file reach, which may be beyond its size; 0 where nobody knows."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(64)
+            first, size, count = struct.unpack("<32xQ14xHH6x", header)
+            file.seek(first)
+            entries = [struct.unpack("<I12xQ16xQ8x", file.read(size)) for _ in range(count)]
+    except (EnvironmentError, struct.error):
+        return 0
+    return max([start + length for kind, start, length in entries if kind == LOAD] or [0])
 
 
 def needed_soname(name, folder):
