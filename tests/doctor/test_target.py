@@ -90,22 +90,22 @@ def test_a_folder_that_nobody_needs_may_be_closed(matrix: Matrix, healthy: Snaps
 
 def test_an_environment_without_its_settings_gets_them_back(matrix: Matrix, healthy: Snapshot) -> None:
     """Whatever the Python that answers in its place has: nothing is proposed for that one."""
-    snapshot = changed(healthy, lost_environment=known("/work/venv", "x"), prefix=known("/opt/python", "x"))
+    snapshot = changed(healthy, lost_environment=known("/home/me/venv", "x"), prefix=known("/opt/python", "x"))
     findings = found(matrix, snapshot)
     assert set(findings) == {"ENV401"}
     assert "pyvenv.cfg" in findings["ENV401"].title
-    assert commands(findings["ENV401"])[0] == "/opt/python/bin/python3.12 -m venv --without-pip /work/venv"
+    assert commands(findings["ENV401"])[0] == "/opt/python/bin/python3.12 -m venv --without-pip /home/me/venv"
 
 
 def test_environments_that_may_be_meant_come_before_an_installation(matrix: Matrix, healthy: Snapshot) -> None:
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
     bare = replace(bare, assumed=())
-    near = changed(bare, environments_near=("/work/.venv",))
+    near = changed(bare, environments_near=("/home/me/project/.venv",))
     answered = Source("target", SourceState.ANSWERED)
     first, plain = (
         found(matrix, replace(entry, sources=(*entry.sources, answered)))["WHL503"].fix for entry in (near, bare)
     )
-    assert first[0].command == ("gpuenv", "doctor", "--python", "/work/.venv")
+    assert first[0].command == ("gpuenv", "doctor", "--python", "/home/me/project/.venv")
     assert len(first) > 1
     assert plain[-1].text.startswith("If another environment is meant")

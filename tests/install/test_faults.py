@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,24 @@ import pytest
 from tests.install.standins import Ground, Index, contents
 from tests.install.test_killed import BEFORE
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
+
+(RIGHT,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
+
+
+@contextmanager
+def with_another(wheel: Package, folder: Path, ground: Ground) -> Iterator[Ground]:
+    """The same ground, whose index has this in the place of the sound wheel of its name and release."""
+    sound = [package for package in SET if package.stem != wheel.stem]
+    with closing(Index(folder / "other", [*sound, wheel])) as index:
+        other = Ground(index, ground.folder / folder.name, ground.libraries)
+        other.folder.mkdir()
+        yield other
+
+
+def beginning(text: str) -> Package:
+    """The right CuPy, but for what runs when it is imported."""
+    files = {**RIGHT.files, "cupy/__init__.py": text}
+    return Package(RIGHT.name, RIGHT.release, RIGHT.requires, RIGHT.extras, files)
 
 
 @pytest.mark.parametrize("fault", ["cut", "swapped"])
@@ -42,31 +62,21 @@ def test_an_index_that_is_gone(ground: Ground) -> None:
 
 def test_a_wheel_whose_record_lies(tmp_path: Path, ground: Ground) -> None:
     """Its bytes are those that the index tells, and one of its files is not what its RECORD says."""
-    (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
-    liar = Package(right.name, right.release, right.requires, right.extras, right.files, lies=("cupy/part3.py",))
-    index = Index(tmp_path / "lying", [*(package for package in SET if package != right), liar])
-    lying = Ground(index, ground.folder / "lying", ground.libraries)
-    lying.folder.mkdir()
-    target = lying.target("record", *BEFORE[:1])
-    before = contents(target)
-    done = lying.install(target)
-    index.close()
+    liar = Package(RIGHT.name, RIGHT.release, RIGHT.requires, RIGHT.extras, RIGHT.files, lies=("cupy/part3.py",))
+    with with_another(liar, tmp_path, ground) as lying:
+        target = lying.target("record", *BEFORE[:1])
+        before = contents(target)
+        done = lying.install(target)
     assert done.returncode == 4, done.stderr
     assert "cupy/part3.py" in done.stderr
     assert contents(target) == before
 
 
 def test_a_cupy_that_cannot_be_imported_is_taken_back(tmp_path: Path, ground: Ground) -> None:
-    (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
-    files = {**right.files, "cupy/__init__.py": "import nothing_of_that_name\n"}
-    bad = Package(right.name, right.release, right.requires, right.extras, files)
-    index = Index(tmp_path / "bad", [*(package for package in SET if package != right), bad])
-    other = Ground(index, ground.folder / "bad", ground.libraries)
-    other.folder.mkdir()
-    target = other.target("import", *BEFORE)
-    before = contents(target)
-    done = other.install(target, "--format", "json")
-    index.close()
+    with with_another(beginning("import nothing_of_that_name\n"), tmp_path, ground) as other:
+        target = other.target("import", *BEFORE)
+        before = contents(target)
+        done = other.install(target, "--format", "json")
     assert done.returncode == 4, done.stderr
     told = json.loads(done.stdout)
     assert told["status"] == "restored"
@@ -90,7 +100,6 @@ def test_a_cupy_that_is_imported_first_is_told_with_what_to_do(tmp_path: Path, g
 
 def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) -> None:
     """Another installer, at the time of the proof: all is put back, and what it has brought is there beside."""
-    (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
     brings = (
         "import pathlib\n"
         "place = pathlib.Path(__file__).parents[1] / 'late-1.0.dist-info'\n"
@@ -98,14 +107,10 @@ def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) 
         "(place / 'METADATA').write_text('Metadata-Version: 2.1\\nName: late\\nVersion: 1.0\\n')\n"
         "raise SystemExit('ended')\n"
     )
-    bad = Package(right.name, right.release, right.requires, right.extras, {**right.files, "cupy/__init__.py": brings})
-    index = Index(tmp_path / "late", [*(package for package in SET if package != right), bad])
-    other = Ground(index, ground.folder / "late", ground.libraries)
-    other.folder.mkdir()
-    target = other.target("meanwhile", *BEFORE)
-    before = contents(target)
-    done = other.install(target, "--format", "json")
-    index.close()
+    with with_another(beginning(brings), tmp_path, ground) as other:
+        target = other.target("meanwhile", *BEFORE)
+        before = contents(target)
+        done = other.install(target, "--format", "json")
     assert done.returncode == 4, done.stderr
     told = json.loads(done.stdout)
     assert told["status"] == "restored"
@@ -117,13 +122,10 @@ def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) 
 
 def test_a_framework_that_worked_before_must_work_after(tmp_path: Path, ground: Ground) -> None:
     torch = Package("torch", "2.6.0", files={"torch/__init__.py": "import nvidia.cu13.n13\n"})  # and does not say so
-    index = Index(tmp_path / "torch", [*(package for package in SET if package.name != "torch"), torch])
-    other = Ground(index, ground.folder / "torch", ground.libraries)
-    other.folder.mkdir()
-    target = other.target("framework", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
-    before = contents(target)
-    done = other.install(target)
-    index.close()
+    with with_another(torch, tmp_path, ground) as other:
+        target = other.target("framework", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
+        before = contents(target)
+        done = other.install(target)
     assert done.returncode == 4, done.stderr
     assert "import torch" in done.stdout
     assert contents(target) == before
