@@ -1,4 +1,4 @@
-"""Where gpuenv keeps what it makes for a user: by the rules of the operating system."""
+"""The folders of a user: where gpuenv keeps what it makes, by the rules of the operating system, and the home."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def user_matrix(environment: Mapping[str, str]) -> Path | None:
     """The refreshed matrix of a user; it need not exist."""
     folder = user_data(environment)
     return folder / "matrix.yaml" if folder else None
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """The home, as programs find it where HOME does not say; ``~`` where there is none."""
+    return Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home
 
 
 def _folder(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpuenv.files import read_regular
+from gpuenv.user_folders import home_folder
 
 _LARGEST = 1 << 20
 _NONE = ("", "default")
@@ -44,7 +44,7 @@ def settled(environment: Mapping[str, str]) -> Mapping[str, str]:
     """
     if environment.get("DOCKER_HOST", "").strip():
         return environment
-    folder = _folder(environment)
+    folder = docker_folder(environment)
     name = environment.get("DOCKER_CONTEXT") or _current(folder)
     if name in _NONE:
         return environment
@@ -57,10 +57,10 @@ def settled(environment: Mapping[str, str]) -> Mapping[str, str]:
     return {**told, "DOCKER_HOST": host}
 
 
-def _folder(environment: Mapping[str, str]) -> Path:
+def docker_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of Docker's command line, where config.json and the contexts lie; it need not exist."""
     given = environment.get("DOCKER_CONFIG")
-    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - no error without a home
-    return Path(given) if given else Path(home, ".docker")
+    return Path(given) if given else home_folder(environment) / ".docker"
 
 
 def _current(folder: Path) -> str:

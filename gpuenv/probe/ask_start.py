@@ -54,16 +54,16 @@ def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source:
 def _unstartable(path: str) -> str | None:
     """What is not there, or may not be entered or run, on the way to a program by its links; None where nothing is."""
     for _ in range(_LINKS):
-        folder = os.path.dirname(path)  # noqa: PTH120
+        folder = os.path.dirname(path)
         above = [folder]
-        while os.path.dirname(above[-1]) != above[-1]:  # noqa: PTH120
-            above.append(os.path.dirname(above[-1]))  # noqa: PTH120
+        while os.path.dirname(above[-1]) != above[-1]:
+            above.append(os.path.dirname(above[-1]))
         blocked = next((why for entry in reversed(above) if (why := _no_way_to(path, entry))), None)
         if blocked is not None:
             return blocked
-        if not os.path.islink(path):  # noqa: PTH114
+        if not os.path.islink(path):
             return _no_program(path)
-        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
+        path = os.path.join(folder, os.readlink(path))
     return "its links lead nowhere"
 
 
@@ -72,7 +72,7 @@ def _no_way_to(path: str, folder: str) -> str | None:
     if not folder:
         return None  # the working folder, from which PATH may name it
     try:
-        os.stat(os.path.join(folder, os.curdir))  # noqa: PTH116, PTH118 - it may be a link to what lies in a closed one
+        os.stat(os.path.join(folder, os.curdir))  # it may be a link to what lies in a closed one
     except PermissionError:
         return f"{folder} may not be entered by this user"
     except OSError:
@@ -81,7 +81,7 @@ def _no_way_to(path: str, folder: str) -> str | None:
 
 
 def _no_program(path: str) -> str | None:
-    if not os.path.exists(path):  # noqa: PTH110
+    if not os.path.exists(path):
         return f"{path} is not there"
     return None if os.access(path, os.X_OK) else f"{path} may not be run by this user"
 
@@ -105,13 +105,13 @@ def _start(asking: Asking, command: Sequence[str], environment: Mapping[str, str
 
 def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:
     """The files of the environment, and of PYTHONPATH, that an interpreter runs when it starts."""
-    prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))  # noqa: PTH100, PTH120
-    of_python = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib*", "python*")))  # noqa: PTH118, PTH207
-    packages = [os.path.join(folder, name) for folder in of_python for name in _PACKAGES]  # noqa: PTH118
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
+    of_python = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib*", "python*")))
+    packages = [os.path.join(folder, name) for folder in of_python for name in _PACKAGES]
     told = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
     real = {os.path.realpath(folder): folder for folder in (*of_python[::-1], *packages[::-1], *told)}  # lib64 is lib
     for folder in real.values():
-        yield from (path for name in _HOOKS if os.path.isfile(path := os.path.join(folder, name)))  # noqa: PTH113, PTH118
+        yield from (path for name in _HOOKS if os.path.isfile(path := os.path.join(folder, name)))
     for folder in packages:
         if real[os.path.realpath(folder)] == folder:
             yield from _path_files(folder)
@@ -119,16 +119,16 @@ def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator
 
 def _path_files(folder: str) -> Iterator[str]:
     """The .pth files of a folder that have a line which is run."""
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):  # noqa: PTH118, PTH207
-        if os.path.basename(path) not in _KNOWN and _runs(path):  # noqa: PTH119
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
+        if os.path.basename(path) not in _KNOWN and _runs(path):
             yield path
 
 
 def _runs(path: str) -> bool:
     try:
-        if not os.path.isfile(path):  # noqa: PTH113 - a FIFO would keep us waiting
+        if not os.path.isfile(path):  # a FIFO would keep us waiting
             return False
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             return any(_RUNS.match(line) for line in file.read(_LIMIT).splitlines())
     except OSError:
         return False

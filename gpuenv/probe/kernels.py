@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gpuenv.files import is_file, read_regular
 from gpuenv.probe.target import TargetError
+from gpuenv.user_folders import home_folder
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _BARE = re.compile(r"python(\d+(\.\d+)*)?")
@@ -97,8 +98,7 @@ def _specs(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def _data_folders(environment: Mapping[str, str]) -> Iterator[str]:
     yield from filter(None, environment.get("JUPYTER_PATH", "").split(os.pathsep))
-    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - no error without a home
-    data = environment.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")  # noqa: PTH118
+    data = environment.get("XDG_DATA_HOME") or str(home_folder(environment) / ".local/share")
     own = environment.get("JUPYTER_DATA_DIR") or os.path.join(data, "jupyter")  # noqa: PTH118
     prefixes = [environment[name] for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if environment.get(name)]
     jupyter = shutil.which("jupyter", path=environment.get("PATH"))

@@ -34,7 +34,7 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
         prefix = environment.get(variable)
         if prefix:
             # An active environment that has lost its interpreter is a finding, not a reason to look elsewhere.
-            return _inside(prefix) or os.path.join(prefix, _INTERPRETERS[0])  # noqa: PTH118
+            return _inside(prefix) or os.path.join(prefix, _INTERPRETERS[0])
     return _on_path("python3", environment) or _on_path("python", environment)
 
 
@@ -46,17 +46,16 @@ def named_by(given: str | None, environment: Mapping[str, str]) -> str:
 
 
 def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
-    path = os.path.expanduser(given)  # noqa: PTH111 - Path raises for a user that is not there
-    # os.path, since Path raises where a folder may not be read.
-    if os.path.isdir(path):  # noqa: PTH112
+    path = os.path.expanduser(given)
+    if os.path.isdir(path):
         for prefix in _prefixes(path):
             inside = _inside(prefix)
             if inside:
                 return inside
-            if any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta")):  # noqa: PTH110, PTH118
-                return os.path.join(os.path.abspath(prefix), _INTERPRETERS[0])  # noqa: PTH100, PTH118
+            if any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta")):
+                return os.path.join(os.path.abspath(prefix), _INTERPRETERS[0])
         what = f"{given} is a folder in which no Python is to be seen"
-        near = next((place for name in _IN_PROJECTS if _inside(place := os.path.join(path, name))), None)  # noqa: PTH118
+        near = next((place for name in _IN_PROJECTS if _inside(place := os.path.join(path, name))), None)
         if near is not None:
             raise TargetError(f"{what}, but {near} is an environment; give that")
         raise TargetError(f"{what}; give an interpreter, a virtual environment or a conda prefix")
@@ -64,7 +63,7 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
     if on_path:
         return on_path
     if os.path.lexists(path):
-        return os.path.abspath(path)  # noqa: PTH100 - a name without a slash would be looked for on PATH
+        return os.path.abspath(path)  # a name without a slash would be looked for on PATH
     raise TargetError(
         f"{given or 'an empty name'} does not exist; give an interpreter, a virtual environment or a conda prefix"
     )
@@ -72,13 +71,13 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
 
 def _prefixes(folder: str) -> tuple[str, ...]:
     """The folder, and the environment of which it is the folder of programs."""
-    above, name = os.path.split(os.path.abspath(folder))  # noqa: PTH100
+    above, name = os.path.split(os.path.abspath(folder))
     return (folder, above) if name in _OF_PROGRAMS else (folder,)
 
 
 def _inside(prefix: str) -> str | None:
-    candidates = [os.path.join(os.path.abspath(prefix), name) for name in _INTERPRETERS]  # noqa: PTH100, PTH118
-    return next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110
+    candidates = [os.path.join(os.path.abspath(prefix), name) for name in _INTERPRETERS]
+    return next((path for path in candidates if os.path.exists(path)), None)
 
 
 def _on_path(name: str, environment: Mapping[str, str]) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.files import read_regular
+from gpuenv.image.contexts import docker_folder
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
+from gpuenv.user_folders import home_folder
 
 _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
@@ -72,14 +73,12 @@ def credentials_for(
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
-    home = Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home
-    docker = environment.get("DOCKER_CONFIG")
-    yield Path(docker) / "config.json" if docker else home / ".docker/config.json"
+    yield docker_folder(environment) / "config.json"
     if environment.get("REGISTRY_AUTH_FILE"):
         yield Path(environment["REGISTRY_AUTH_FILE"])
     if environment.get("XDG_RUNTIME_DIR"):
         yield Path(environment["XDG_RUNTIME_DIR"]) / "containers/auth.json"
-    yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "containers/auth.json"
+    yield Path(environment.get("XDG_CONFIG_HOME") or home_folder(environment) / ".config") / "containers/auth.json"
 
 
 def _load(path: Path) -> tuple[dict[str, Any], str | None]:
