@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 __all__ = ["cuda_libraries", "stub_driver", "targets"]
+
+
+def pytest_configure() -> None:
+    """What a shell runs in the background ignores SIGINT, and so would all that the tests begin and then interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
