@@ -13,17 +13,17 @@ def run(arguments: list[str]) -> int:
     try:
         return _understood(arguments)
     except CommandError as error:
-        complain(folded(f"gpuenv: {error.message}"))
-        if error.remedy:
-            complain(folded(error.remedy))
-        return error.exit_code
+        return _told(error)
     except KeyboardInterrupt:
         complain("gpuenv: interrupted")
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
-        return _fault(error)
+        from gpuenv.cli.shortage import as_shortage
+
+        shortage = as_shortage(error)
+        return _told(shortage) if shortage else _fault(error)
 
 
 def _understood(arguments: list[str]) -> int:
@@ -38,6 +38,13 @@ def _understood(arguments: list[str]) -> int:
     from gpuenv.cli import app
 
     return app.run(arguments)
+
+
+def _told(error: CommandError) -> int:
+    complain(folded(f"gpuenv: {error.message}"))
+    if error.remedy:
+        complain(folded(error.remedy))
+    return error.exit_code
 
 
 def _fault(error: Exception) -> int:

@@ -1,0 +1,73 @@
+"""Where the machine refuses what every program needs: could not check, said so, and no fault of gpuenv's."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.cli.shortage import as_shortage
+from gpuenv.model.exit_codes import ExitCode
+from tests.cli.program import MINIMAL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REFUSED = [
+    (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no further process"),
+    (RuntimeError("can't start new thread"), "no further process"),
+    (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no further file"),
+    (MemoryError(), "no memory"),
+    (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "no memory"),
+    (ImportError("_ssl.so: failed to map segment from shared object"), "no memory"),
+]
+# A reader that is slow, and faults of programs.
+OTHERS = (
+    BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 17),
+    RuntimeError("dictionary changed size during iteration"),
+    ImportError("No module named 'pynvml'"),
+    PermissionError(errno.EACCES, os.strerror(errno.EACCES)),
+    ValueError("can't start new thread"),
+)
+
+
+@pytest.mark.parametrize(("error", "what"), REFUSED)
+def test_what_is_refused_is_told_with_its_remedy(error: Exception, what: str) -> None:
+    told = as_shortage(error)
+    assert told is not None
+    assert told.exit_code == ExitCode.COULD_NOT_CHECK
+    assert told.remedy
+    assert what in told.message
+    assert told.message.endswith(str(error) or "cannot work here")
+
+
+@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
+def test_nothing_else_is_taken_for_it(error: Exception) -> None:
+    assert as_shortage(error) is None
+
+
+@pytest.mark.parametrize("command", ["doctor", "probe", "smoke", "preflight", "install --yes --offline"])
+def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path) -> None:
+    program = (
+        "import sys, threading\n"
+        "from gpuenv.cli.front import run\n"
+        "threading.stack_size(1 << 46)\n"  # more than there is room for
+        "sys.exit(run(sys.argv[1:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split(), "--python", sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=MINIMAL,
+        timeout=60,
+    )
+    assert done.returncode == ExitCode.COULD_NOT_CHECK, done.stderr
+    assert done.stdout == ""
+    assert "no further process or thread may be started" in done.stderr
+    assert "fault of gpuenv" not in done.stderr
