@@ -110,7 +110,13 @@ def test_constraints_pin(tmp_path: Path) -> None:
         ("requirements.tx?", "requirements.txt", True),
         ("r[a-f]quirements.txt", "requirements.txt", True),
         ("r[^e]quirements.txt", "requirements.txt", False),
+        ("r[!e]quirements.txt", "requirements.txt", True),  # a class of "!" and "e" to Go
+        ("r[!a]quirements.txt", "requirements.txt", False),
         ("\\requirements.txt", "requirements.txt", True),
+        ("\\!requirements.txt", "!requirements.txt", True),
+        ("\\^requirements.txt", "^requirements.txt", True),
+        ("\\[r\\]equirements.txt", "[r]equirements.txt", True),
+        ("\\*", "requirements.txt", False),
         ("# requirements.txt", "requirements.txt", False),
         ("  requirements.txt  \r", "requirements.txt", True),
         ("[", "requirements.txt", False),

@@ -16,7 +16,7 @@ from gpuenv.model.record import dataclass
 
 _MOST, _LONGEST = 1000, 500
 _ANY = "**"
-_ESCAPED, _BUT = re.compile(r"\\(.)"), re.compile(r"\[\^")
+_SPECIAL = re.compile(r"\\(?P<escaped>.)|\[(?P<first>[\^!])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,15 @@ def _line(text: str) -> Line | None:
     bare = posixpath.normpath(text.removeprefix("!").strip() or ".").lstrip("/")
     if bare == ".":
         return None  # of the folder itself nothing is left out
-    parts = (part if part == _ANY else _BUT.sub("[!", _ESCAPED.sub(r"[\1]", part)) for part in bare.split("/"))
+    parts = (part if part == _ANY else _SPECIAL.sub(_as_fnmatch, part) for part in bare.split("/"))
     return Line(tuple(parts), text.startswith("!"))
+
+
+def _as_fnmatch(found: re.Match[str]) -> str:
+    """Go's ``[^`` is ``[!`` of fnmatch; its ``[!`` is a class with ``!``; a slash, which no part has, is put first."""
+    if found["first"]:
+        return "[!" if found["first"] == "^" else "[/!"
+    return "[]]" if found["escaped"] == "]" else f"[/{found['escaped']}]"
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
