@@ -19,9 +19,10 @@ __all__ = ["cuda_libraries", "stub_driver", "targets"]
 
 
 def pytest_configure() -> None:
-    """What a shell runs in the background ignores SIGINT, and so would all that the tests begin and then interrupt."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """What a shell runs in the background ignores SIGINT, and what nohup runs SIGHUP: so would all that tests begin."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
