@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
-from gpuenv.smoke.payload.free import INTEGRATED, free_and_total
+from gpuenv.smoke.payload.free import free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
@@ -64,7 +64,7 @@ class Gpu:
 
     def is_integrated(self) -> bool:
         """Whether its memory is that of the whole machine."""
-        return self.attribute(INTEGRATED) != 0
+        return is_integrated(self.cp)
 
     def room(self) -> int:
         """Bytes of memory that are free now."""

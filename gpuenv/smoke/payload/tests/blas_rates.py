@@ -11,6 +11,7 @@ GROUP = "blas"
 TITLE = "rates of the matrix product"
 LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
 NEEDS: list = []
+HOST = 0.3  # two matrices in half precision
 TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
 ALONE = ["normal", "deep"]
 ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
