@@ -131,15 +131,17 @@ MIB = 1 << 20
 
 
 def group(folder: Path, limit: str, used: int, names: tuple[str, str, str]) -> None:
-    """A control group of memory: its limit, what is used, and 100 MiB of files."""
+    """A control group of memory: its limit, what is used, and 100 MiB of that files."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / names[0]).write_text(f"{limit}\n", encoding="ascii")
     (folder / names[1]).write_text(f"{used * MIB}\n", encoding="ascii")
-    (folder / "memory.stat").write_text(f"anon 5\n{names[2]} {100 * MIB}\n", encoding="ascii")
+    (folder / "memory.stat").write_text(
+        f"anon 5\n{names[2]}inactive_file {60 * MIB}\n{names[2]}active_file {40 * MIB}\nodd\n", encoding="ascii"
+    )
 
 
-SECOND = ("memory.max", "memory.current", "inactive_file")
-FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+SECOND = ("memory.max", "memory.current", "")
+FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 
 
 @pytest.mark.parametrize(

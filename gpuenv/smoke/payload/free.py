@@ -7,10 +7,11 @@ from typing import Any, Iterator, NamedTuple, Tuple
 INTEGRATED = 18  # cudaDevAttrIntegrated (driver_types.h)
 MEMINFO = "/proc/meminfo"
 MEMBERSHIP, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
-# Limit, use, and what of that are files that the kernel gives away first (Control Group v2, Memory Interface Files;
-# cgroup-v1/memory): the kubelet reckons likewise.
-SECOND = ("memory.max", "memory.current", "inactive_file")
-FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+# Limit, use, and what of that is files, which the kernel gives away when memory is asked for: CUDA's libraries may
+# well be gigabytes (Control Group v2, Memory Interface Files; cgroup-v1/memory).
+SECOND = ("memory.max", "memory.current", "")
+FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+FILES = ("inactive_file", "active_file")
 
 
 class Room(NamedTuple):
@@ -75,14 +76,15 @@ def _left(membership: str, groups: str) -> Iterator[int]:
         while len(folder) >= len(top):
             limit, used = _text("%s/%s" % (folder, names[0])).strip(), _text("%s/%s" % (folder, names[1])).strip()
             if limit.isdigit() and used.isdigit():
-                yield max(int(limit) - int(used) + _entry(folder + "/memory.stat", names[2]), 1)
+                files = sum(_entry(folder + "/memory.stat", names[2] + kind) for kind in FILES)
+                yield max(int(limit) - int(used) + files, 1)
             folder = folder.rpartition("/")[0]
 
 
 def _entry(path: str, name: str) -> int:
     """The number after a name, in a file with one a line; 0 where there is none."""
     lines = [line.split() for line in _text(path).splitlines()]
-    return next((int(words[1]) for words in lines if words[:1] == [name] and words[1].isdigit()), 0)
+    return next((int(words[1]) for words in lines if words[:1] == [name] and "".join(words[1:2]).isdigit()), 0)
 
 
 def _text(path: str) -> str:

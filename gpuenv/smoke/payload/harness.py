@@ -184,7 +184,7 @@ def _cramped(test: Any, size: Dict[str, Any], room: Room) -> Optional[Trouble]:
         return above_limit(told, room.limit)
     beside = int(told * getattr(test, "HOST", HOST)) or UNTOLD
     trouble = too_little((told or UNTOLD) + RESERVE + (beside if room.shared else 0), room.free, room.total)
-    return trouble or (None if room.shared else too_little_beside(beside, room.host))
+    return trouble or too_little_beside(beside, room.host)
 
 
 def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
