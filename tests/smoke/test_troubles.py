@@ -8,6 +8,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestStatus, Trouble
+from gpuenv.smoke.payload.answers import judge
 from gpuenv.smoke.payload.harness import (
     LIBRARY_ERRORS,
     before_it_began,
@@ -17,13 +18,30 @@ from gpuenv.smoke.payload.harness import (
     wanted_bytes,
 )
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory
-from tests.smoke.payload import CUDARuntimeError
+from tests.smoke.payload import CUDARuntimeError, example, module
 
 
 @pytest.mark.parametrize("status", sorted(LOST))
 def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> None:
     trouble = classify("CUDARuntimeError", status, "cudaErrorX: words")
     assert (trouble.status, trouble.trouble) == ("crashed", "context-lost")
+
+
+@pytest.mark.parametrize(
+    ("codes", "right"),
+    [
+        ([0, 700, 700], True),
+        ([0, 719, 719], True),  # as the driver of Jetson tells an illegal address
+        ([700, 700, 700], False),  # the launch waited for its kernel
+        ([0, 0, 0], False),  # the kernel did nothing
+        ([0, 700, 0], False),  # the error did not stay
+        ([0, 1, 1], False),  # cudaErrorInvalidValue
+        ([0, 2, 2], False),  # no memory
+    ],
+)
+def test_an_illegal_access_is_one_by_either_of_its_names(codes: list[int], right: bool) -> None:  # noqa: FBT001
+    expected = {"told": example("streams_async_error").expected["told"]}
+    assert (judge(expected, {"told": module("streams_async_error").told(codes)}) == []) is right
 
 
 @pytest.mark.parametrize(
