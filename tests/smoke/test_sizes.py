@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gpuenv.smoke.payload.common.pinned import longest
 from gpuenv.smoke.payload.free import available
 from gpuenv.smoke.payload.harness import (
     fitted,
 )
 from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
-from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, too_little
-from tests.smoke.payload import MODULES, CUDARuntimeError, module
+from tests.smoke.payload import FOLDER, MODULES, CUDARuntimeError, module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +108,9 @@ def test_as_much_is_pinned_as_the_system_lets() -> None:
     assert longest(pinned_up_to(whole // 3), whole) == whole // 4
     with pytest.raises(CUDARuntimeError):
         longest(pinned_up_to(0), whole)
+
+
+@pytest.mark.parametrize("stem", MODULES)
+def test_no_test_insists_on_an_amount_of_pinned_memory(stem: str) -> None:
+    """A system that pins less is sound; CUDA tells of it as it tells of a lack of the GPU's own memory."""
+    assert "empty_pinned" not in (FOLDER / f"{stem}.py").read_text(encoding="utf-8")
