@@ -9,6 +9,7 @@ import pytest
 
 from gpuenv.smoke.payload.common.pinned import longest
 from gpuenv.smoke.payload.free import available
+from gpuenv.smoke.payload.gpu import Skip
 from gpuenv.smoke.payload.harness import (
     fitted,
 )
@@ -114,3 +115,16 @@ def test_as_much_is_pinned_as_the_system_lets() -> None:
 def test_no_test_insists_on_an_amount_of_pinned_memory(stem: str) -> None:
     """A system that pins less is sound; CUDA tells of it as it tells of a lack of the GPU's own memory."""
     assert "empty_pinned" not in (FOLDER / f"{stem}.py").read_text(encoding="utf-8")
+
+
+def test_managed_memory_that_is_refused_says_nothing_of_the_gpu() -> None:
+    lent = module("memory_managed").lent
+    assert lent(lambda: 7) == 7
+
+    def refused(status: int) -> None:
+        raise CUDARuntimeError(status)
+
+    with pytest.raises(Skip, match="has no managed memory"):
+        lent(lambda: refused(801))
+    with pytest.raises(CUDARuntimeError):
+        lent(lambda: refused(700))
