@@ -128,3 +128,17 @@ def test_managed_memory_that_is_refused_says_nothing_of_the_gpu() -> None:
         lent(lambda: refused(801))
     with pytest.raises(CUDARuntimeError):
         lent(lambda: refused(700))
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ([0], 0),
+        ([-(1 << 30)], -(1 << 30)),
+        ([1 << 30, 0], 0),
+        ([1 << 30, 1 << 29], 1 << 29),
+        ([1 << 29, 1 << 30], 1 << 29),
+    ],
+)
+def test_memory_that_others_take_once_is_no_leak(gone: list[int], told: int) -> None:
+    assert module("memory_leak").leaked(iter(gone).__next__) == told
