@@ -11,7 +11,7 @@ from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.presence import is_tegra, seen_to_be_absent
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
@@ -20,7 +20,6 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 _MOST_COMMON = ("linux", "x86_64")
 _BRACKETS = pattern(r"\[([^\]]+)\]$")
-_TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +125,6 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         brings=brought(target.packages, matrix),
         cupy=tuple(dict.fromkeys(entry.distribution for entry in target.cupy)),
     )
-
-
-def is_tegra(snapshot: Snapshot) -> bool:
-    """Whether this is a Jetson: by its root file system or kernel, or by the name of its GPU inside a container."""
-    names = " ".join(gpu.name.value or "" for gpu in snapshot.gpus)
-    return snapshot.host.tegra.known or any(mark in names for mark in _TEGRA_NAMES)
 
 
 def driver_absent(snapshot: Snapshot) -> bool:

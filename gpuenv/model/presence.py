@@ -11,6 +11,7 @@ from gpuenv.model.snapshot import Module, PciGpu, Snapshot
 SWITCHED_OFF = "alias nvidia off"
 CONTROL = "/dev/nvidiactl"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
+_TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
 def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
@@ -34,6 +35,12 @@ def driver_sees_gpu(snapshot: Snapshot) -> bool:
 def module_loaded(snapshot: Snapshot) -> bool:
     """Whether the nvidia kernel module is known to be loaded."""
     return snapshot.driver.module.value is Module.LOADED
+
+
+def is_tegra(snapshot: Snapshot) -> bool:
+    """Whether this is a Jetson: by its root file system or kernel, or by the name of its GPU inside a container."""
+    names = " ".join(gpu.name.value or "" for gpu in snapshot.gpus)
+    return snapshot.host.tegra.known or any(mark in names for mark in _TEGRA_NAMES)
 
 
 def contained(snapshot: Snapshot) -> bool:

@@ -26,6 +26,7 @@ _OTHERS = {"windows-x86_64": ("win_amd64",), "windows-arm64": ("win_arm64",)}
 _YANKED = re.compile(
     r"yanked version: '([^']+)' candidate \(version (\S+).*?Reason for being yanked: ([^\n]*)", re.DOTALL
 )
+_NO_REASON, _NOT_GIVEN = "no reason given", ("", "<none given>")  # as pip's resolver tells that there is none
 _NOTHING = ("No matching distribution", "Could not find a version", "ResolutionImpossible", "conflicting dependencies")
 _VARIABLES = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_NO_COLOR": "1"}
 
@@ -132,12 +133,7 @@ class PipIndex:
             done = self._run([*command, *requirements])
             if done.exit_code == 0:
                 entries = json.loads(report.read_text(encoding="utf-8"))["install"]
-                reasons = {canonicalize_name(match[1]): match[3] for match in _YANKED.finditer(done.stderr)}
-                return entries, {
-                    (name := canonicalize_name(entry["metadata"]["name"])): reasons.get(name) or "no reason given"
-                    for entry in entries
-                    if entry.get("is_yanked")
-                }
+                return entries, _yanked(entries, done.stderr)
         if any(word in done.stderr for word in _NOTHING):
             return None
         raise failed(", ".join(requirements), done)
@@ -145,6 +141,15 @@ class PipIndex:
     def _run(self, words: Sequence[str]) -> ChildResult:
         environment = {**self.environment, **_VARIABLES}
         return run_child([*self.pip, *words], environment, time.monotonic() + PATIENCE)
+
+
+def _yanked(entries: Iterable[Mapping[str, Any]], complaints: str) -> dict[str, str]:
+    """Why each was withdrawn that was; before 23.3, pip's warning alone says that it was."""
+    names = (canonicalize_name(entry["metadata"]["name"]) for entry in entries if entry.get("is_yanked"))
+    found: dict[str, str] = dict.fromkeys(names, _NO_REASON)
+    for match in _YANKED.finditer(complaints):
+        found[canonicalize_name(match[1])] = _NO_REASON if match[3] in _NOT_GIVEN else match[3]
+    return found
 
 
 def _linux(arch: str, glibc: int = _NEWEST_GLIBC) -> tuple[str, ...]:

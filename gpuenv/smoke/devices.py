@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuenv.model.identity import uuid_key
 from gpuenv.model.numbers import whole_number
+from gpuenv.model.presence import is_tegra
 from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
@@ -47,16 +48,19 @@ class Device:
 def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
     """The GPUs that the caller's own programs see; of a GPU in MIG mode its instances.
 
-    Where the caller's CUDA_VISIBLE_DEVICES names instances, those alone.
+    Where the caller's CUDA_VISIBLE_DEVICES names instances, those alone. A Jetson's GPU goes by its number: NVML spells
+    its UUID without ``GPU-`` (go-nvlib, nvlib/info, HasAnIntegratedGPU) and does not find it under the UUID that CUDA
+    tells (nvbandwidth, issue 55), so that it is no name to rely on.
     """
-    named = environment.get(VISIBLE, "")
+    named, numbered = environment.get(VISIBLE, ""), is_tegra(snapshot)
     found: list[Device] = []
     for gpu in snapshot.gpus:
         if gpu.mig.value and gpu.mig_instances:
             numbers = () if _is_withheld(gpu) else range(len(gpu.mig_instances))
             found += [_instance(gpu, number) for number in numbers]
         elif gpu.ordinal.known and gpu.uuid.value:
-            found.append(_whole(gpu, gpu.uuid.value))
+            visible = _entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
+            found.append(_whole(gpu, visible))
     if "MIG-" in named:
         wanted = [uuid_key(entry.strip()) or "" for entry in named.split(",")]
         return tuple(d for d in found if any((uuid_key(d.uuid) or "").startswith(entry) for entry in wanted if entry))
@@ -68,10 +72,16 @@ def _is_withheld(gpu: Gpu) -> bool:
     return gpu.hidden_by.source == VISIBLE or not to_be_opened([gpu])
 
 
-def _whole(gpu: Gpu, uuid: str) -> Device:
+def _entry(number: int, named: str) -> str:
+    """What stands for a device of CUDA's in the caller's CUDA_VISIBLE_DEVICES; where that is not set, its number."""
+    entries = [entry.strip() for entry in named.split(",") if entry.strip()]
+    return entries[number] if number < len(entries) else str(number)
+
+
+def _whole(gpu: Gpu, visible: str) -> Device:
     return Device(
-        visible=uuid,
-        uuid=uuid,
+        visible=visible,
+        uuid=gpu.uuid.value,
         name=gpu.name.value,
         compute_capability=str(gpu.compute_capability.value) if gpu.compute_capability.value else None,
         memory_total=gpu.memory_total.value,
@@ -104,22 +114,21 @@ def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]
 
 
 def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
-    """The devices that CuPy itself listed, where nothing else did; by UUID, else by their number.
+    """The devices that CuPy itself listed, where nothing else did; by the numbers that CUDA gives them.
 
     Args:
         facts: one mapping a device, in CUDA's order.
         environment: the caller's, whose CUDA_VISIBLE_DEVICES the numbers count in.
     """
-    named = [entry.strip() for entry in environment.get(VISIBLE, "").split(",") if entry.strip()]
     devices = []
     for number, entry in enumerate(facts):
         uuid = str(entry["uuid"]) if entry.get("uuid") else None
-        place = named[number] if number < len(named) else str(number)
+        place = _entry(number, environment.get(VISIBLE, ""))
         total = entry.get("memory_total")
         devices.append(
             Device(
-                # An instance's UUID is not that of the GPU which CuPy tells: the caller's own entry is safe.
-                visible=place if place.startswith("MIG-") or uuid is None else uuid,
+                # An instance's UUID is not that of the GPU which CuPy tells, and a Jetson's is no name to rely on.
+                visible=place,
                 uuid=uuid,
                 name=str(entry.get("name") or "") or None,
                 compute_capability=str(entry.get("capability") or "") or None,

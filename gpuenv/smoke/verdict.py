@@ -14,6 +14,7 @@ from gpuenv.smoke.plan import Task
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 
 _LONGEST = 1000  # characters of a detail
+_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
 OF_PROGRAMS = frozenset(
     (
         *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
@@ -53,7 +54,8 @@ def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
         detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
         return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
     if child.ending is Ending.CRASHED:
-        detail = f"ended by {child.signal_name}{_stage(facts)}{_last_words(child)}"
+        why = f" ({_KILLED})" if child.signal_name == "SIGKILL" else ""
+        detail = f"ended by {child.signal_name}{_stage(facts)}{why}{_last_words(child)}"
         return TestStatus.CRASHED, Trouble.SIGNAL, detail, None
     if child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True:
         said = _verdict_of(facts.get("verdict"))
@@ -63,6 +65,11 @@ def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
         return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
     detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
     return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
+
+
+def is_killed(result: TestResult) -> bool:
+    """Whether somebody else has killed the test: what gpuenv kills is out of time."""
+    return result.trouble is Trouble.SIGNAL and _KILLED in (result.detail or "")
 
 
 def how_it_ended(child: ChildResult, seconds: float) -> str:

@@ -159,7 +159,7 @@ def test_what_could_not_be_asked_for_is_unknown_in_every_form(tmp_path: Path) ->
     assert "network may not be used" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
     told = gpuenv(*words, environment=where)
     assert told.stdout.startswith("UNKNOWN: foo/bar on this machine: could not be told.\n")
-    assert "not known: foo/bar:latest: no engine here has it" in " ".join(told.stdout.split())
+    assert "not known: foo/bar:latest: the engine at" in " ".join(told.stdout.split())
     assert "--offline, --from engine" in told.stderr
 
 

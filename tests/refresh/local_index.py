@@ -138,14 +138,14 @@ class LocalIndex:
         held: a part of the name of a file that is held up.
         gone: every answer is an error.
         gone_after_hold: from the file that was held up on, every answer is an error.
-        yanked: reasons, by ``name==version``.
+        yanked: reasons, by ``name==version``; True for one without.
     """
 
     files: Mapping[str, Wheel]
     held: str | None = None
     gone: bool = False
     gone_after_hold: bool = False
-    yanked: dict[str, str] = field(default_factory=dict)
+    yanked: dict[str, str | bool] = field(default_factory=dict)
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
     address: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -32,14 +32,20 @@ def _only(line: WheelLine) -> WheelLine:
 
 
 @pytest.fixture
-def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+def reason() -> str | Literal[True]:
+    """Why the newer one was withdrawn, as the index has it."""
+    return "broken"
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, reason: str | Literal[True], tmp_path: Path) -> Iterator[Index]:
     wheels = [
         make(name, "15.0.0", f"{tag}-{tag}-{LINUX}", {})
         for name, tags in PYTHONS.items()
         for tag in tags
         if not tag.endswith("t")
     ]
-    there = LocalIndex({wheel.file: wheel for wheel in wheels}, yanked={f"{NEW}==15.0.0": "broken"})
+    there = LocalIndex({wheel.file: wheel for wheel in wheels}, yanked={f"{NEW}==15.0.0": reason})
     with asking(request.param, there, tmp_path) as index:
         yield index
 
@@ -49,6 +55,12 @@ def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
     lines = tuple(_only(line) for line in MATRIX.wheel_lines if line.name in PYTHONS)
     matrix = replace(MATRIX, wheel_lines=lines, rocm_lines=())
     assert withdrawals(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
+
+
+@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
+@pytest.mark.parametrize("reason", [True])
+def test_a_reason_that_nobody_gave_is_said_to_be_none(asked: Index) -> None:
+    assert asked.withdrawn({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,14 @@ def busy_at_first() -> dict[str, object] | None:
     return busy()
 
 
+def killed_at_first() -> None:
+    """Killed the first time, as by a kernel that is short of memory, and right when it is asked again."""
+    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+    if not mark.exists():
+        mark.write_text("", encoding="utf-8")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def skips() -> dict[str, object]:
     return {"status": "skipped", "trouble": "not-applicable", "detail": "needs more", "cause": None}
 

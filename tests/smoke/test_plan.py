@@ -17,6 +17,7 @@ from gpuenv.model.visible import DEVICE_NODE
 from gpuenv.smoke.catalogue import GROUPS, chosen
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
 from gpuenv.smoke.plan import DEADLINE, Wish, at_once, plan, seed_of, too_few
+from gpuenv.smoke.run import order_of
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
 QUICK = chosen((), (), Level.QUICK)
@@ -71,13 +72,25 @@ def test_gpus_without_persistence_are_taken_down_when_nobody_is_left() -> None:
     assert taken_down(Snapshot(gpus=(gpu(A, 0),)), both) == (), "nobody knows"
 
 
-def test_devices_that_cupy_alone_sees_are_named_by_uuid_or_by_number() -> None:
+def test_the_gpu_of_a_jetson_goes_by_its_number() -> None:
+    """Under its UUID its own NVML does not find it, and each test would have been shown no GPU."""
+    orin = gpu(A, 0, name=known("Orin (nvgpu)", "nvml"))
+    (only,) = devices_of(Snapshot(gpus=(orin,)), {})
+    assert (only.visible, only.uuid) == ("0", A)
+    (named,) = devices_of(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
+    assert named.visible == "GPU-aaaa", "what the caller's own programs go by"
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [only], Wish())
+    assert order_of(task, None)["uuid"] is None
+    assert order_of(replace(task, devices=(device(A),)), None)["uuid"] == A
+
+
+def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
     facts: list[dict[str, object]] = [
         {"uuid": A, "name": "X", "capability": "9.0", "memory_total": 5},
         {"uuid": None, "name": "Y"},
     ]
     first, second = seen_by_cupy(facts, {})
-    assert (first.visible, first.memory_total) == (A, 5)
+    assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
     assert (second.visible, second.uuid) == ("1", None)
     (hidden,) = seen_by_cupy(facts[1:], {"CUDA_VISIBLE_DEVICES": "3"})
     assert hidden.visible == "3", "the caller's own numbers count"

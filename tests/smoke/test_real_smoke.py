@@ -15,7 +15,7 @@ import pytest
 
 from gpuenv.smoke.catalogue import PAYLOAD, all_tests
 from gpuenv.smoke.payload.common import plain
-from gpuenv.smoke.payload.harness import LIBRARY_ERRORS
+from gpuenv.smoke.payload.troubles import LIBRARY_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -119,6 +119,19 @@ def test_what_lacked_room_beside_others_is_asked_again_alone(tmp_path: Path) -> 
     assert run_tasks([task("busy_at_first"), task("passes")], planted).tests[0].status is TestStatus.BUSY
 
 
+def test_what_was_killed_beside_others_is_asked_again_alone(tmp_path: Path) -> None:
+    """A dozen processes with CUDA take more than many a container may have; the GPU has no part in it."""
+    beside = run(tmp_path, task("killed_at_first"), task("passes"), at_once=2).tests
+    assert [result.status for result in beside] == [TestStatus.PASSED] * 2
+    (tmp_path / "asked").unlink()
+    alone = run(tmp_path, task("killed_at_first")).tests[0]
+    assert (alone.status, alone.trouble) == (TestStatus.CRASHED, Trouble.SIGNAL)
+    assert "memory of the host or the container" in (alone.detail or "")
+    crashed = run(tmp_path, task("segfaults"), task("passes"), at_once=2).tests[0]
+    assert crashed.trouble is Trouble.SIGNAL
+    assert "memory" not in (crashed.detail or ""), "what crashes by itself has done so, and is not asked again"
+
+
 def test_a_gpu_that_only_some_tests_are_shown_is_lost_and_not_left_out(tmp_path: Path) -> None:
     """One that is listed and does not start, or has gone meanwhile: a run that passes without it proves too much."""
     first, second = run(tmp_path, task("passes"), task("sees_no_gpu", device=SECOND)).tests

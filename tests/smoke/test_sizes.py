@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gpuenv.smoke.payload.common.pinned import longest
 from gpuenv.smoke.payload.free import Room, available
+from gpuenv.smoke.payload.gpu import Skip
 from gpuenv.smoke.payload.harness import (
     fitted,
 )
 from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
-from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, too_little
-from tests.smoke.payload import MODULES, CUDARuntimeError, module
+from tests.smoke.payload import FOLDER, MODULES, CUDARuntimeError, module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +109,36 @@ def test_as_much_is_pinned_as_the_system_lets() -> None:
     assert longest(pinned_up_to(whole // 3), whole) == whole // 4
     with pytest.raises(CUDARuntimeError):
         longest(pinned_up_to(0), whole)
+
+
+@pytest.mark.parametrize("stem", MODULES)
+def test_no_test_insists_on_an_amount_of_pinned_memory(stem: str) -> None:
+    """A system that pins less is sound; CUDA tells of it as it tells of a lack of the GPU's own memory."""
+    assert "empty_pinned" not in (FOLDER / f"{stem}.py").read_text(encoding="utf-8")
+
+
+def test_managed_memory_that_is_refused_says_nothing_of_the_gpu() -> None:
+    lent = module("memory_managed").lent
+    assert lent(lambda: 7) == 7
+
+    def refused(status: int) -> None:
+        raise CUDARuntimeError(status)
+
+    with pytest.raises(Skip, match="has no managed memory"):
+        lent(lambda: refused(801))
+    with pytest.raises(CUDARuntimeError):
+        lent(lambda: refused(700))
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ([0], 0),
+        ([-(1 << 30)], -(1 << 30)),
+        ([1 << 30, 0], 0),
+        ([1 << 30, 1 << 29], 1 << 29),
+        ([1 << 29, 1 << 30], 1 << 29),
+    ],
+)
+def test_memory_that_others_take_once_is_no_leak(gone: list[int], told: int) -> None:
+    assert module("memory_leak").leaked(iter(gone).__next__) == told

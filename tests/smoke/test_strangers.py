@@ -67,6 +67,16 @@ def test_a_lack_of_memory_is_told_as_such() -> None:
         together("torch", BROKEN, shared, raising(MemoryError("Out of memory allocating 512 bytes")))
 
 
+class OutOfMemoryError(RuntimeError):
+    """As torch's, which is no MemoryError."""
+
+
+def test_nor_is_another_library_blamed_for_its_own_lack_of_memory() -> None:
+    """By itself it would find none either, and the test would be skipped where the GPU is busy."""
+    with pytest.raises(OutOfMemoryError):
+        together("torch", BROKEN, shared, raising(OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")))
+
+
 def test_a_complaint_is_the_line_with_the_exception() -> None:
     assert complaint_of(SOUND) is None
     assert complaint_of("raise ValueError('one\\ntwo')") == "ValueError: one"

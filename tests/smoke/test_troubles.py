@@ -8,22 +8,41 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestStatus, Trouble
-from gpuenv.smoke.payload.harness import (
+from gpuenv.smoke.payload.answers import judge
+from gpuenv.smoke.payload.harness import before_it_began, cuda_status, first_line, wanted_bytes
+from gpuenv.smoke.payload.troubles import (
+    GIB,
     LIBRARY_ERRORS,
-    before_it_began,
-    cuda_status,
-    first_line,
+    LOST,
+    RESERVE,
+    classify,
     found_no_room,
-    wanted_bytes,
+    lack_of_memory,
 )
-from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory
-from tests.smoke.payload import CUDARuntimeError
+from tests.smoke.payload import CUDARuntimeError, example, module
 
 
 @pytest.mark.parametrize("status", sorted(LOST))
 def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> None:
     trouble = classify("CUDARuntimeError", status, "cudaErrorX: words")
     assert (trouble.status, trouble.trouble) == ("crashed", "context-lost")
+
+
+@pytest.mark.parametrize(
+    ("codes", "right"),
+    [
+        ([0, 700, 700], True),
+        ([0, 719, 719], True),  # as the driver of Jetson tells an illegal address
+        ([700, 700, 700], False),  # the launch waited for its kernel
+        ([0, 0, 0], False),  # the kernel did nothing
+        ([0, 700, 0], False),  # the error did not stay
+        ([0, 1, 1], False),  # cudaErrorInvalidValue
+        ([0, 2, 2], False),  # no memory
+    ],
+)
+def test_an_illegal_access_is_one_by_either_of_its_names(codes: list[int], right: bool) -> None:  # noqa: FBT001
+    expected = {"told": example("streams_async_error").expected["told"]}
+    assert (judge(expected, {"told": module("streams_async_error").told(codes)}) == []) is right
 
 
 @pytest.mark.parametrize(
@@ -86,6 +105,33 @@ def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
     assert found_no_room(kind, NO_ROOM[kind])
     assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
     assert not found_no_room("ValueError", NO_ROOM[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("CUBLASError", "CUBLAS_STATUS_NOT_INITIALIZED"), ("CUSOLVERError", "CUSOLVER_STATUS_INTERNAL_ERROR")],
+)
+def test_no_room_for_a_handle_is_a_lack_of_memory_where_next_to_nothing_is_free(kind: str, text: str) -> None:
+    assert found_no_room(kind, text, RESERVE - 1)
+    assert not found_no_room(kind, text, RESERVE)
+    assert not found_no_room(kind, text)
+    assert not found_no_room("ValueError", text, 0)
+
+
+# torch's class; numba's and jax's words, as their sources and reports of users have them.
+STRANGERS = [
+    ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.11 GiB"),
+    ("CudaAPIError", "[CUresult.CUDA_ERROR_OUT_OF_MEMORY] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY"),
+    ("JaxRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes."),
+    ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes."),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), STRANGERS)
+def test_another_library_s_lack_of_memory_is_one(kind: str, text: str) -> None:
+    """It is not a MemoryError, and a sound GPU that others have filled would have failed for it."""
+    assert found_no_room(kind, text)
+    assert not found_no_room("RuntimeError", "CUDA error: an illegal memory access was encountered")
 
 
 class CUBLASError(CUDARuntimeError):

@@ -15,11 +15,10 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.strays import unfound
-from gpuenv.matrix.needs import is_tegra
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.presence import CONTROL
+from gpuenv.model.presence import CONTROL, is_tegra
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"

@@ -9,7 +9,7 @@ from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
 # The folders of compiled kernels: CuPy's, jitify's, the driver's, and those of libraries that work the same way.
-_FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm|torchinductor_\w+|[/\\]tmp[/\\]triton[/\\]|\.cache/flashinfer)"
+_FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm|torchinductor_\w|[/\\]tmp[/\\]triton[/\\]|\.cache/flashinfer)"
 
 
 def _limited(values: Mapping[str, str]) -> Weights:
@@ -116,7 +116,7 @@ SIGNATURES = (
         ("filenotfounderror", "no such file"),
         ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.42)),
         "CuPy, cupy/cuda/compiler.py: a temporary file of the kernel cache; errno ENOENT",
-        pattern=rf"(?:FileNotFoundError|No such file).*{_FOLDER}|{_FOLDER}/\S*\.(?:cu|cubin|ptx|fatbin): No such file",
+        pattern=rf"(?:FileNotFoundError|No such file).*{_FOLDER}|{_FOLDER}\w*/\S*\.(?:cu|cubin|ptx|fatbin): No such file",
         title="A file in the kernel cache is gone: another process moved it, or its folder cannot be made",
         decides="whether several processes or users share the folder, and who may write it",
     ),

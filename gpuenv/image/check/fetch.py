@@ -20,6 +20,7 @@ from gpuenv.model.record import dataclass
 _OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
 _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
 _NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
+_LEAVE_OUT = "Or leave out what forbids its registry: --offline, --from engine."
 _HANGS = "Look at the engine's log, or restart it."
 _ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
 
@@ -60,15 +61,13 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
         raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
     if local is not None and (not how.registry or _is_for(local, wanted)):
         return local
-    if failed is not None and (not how.registry or is_identity(reference)):
+    if failed is not None and is_identity(reference):
         raise ImageError(f"{name}: {failed}", failed.remedy)
+    if not how.registry:
+        why, cure = (failed, failed.remedy) if failed is not None else ("no engine here has it", "Pull it.")
+        raise ImageError(f"{name}: {why}, and the network may not be used", f"{cure or ''} {_LEAVE_OUT}".strip())
     if failed is not None:
         how.announce(str(failed))
-    if not how.registry:
-        raise ImageError(
-            f"{name}: no engine here has it, and the network may not be used",
-            "pull it, or leave out what forbids its registry (--offline, --from engine)",
-        )
     try:
         return _from_registry(name, wanted, how, until)
     except ImageError:

@@ -12,23 +12,23 @@ from typing import Any, Callable, Dict, List, Optional
 from gpuenv.smoke.payload.free import Room, free_and_total, room_here
 from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
+    LIBRARY_ERRORS,
     MEMORY_ALLOCATION,
+    RESERVE,
     Trouble,
     above_limit,
     classify,
+    found_no_room,
     lack_of_memory,
     too_little,
     too_little_beside,
 )
 
 Tell = Callable[[str, Any], None]
-RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
 UNTOLD = 64 << 20  # bytes that a test may take which does not say
 HOST = 3  # bytes of the host's memory, input, answers and comparison, for each byte of the GPU's that a test tells of
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
-LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CuSparseError", "CuFFTError", "CURANDError")
-NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
 
 
 def census(tell: Tell) -> None:
@@ -248,17 +248,15 @@ def _of_exception(error: Exception) -> Trouble:
 
 def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
     """Whose fault a lack of memory is."""
+    kind, text = type(error).__name__, str(error)
     known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
-    if not known and not found_no_room(type(error).__name__, str(error)):
+    if not known and kind not in LIBRARY_ERRORS and not found_no_room(kind, text):
+        return None
+    free = free_and_total(cp)[0]
+    if not known and not found_no_room(kind, text, free):
         return None
     pool = cp.get_default_memory_pool()
-    free, wanted = free_and_total(cp)[0], wanted_bytes(error)
-    return lack_of_memory(wanted, pool.total_bytes(), free, total, pool.get_limit())
-
-
-def found_no_room(kind: str, text: str) -> bool:
-    """Whether a library found no room for its workspace: it says so in words of its own."""
-    return kind in LIBRARY_ERRORS and any(word in text.upper() for word in NO_ROOM)
+    return lack_of_memory(wanted_bytes(error), pool.total_bytes(), free, total, pool.get_limit())
 
 
 def wanted_bytes(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Optional
 
 # Of cudaError_t (driver_types.h of CUDA 12.9); CUresult has the same numbers for these.
@@ -15,6 +16,17 @@ HARDWARE = {214, 220}
 
 GIB = 1024.0**3
 CONTEXT = 1.5 * GIB  # more than the driver takes for a process's own context
+RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
+
+# The classes as CuPy 12 to 14 name them, and how each library says that it found no room.
+LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CuSparseError", "CuFFTError", "CURANDError")
+NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
+# What cublasCreate and cusolverDnCreate say, among other things, where there is no room for a handle: tensorflow, issue
+# 9489; CUDA.jl, which frees memory then and tries again (lib/cusolver/dense.jl, cusolverDnCreate).
+NO_HANDLE = ("NOT_INITIALIZED", "INTERNAL_ERROR")
+# torch.OutOfMemoryError, which is no MemoryError; numba's CudaAPIError, jax's XlaRuntimeError and JaxRuntimeError.
+TORCH = "OutOfMemoryError"
+OTHERS_NO_ROOM = ("CUDA_ERROR_OUT_OF_MEMORY", "RESOURCE_EXHAUSTED")
 
 
 class Trouble(NamedTuple):
@@ -66,6 +78,20 @@ def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: 
         detail = "other processes hold about %s of the GPU's memory: %s" % (size(others), told)
         return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
     return Trouble("failed", "out-of-memory", "out of memory: %s" % told, "out-of-memory")
+
+
+def found_no_room(kind: str, text: str, free: float = math.inf) -> bool:
+    """Whether a library found no room on the GPU: each says so in words of its own.
+
+    Args:
+        kind: the class of its error.
+        text: what it says.
+        free: bytes that the GPU has left; what a library says of more than that counts where it is next to nothing.
+    """
+    if kind == TORCH or any(word in text for word in OTHERS_NO_ROOM):
+        return True
+    words = NO_ROOM + (NO_HANDLE if free < RESERVE else ())
+    return kind in LIBRARY_ERRORS and any(word in text.upper() for word in words)
 
 
 def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:

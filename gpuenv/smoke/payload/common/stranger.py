@@ -7,6 +7,7 @@ import sys
 from typing import Any, Callable, Optional
 
 from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.troubles import found_no_room
 
 SECONDS = 40.0
 # Files of the working folder take no part, as in the payload itself.
@@ -31,7 +32,9 @@ def together(name: str, program: str, is_shared: Callable[[], bool], work: Calla
         return work()
     except (Skip, MemoryError):
         raise  # where there is no room, the library finds none by itself either
-    except Exception:
+    except Exception as error:
+        if found_no_room(type(error).__name__, str(error)):
+            raise
         complaint = complaint_of(program) if is_shared() else None
         if complaint is not None:
             raise Skip("%s does not work here by itself: %s" % (name, complaint)) from None

@@ -24,9 +24,10 @@ def expect(given):
     values = given["start"] + np.arange(blocks, dtype=np.int64)
     whole = blocks * BLOCK
     return {
-        # One large block is split for the small ones; they become one again when all are given back.
-        "held": exact(np.array([whole, whole, whole, whole])),
-        "used": exact(np.array([0, whole, whole // 2, 0])),
+        # One large block is split for the small ones; they become one again when all are given back, and it is used
+        # for the next large one: had they stayed apart, the pool would hold twice as much then.
+        "held": exact(np.array([whole, whole, whole, whole, whole])),
+        "used": exact(np.array([0, whole, whole // 2, 0, whole])),
         "values": exact(values[1::2]),
         "large": exact(values),
     }
@@ -51,8 +52,10 @@ def run(gpu, given):
         values = np.array([int(gpu.down(piece[-1:])[0]) for piece in pieces])
         del pieces
         note()
-        large = cp.arange(start, start + blocks, dtype=np.int64)
-        got = {"large": gpu.down(large), "values": values}
+        large = cp.empty(blocks * BLOCK // 8, dtype=np.int64)
+        note()
+        large[:: BLOCK // 8] = cp.arange(start, start + blocks, dtype=np.int64)
+        got = {"large": gpu.down(large[:: BLOCK // 8]), "values": values}
         del large
     pool.free_all_blocks()
     got["held"], got["used"] = np.array(held), np.array(used)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
+from gpuenv.smoke.payload.common.pinned import pinned as pin
 
 GROUP = "streams"
 TITLE = "copies that overlap with computing"
@@ -29,17 +30,18 @@ def expect(given):
 
 
 def run(gpu, given):
-    import cupyx
-
     cp, host = gpu.cp, given["x"]
-    pinned = cupyx.empty_pinned(host.shape, dtype=host.dtype)
-    pinned[...] = host
-    there, x, y = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(N, dtype=np.int32), cp.zeros(N, dtype=np.int32)
+    pinned = pin(host.size, host.dtype)
+    pinned[...] = host[: pinned.size]
+    there, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(N, dtype=np.int32), cp.zeros(N, dtype=np.int32)
+    there.set(host)
+    part = there[: pinned.size]
+    part.fill(0)
     fill, take = delay.kernels(gpu)
     copier, worker = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
 
     def copy():
-        there.set(pinned, stream=copier)
+        part.set(pinned, stream=copier)
 
     copy_time = gpu.best(copy)
 

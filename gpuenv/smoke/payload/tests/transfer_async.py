@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
+from gpuenv.smoke.payload.common.pinned import pinned as pin
 
 GROUP = "transfer"
 TITLE = "asynchronous copies with synchronisation"
@@ -28,12 +29,10 @@ def expect(given):
 
 
 def run(gpu, given):
-    import cupyx
-
     cp, rounds = gpu.cp, given["delays"].size
     stream = cp.cuda.Stream(non_blocking=True)
     x = cp.full(N, -1, dtype=np.int32)
-    pinned = cupyx.empty_pinned((N,), dtype=np.int32)
+    pinned = pin(N, np.int32)
     pinned[...] = -1
     seen = np.full((rounds, N), -1, dtype=np.int32)
     fill, _ = delay.kernels(gpu)

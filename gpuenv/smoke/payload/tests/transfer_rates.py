@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.near import stay_near
-from gpuenv.smoke.payload.harness import cuda_status
-from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION
+from gpuenv.smoke.payload.common.pinned import pinned as pin
 
 GROUP = "transfer"
 TITLE = "rates of copies"
@@ -18,7 +15,6 @@ NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 ALONE = ["normal", "deep"]
 SHRINKS = "mib"
-LEAST = 1 << 17  # elements
 
 
 def inputs(random, size):
@@ -31,12 +27,10 @@ def expect(given):
 
 
 def run(gpu, given):
-    import cupyx
-
     stay_near(gpu)
     cp, host = gpu.cp, given["x"]
     there, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
-    pageable, pinned = np.zeros_like(host), longest(lambda n: cupyx.empty_pinned((n,), dtype=host.dtype), host.size)
+    pageable, pinned = np.zeros_like(host), pin(host.size, host.dtype)
     pinned[...] = host[: pinned.size]
     part, got, size, less = there[: pinned.size], {}, float(host.nbytes), float(pinned.nbytes)
 
@@ -56,17 +50,6 @@ def run(gpu, given):
     if not (np.array_equal(pageable, host) and np.array_equal(pinned, host[: pinned.size])):
         raise ValueError("what was copied back while it was measured is not what was sent")
     return got
-
-
-def longest(make: Callable[[int], Any], count: int) -> Any:
-    """An array of so many elements, or of half as many, and so on: WSL and some containers pin little memory."""
-    while True:
-        try:
-            return make(count)
-        except RuntimeError as error:
-            if cuda_status(error) != MEMORY_ALLOCATION or count <= LEAST:
-                raise
-            count //= 2
 
 
 def memory(size):
