@@ -37,9 +37,11 @@ def best(work, wait, rounds=7):
 
 def product(work, wait):
     work()
-    # As long as gpuenv's own: a short one is over before the GPU's power limit takes its clock down.
+    # As long as gpuenv's own, and after as many: the clock of an idle GPU has to rise, and a short time is over before
+    # its power limit takes it down.
     rounds = max(2, min(200, int(0.4 / best(work, wait, 3))))
-    return best(lambda: [work() for _ in range(rounds)], wait, 2) / rounds
+    first, second = (best(lambda: [work() for _ in range(rounds)], wait, 1) for _ in range(2))
+    return second / rounds
 
 if torch is not None and torch.cuda.is_available():
     wait = torch.cuda.synchronize

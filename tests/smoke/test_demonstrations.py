@@ -26,6 +26,12 @@ def test_a_test_of_single_precision_is_not_overruled_by_the_caller_s_variable(st
     assert asked["CUPY_TF32"] == "1" or asked["NVIDIA_TF32_OVERRIDE"] == "0"
 
 
+@pytest.mark.parametrize("stem", [*(stem for stem in MODULES if stem.startswith("sparse_")), "solver_systems"])
+def test_reductions_that_nobody_asked_for_are_not_compiled_from_cub_s_headers(stem: str) -> None:
+    """Each took NVRTC seconds: with an empty kernel cache more than the quick level has, near the deadline if slow."""
+    assert module(stem).ENVIRONMENT["CUPY_ACCELERATORS"] == ""
+
+
 @pytest.mark.parametrize("name", DEMOS)
 def test_a_demonstration_is_of_a_cause_and_has_a_mistake_and_a_cure(name: str) -> None:
     assert name in {cause.value for cause in Cause}

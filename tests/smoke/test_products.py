@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
 from gpuenv.smoke.payload.answers import judge
 from gpuenv.smoke.payload.common.near import numbers
+from gpuenv.smoke.payload.gpu import enough
 from tests.smoke.payload import module
 
 Array = Any  # an array of NumPy
@@ -80,6 +83,21 @@ def test_a_product_that_would_take_seconds_is_cut_down() -> None:
     assert blas_rates.rows_of(8192, 0.001) == 8192
     assert blas_rates.rows_of(8192, 0.17) == blas_rates.FEW, "as in double precision on what is made for games"
     assert blas_rates.rows_of(64, 0.001) == 64
+
+
+def test_a_measurement_is_long_enough_for_the_clocks_to_rise_and_short_enough_to_be_waited_for() -> None:
+    assert enough(0.0) == enough(1e-9) == enough(0.0002) == 200
+    assert enough(0.03) == 13
+    assert enough(0.5) == enough(60.0) == 2, "one alone is not told from what goes before it"
+
+
+def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
+    """Which needs tens of microseconds to ask for a transform: else the rate would be the host's."""
+    fastest = max(peak.memory for peak in load(data_path("matrix.yaml")).peaks) * 1e9
+    for size in module("fft_rates").LEVELS.values():
+        assert 2 * 8 * size["batch"] * size["n"] / fastest > 100e-6
+    for size in module("transfer_rates").LEVELS.values():
+        assert 2 * (size["mib"] << 20) / fastest > 100e-6
 
 
 def test_the_processors_beside_a_gpu_are_read_as_the_kernel_lists_them() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.smoke.catalogue import PAYLOAD, all_tests
+from gpuenv.smoke.payload.common import plain
 from gpuenv.smoke.payload.troubles import LIBRARY_ERRORS
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ def test_a_demonstration_without_a_driver_says_so(folder: Path) -> None:
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 5
     assert "--> not shown: cudaErrorInsufficientDriver" in done.stdout.replace("\n    ", " ")
+
+
+REDUCED = "from cupy._core import _accelerator; print(_accelerator.get_reduction_accelerators())"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_reductions_that_take_long_to_compile_can_be_kept_away(release: str, folder: Path) -> None:
+    command = [str(target(release, folder) / "bin/python"), "-c", REDUCED]
+    told = [
+        subprocess.run(command, env={**ENVIRONMENT, **asked}, capture_output=True, text=True, check=True).stdout.strip()
+        for asked in ({}, plain.ENVIRONMENT)
+    ]
+    assert told[0] not in ("", "[]"), "CuPy's default is CUB"
+    assert told[1] == "[]"
 
 
 # What the payload asks of CuPy is there, under that name: what can be told without a GPU.

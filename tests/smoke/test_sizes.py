@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuenv.smoke.payload.common.pinned import longest
-from gpuenv.smoke.payload.free import available
+from gpuenv.smoke.payload.free import Room, available
 from gpuenv.smoke.payload.gpu import Skip
 from gpuenv.smoke.payload.harness import (
     fitted,
@@ -41,12 +41,12 @@ class Sized:
 
 def test_sizes_are_halved_until_they_fit() -> None:
     free, total = 1 << 30, 80 << 30
-    assert fitted(Sized, {"n": 256}, free, total) == ({"n": 256}, None)
-    assert fitted(Sized, {"n": 4096}, free, total) == ({"n": 512}, None)
-    size, trouble = fitted(Sized, {"n": 1 << 20}, free, total)
+    assert fitted(Sized, {"n": 256}, Room(free, total)) == ({"n": 256}, None)
+    assert fitted(Sized, {"n": 4096}, Room(free, total)) == ({"n": 512}, None)
+    size, trouble = fitted(Sized, {"n": 1 << 20}, Room(free, total))
     assert size["n"] >= (1 << 20) // 128
     assert trouble.status == "busy"
-    assert fitted(Sized, {"n": 12}, 200 << 20, total)[0] == {"n": 1}, "a size of nothing is none"
+    assert fitted(Sized, {"n": 12}, Room(200 << 20, total))[0] == {"n": 1}, "a size of nothing is none"
 
 
 @pytest.mark.parametrize("stem", MODULES)
@@ -62,15 +62,15 @@ def test_a_size_that_was_halved_to_its_least_is_still_one(stem: str) -> None:
 def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
     """The user's own limit is no fault of the GPU's."""
     free, total = 79 << 30, 80 << 30
-    assert fitted(Sized, {"n": 2048}, free, total, 1 << 30) == ({"n": 1024}, None)
-    assert fitted(Sized, {"n": 2048}, free, total, 0) == ({"n": 2048}, None)
-    _, trouble = fitted(Sized, {"n": 2048}, free, total, 1 << 20)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, 1 << 30)) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, 0)) == ({"n": 2048}, None)
+    _, trouble = fitted(Sized, {"n": 2048}, Room(free, total, 1 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
     assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
 
 
 def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
-    assert fitted(object(), {}, 79 << 30, 80 << 30, 1 << 20) == ({}, None)
+    assert fitted(object(), {}, Room(79 << 30, 80 << 30, 1 << 20)) == ({}, None)
 
 
 def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:

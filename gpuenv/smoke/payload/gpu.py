@@ -9,9 +9,10 @@ import numpy as np
 
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
-from gpuenv.smoke.payload.free import INTEGRATED, free_and_total
+from gpuenv.smoke.payload.free import free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
+LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
 
 
 class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
@@ -63,7 +64,7 @@ class Gpu:
 
     def is_integrated(self) -> bool:
         """Whether its memory is that of the whole machine."""
-        return self.attribute(INTEGRATED) != 0
+        return is_integrated(self.cp)
 
     def room(self) -> int:
         """Bytes of memory that are free now."""
@@ -123,6 +124,15 @@ class Gpu:
         end.synchronize()
         return float(self.cp.cuda.get_elapsed_time(start, end)) / 1000.0 / rounds
 
+    def steady(self, work: Callable[[], Any]) -> float:
+        """The time of one round of work that goes on for a while.
+
+        What runs first finds the clock of an idle GPU, which takes a while to rise (Triton's do_bench warms up for 25
+        ms): as many rounds as are counted go before.
+        """
+        rounds = enough(self.seconds(work, rounds=1, warm=1))
+        return self.seconds(work, rounds=rounds, warm=rounds)
+
     def best(self, work: Callable[[], Any], rounds: int = 5) -> float:
         """The shortest of several times on the host's clock, each with everything done."""
         times = []
@@ -149,3 +159,8 @@ class Gpu:
             kernel((1,), (1,), (self._kept,))
         elif self._fault == "pool-limit":
             self.pool.set_limit(size=1 << 20)
+
+
+def enough(seconds: float) -> int:
+    """How many rounds of work to measure of which one takes that long."""
+    return max(2, min(MANY, int(LONG / max(seconds, 1e-6))))

@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
-from gpuenv.smoke.payload.free import free_and_total
+from gpuenv.smoke.payload.free import Room, free_and_total, room_here
 from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
     LIBRARY_ERRORS,
@@ -21,10 +21,12 @@ from gpuenv.smoke.payload.troubles import (
     found_no_room,
     lack_of_memory,
     too_little,
+    too_little_beside,
 )
 
 Tell = Callable[[str, Any], None]
 UNTOLD = 64 << 20  # bytes that a test may take which does not say
+HOST = 3  # bytes of the host's memory, input, answers and comparison, for each byte of the GPU's that a test tells of
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
 
@@ -150,38 +152,39 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
         return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
-    free, total = free_and_total(cp)
-    tell("memory", {"free": free, "total": total})
-    limit = int(cp.get_default_memory_pool().get_limit())
-    size, trouble = fitted(test, order["size"], free, total, limit)
+    room = room_here(cp)
+    tell("memory", {"free": room.free, "total": room.total})
+    size, trouble = fitted(test, order["size"], room)
     if trouble:
         return trouble
     tell("size", size)
-    gpu = Gpu(cp, order["level"], order.get("fault"), min(free, limit or free), total)
+    gpu = Gpu(cp, order["level"], order.get("fault"), min(room.free, room.limit or room.free), room.total)
     try:
         return _prove(test, gpu, size, order, tell)
     except Skip as skip:
         return Trouble("skipped", "not-applicable", str(skip))
     except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
         tell("traceback", traceback.format_exc()[-2000:])
-        return lost(cp) or _of_memory(error, cp, total) or _of_exception(error)
+        return lost(cp) or _of_memory(error, cp, room.total) or _of_exception(error)
 
 
-def fitted(test: Any, size: Dict[str, Any], free: int, total: int, limit: int = 0) -> Any:
-    """The sizes, halved until they fit into what is free and into the pool's limit; or why none does."""
+def fitted(test: Any, size: Dict[str, Any], room: Room) -> Any:
+    """The sizes, halved until there is room for them on the GPU, in the pool and on the host; or why none fits."""
     shrinks, given = getattr(test, "SHRINKS", None), dict(size)
     least = max(size[shrinks] * SMALLEST, 1) if shrinks else 0
-    while _cramped(test, given, free, total, limit) and shrinks and given[shrinks] > least:
+    while _cramped(test, given, room) and shrinks and given[shrinks] > least:
         given[shrinks] //= 2
-    return given, _cramped(test, given, free, total, limit)
+    return given, _cramped(test, given, room)
 
 
-def _cramped(test: Any, size: Dict[str, Any], free: int, total: int, limit: int) -> Optional[Trouble]:
-    """What keeps a size from fitting; the limit is the user's, or 0."""
-    told = getattr(test, "memory", None)
-    if told and limit and told(size) > limit:
-        return above_limit(told(size), limit)
-    return too_little((told(size) if told else UNTOLD) + RESERVE, free, total)
+def _cramped(test: Any, size: Dict[str, Any], room: Room) -> Optional[Trouble]:
+    """What keeps a size from fitting."""
+    told = test.memory(size) if hasattr(test, "memory") else 0
+    if told and room.limit and told > room.limit:
+        return above_limit(told, room.limit)
+    beside = int(told * getattr(test, "HOST", HOST)) or UNTOLD
+    trouble = too_little((told or UNTOLD) + RESERVE + (beside if room.shared else 0), room.free, room.total)
+    return trouble or too_little_beside(beside, room.host)
 
 
 def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:

@@ -104,6 +104,14 @@ def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
     return Trouble("skipped", "too-small", told)
 
 
+def too_little_beside(needed: float, room: float) -> Optional[Trouble]:
+    """Why a test cannot even begin where the host has too little memory; nobody knows where ``room`` is 0."""
+    if not room or needed <= room:
+        return None
+    detail = "needs %s of the host's memory; this program may take %s more" % (size(needed), size(room))
+    return Trouble("skipped", "too-small", detail)
+
+
 def above_limit(needed: float, limit: float) -> Trouble:
     """A test that the pool's limit leaves no room for: the limit is the user's own wish."""
     detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (size(needed), size(limit))

@@ -19,5 +19,6 @@ and these functions:
     inputs(random, size)  the input, made on the host from ``numpy.random.Generator``: name -> array or number
     expect(given)         the answers, computed on the host by other means: name -> ``Answer``
     run(gpu, given)       the GPU's answers: name -> NumPy array
-    memory(size)          (optional) bytes of GPU memory that the sizes take; ``SHRINKS`` names the size to be halved
+    memory(size)          (optional) bytes of GPU memory that the sizes take; ``SHRINKS`` names the size to be halved,
+                          ``HOST`` how many times that they take of the host's, where it is not about 3
 """

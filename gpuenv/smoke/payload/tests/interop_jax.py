@@ -11,6 +11,7 @@ GROUP = "interop"
 TITLE = "with jax"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:jax"]
+HOST = 0.1  # few numbers
 TOLERANCE = "exact: whole numbers of 32 bits, which is what jax computes in unless told otherwise"
 # Else jax takes most of the memory at once (its documentation, GPU memory allocation).
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

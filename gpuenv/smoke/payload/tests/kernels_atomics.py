@@ -10,6 +10,7 @@ GROUP = "kernels"
 TITLE = "atomic operations"
 LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 50000017}}
 NEEDS: list = []
+HOST = 6  # counting takes wide numbers
 TOLERANCE = "exact: whole numbers, whose sum does not depend on the order"
 SHRINKS = "n"
 EXACT_REPEAT = True

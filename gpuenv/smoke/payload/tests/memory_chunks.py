@@ -10,6 +10,7 @@ GROUP = "memory"
 TITLE = "an array larger than the pool, in pieces"
 LEVELS = {"normal": {"mib": 64, "pieces": 16}, "deep": {"mib": 512, "pieces": 32}}
 NEEDS: list = []
+HOST = 30  # all the pieces
 TOLERANCE = "exact: whole numbers, and the bytes that the pool held at most"
 SHRINKS = "mib"
 

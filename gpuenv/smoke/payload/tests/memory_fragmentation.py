@@ -10,6 +10,7 @@ GROUP = "memory"
 TITLE = "fragmentation: neighbours are joined again"
 LEVELS = {"normal": {"blocks": 64}, "deep": {"blocks": 512}}
 NEEDS: list = []
+HOST = 0.1  # nothing
 TOLERANCE = "exact: bytes, and whole numbers"
 BLOCK = 1 << 20
 

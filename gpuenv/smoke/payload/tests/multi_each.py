@@ -15,6 +15,7 @@ NEEDS = ["gpus:2"]
 TOLERANCE = "exact: whole numbers"
 KERNELS = MIX
 MOST = 16
+HOST = 16  # all rows, and few at a time on a GPU
 
 
 def inputs(random, size):
@@ -39,3 +40,7 @@ def run(gpu, given):
             rows.append(gpu.down(z))
     gpu.measure("devices", count, "1")
     return {"z": np.stack(rows[:MOST])}
+
+
+def memory(size):
+    return size["n"] * 8 * 4

@@ -12,6 +12,7 @@ GROUP = "random"
 TITLE = "moments of random numbers"
 LEVELS = {"quick": {"n": 200000}, "normal": {"n": 2000000}, "deep": {"n": 50000000}}
 NEEDS: list = []
+HOST = 0.1  # nothing but the moments
 TOLERANCE = "7 standard errors of each mean: a sound generator misses one in 4e11 times"
 SHRINKS = "n"
 # Distribution -> its mean, and its central moments from the second to the fourth; each is then moved by a distance.

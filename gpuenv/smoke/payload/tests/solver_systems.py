@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
+from gpuenv.smoke.payload.common import plain
 
 GROUP = "solver"
 TITLE = "linear systems and least squares"
 LEVELS = {"quick": {"n": 128}, "normal": {"n": 400}, "deep": {"n": 1500}}
 NEEDS: list = []
+ENVIRONMENT = plain.ENVIRONMENT  # the rank in lstsq is a reduction
 TOLERANCE = (
     "the right-hand side is made from a known solution; the matrix has a condition number below 4 (rows off the"
     " diagonal sum to less than half of it), so solving errs by less than 64 gamma(n) max|x| with pivoting"

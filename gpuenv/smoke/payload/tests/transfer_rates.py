@@ -44,7 +44,7 @@ def run(gpu, given):
     gpu.measure("d2h_pinned", less / gpu.best(lambda: part.get(out=pinned)), "B/s")
     # A copy reads and writes every byte. 3: device to device.
     to, of, stream = other.data.ptr, there.data.ptr, cp.cuda.get_current_stream().ptr
-    took = gpu.seconds(lambda: gpu.runtime.memcpyAsync(to, of, there.nbytes, 3, stream), rounds=20)
+    took = gpu.steady(lambda: gpu.runtime.memcpyAsync(to, of, there.nbytes, 3, stream))
     gpu.measure("device_copy", 2.0 * size / took, "B/s")
     got["device"] = gpu.down(other)
     if not (np.array_equal(pageable, host) and np.array_equal(pinned, host[: pinned.size])):

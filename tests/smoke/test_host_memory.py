@@ -1,0 +1,99 @@
+"""What tests take of the host's memory, and what there is of it: the machine's, and what a container may have."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gpuenv.smoke.payload.answers import judge
+from gpuenv.smoke.payload.free import Room, host_room
+from gpuenv.smoke.payload.harness import HOST, UNTOLD, fitted
+from tests.smoke.payload import MODULES, module
+from tests.smoke.test_sizes import MEMINFO, Sized
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AVAILABLE = 5210000 * 1024
+
+
+def test_sizes_are_halved_until_the_host_has_room_for_them_too() -> None:
+    """The kernel ends a program that takes more than its container may, and a sound GPU would have crashed."""
+    free, total = 79 << 30, 80 << 30
+    assert fitted(Sized, {"n": 2048}, Room(free, total, host=7 << 30)) == ({"n": 2048}, None)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, host=5 << 30)) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
+    _, trouble = fitted(Sized, {"n": 2048}, Room(free, total, host=90 << 20))
+    assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
+    assert trouble.detail == "needs 96 MiB of the host's memory; this program may take 90 MiB more"
+    assert fitted(object(), {}, Room(free, total, host=100 << 20)) == ({}, None)
+
+
+def test_what_shares_the_machine_s_memory_has_room_for_both_sides() -> None:
+    """Of 5 GiB that a Jetson has free, 2 GiB on the GPU would leave 3 for the 6 of input and answers."""
+    free, total = 5 << 30, 8 << 30
+    assert fitted(Sized, {"n": 2048}, Room(free, total)) == ({"n": 2048}, None)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, host=free, shared=True)) == ({"n": 1024}, None)
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if hasattr(module(stem), "memory")])
+def test_no_test_takes_more_of_the_host_s_memory_than_is_reckoned(stem: str) -> None:
+    test = module(stem)
+    levels = ("deep", "normal") if hasattr(test, "SHRINKS") else ("normal", "deep")
+    size = dict(next(test.LEVELS[level] for level in levels if level in test.LEVELS))
+    while hasattr(test, "SHRINKS") and test.memory(size) > UNTOLD and size[test.SHRINKS] > 1:
+        size[test.SHRINKS] //= 2
+    tracemalloc.start()
+    try:
+        expected = test.expect(test.inputs(np.random.default_rng(7), size))
+        judge(expected, {name: np.array(answer.value).astype(answer.dtype) for name, answer in expected.items()})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= getattr(test, "HOST", HOST) * test.memory(size) + UNTOLD / 2
+
+
+MIB = 1 << 20
+
+
+def group(folder: Path, limit: str, used: int, names: tuple[str, str, str]) -> None:
+    """A control group of memory: its limit, what is used, and 100 MiB of that files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / names[0]).write_text(f"{limit}\n", encoding="ascii")
+    (folder / names[1]).write_text(f"{used * MIB}\n", encoding="ascii")
+    (folder / "memory.stat").write_text(
+        f"anon 5\n{names[2]}inactive_file {60 * MIB}\n{names[2]}active_file {40 * MIB}\nodd\n", encoding="ascii"
+    )
+
+
+SECOND = ("memory.max", "memory.current", "")
+FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+
+
+@pytest.mark.parametrize(
+    ("membership", "place", "names"),
+    [
+        ("0::/\n", ".", SECOND),
+        ("0::/slurm/job_7/step_0\n", "slurm/job_7", SECOND),
+        ("5:cpu,cpuacct:/x\n3:memory:/\n", "memory", FIRST),
+        ("3:cpuset,memory:/docker/0123abcd\n", "memory", FIRST),  # the host's folder, which the container does not see
+    ],
+)
+def test_a_part_of_the_machine_s_memory_is_all_that_there_is(
+    tmp_path: Path, membership: str, place: str, names: tuple[str, str, str]
+) -> None:
+    meminfo, own, groups = tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "groups"
+    meminfo.write_text(MEMINFO, encoding="ascii")
+    own.write_text(membership, encoding="ascii")
+    asked = (str(meminfo), str(own), str(groups))
+    assert host_room(*asked) == AVAILABLE
+    group(groups / place, str(2048 * MIB), 1500, names)
+    assert host_room(*asked) == 648 * MIB
+    group(groups / place, str(1000 * MIB), 1200, names)
+    assert host_room(*asked) == 1, "more than may be: no room, which is not the same as unknown"
+    group(groups / place, "max" if names == SECOND else str((1 << 63) - 4096), 1500, names)
+    assert host_room(*asked) == AVAILABLE
+    assert host_room(str(tmp_path / "none"), str(tmp_path / "none"), str(groups)) == 0
