@@ -10,7 +10,17 @@ from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.codes import Cuda
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import ComputeMode, Driver, Gpu, MigInstance, Module, Source, SourceState
+from gpuenv.model.snapshot import (
+    ComputeMode,
+    Driver,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    MigInstance,
+    Module,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import answers, reading
@@ -129,6 +139,12 @@ def gpu_of(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
         mig=_from(gpu.mig, source),
         mig_instances=tuple(MigInstance(uuid, name) for uuid, name in gpu.mig_instances),
         fault=Reading() if gpu.fault is None else known(gpu.fault, source),
+        persistence=_from(gpu.persistence, source),
+        processes=_from(None if gpu.users is None else len(gpu.users), source),
+        users=gpu.users or (),
+        virtualization=_from(gpu.virtualization, source),
+        health=GpuHealth(**{name: known(value, source) for name, value in gpu.health.items()}),
+        fabric=Fabric(_from(gpu.fabric, source)),
     )
 
 

@@ -149,7 +149,7 @@ def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
 
 def _filled(known: PastedGpu, more: PastedGpu) -> PastedGpu:
     values = {name: getattr(more, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
-    return replace(known, **values)
+    return replace(known, **{**values, "health": {**more.health, **known.health}})
 
 
 def _address(pci: str) -> str:
@@ -171,13 +171,16 @@ def visible(pasted: Pasted) -> Reading[int]:
 def _without_instance(pasted: Pasted) -> tuple[Said, ...]:
     """That nvidia-smi found no MIG instance, where every GPU is in MIG mode: CUDA has nothing to show then."""
     listed = merged_gpus(pasted)[1]
-    no_instance = listed and all(gpu.mig and not gpu.mig_instances for gpu in listed)
+    no_instance = listed and all(gpu.mig and not gpu.mig_instances and not gpu.mig_count for gpu in listed)
     return answers(pasted, "mig-none")[:1] if no_instance else ()
 
 
 def count(pasted: Pasted) -> Reading[int]:
     """How many GPUs the driver lists, where a whole list of them is pasted."""
+    attached = reading(pasted, "attached", int)
     for form in forms.ALL_GPUS:
         if pasted.gpus.get(form):
-            return Reading(len(pasted.gpus[form]), f"pasted {form}")
+            number = len(pasted.gpus[form])  # where the list was cut off, nvidia-smi -q has said how many there are
+            told = attached.value if form == forms.SMI_Q and attached.value is not None else number
+            return Reading(max(number, told), f"pasted {form}")
     return reading(pasted, "gpu-count", int)

@@ -41,8 +41,7 @@ def read_paste(text: str) -> Pasted:
             if form is not None:
                 seen[form] = None
         told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        if gpus.driver is not None:
-            told.append(Said("driver", gpus.driver, forms.SMI_QUERY, number))
+        told += [Said(fact, value, form, number) for form, fact, value in gpus.told]
         if _MUSL.match(line):
             musl = number
         release = _MUSL_RELEASE.match(line)

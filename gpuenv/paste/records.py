@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
+from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.model.record import dataclass, field, replace
 
 
@@ -40,7 +42,14 @@ class PastedGpu:
         compute_mode: in the words of nvidia-smi.
         mig: whether MIG mode is on.
         mig_instances: the instances that are listed: UUID and name.
+        mig_count: how many instances there are, where they are counted and not listed.
         fault: NVML's return code for one that could not be opened.
+        persistence: whether the driver stays loaded while nobody uses it.
+        virtualization: what stands between it and the system.
+        fabric: how far its registration with NVSwitch has come.
+        users: the processes that compute on it.
+        process: the one that was named last, be it one of these or not.
+        health: of GpuHealth, what is told.
     """
 
     index: int | None = None
@@ -54,7 +63,14 @@ class PastedGpu:
     compute_mode: str | None = None
     mig: bool | None = None
     mig_instances: tuple[tuple[str, str], ...] = ()
+    mig_count: int | None = None
     fault: int | None = None
+    persistence: bool | None = None
+    virtualization: Virtualization | None = None
+    fabric: str | None = None
+    users: tuple[GpuUser, ...] | None = None
+    process: int | None = None
+    health: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
