@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TypeVar
 
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.codes import Cuda
+from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.identity import NVIDIA
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import (
     ComputeMode,
+    DkmsBuild,
     Driver,
     Fabric,
     Gpu,
@@ -27,6 +31,10 @@ from gpuenv.paste.merge import answers, reading
 from gpuenv.paste.records import Pasted, PastedGpu, Said
 
 T = TypeVar("T")
+
+# As distributions name the driver's modules: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's own.
+_IS_OF_THE_DRIVER = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
+_NAME_RELEASE_KERNEL_ARCH_STATE = 5
 
 _MODES = {
     "default": ComputeMode.DEFAULT,
@@ -61,14 +69,50 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
         version=version,
         cuda=cuda,
         branch=branch,
-        module=reading(pasted, "module", Module),
+        module=_module(pasted),
         module_version=_module_version(pasted),
         library_version=reading(pasted, "library-version", DriverVersion.parse),
         flavor=reading(pasted, "flavor", str),
+        dkms=tuple(_dkms(pasted)),
         nouveau=reading(pasted, "nouveau", bool),
         nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
         cuda_init=_cuda_init(pasted),
     )
+
+
+def _module(pasted: Pasted) -> Reading[Module]:
+    """Loaded, where anything says so; else what modprobe, the kernel's list of modules and DKMS make of it.
+
+    The modules that know a device are those of the running kernel (pciutils, lspci -k). Where DKMS has the driver and
+    nvidia-smi does not find it loaded, the running kernel has what DKMS has built for it.
+    """
+    loaded = reading(pasted, "module", Module)
+    if loaded.known or any(pasted.gpus.get(form) for form in forms.ALL_GPUS):
+        return loaded
+    absent = reading(pasted, "module-absent", Module)
+    devices = [device for device in pasted.devices if device.vendor == NVIDIA and device.modules]
+    if absent.known or devices:
+        knows = any(_IS_OF_THE_DRIVER.match(name) for device in devices for name in device.modules)
+        return absent if absent.known else known(_installed(there=knows), f"pasted {forms.LSPCI}")
+    failed, kernel = _nvml(pasted), reading(pasted, "kernel", str).value
+    built = [build for build in _dkms(pasted) if build.kernel]
+    if kernel is None or not built or failed is None or failed.value != str(int(Nvml.DRIVER_NOT_LOADED)):
+        return loaded
+    return known(_installed(there=any(build.kernel == kernel for build in built)), f"pasted {forms.DKMS}")
+
+
+def _installed(*, there: bool) -> Module:
+    return Module.NOT_LOADED if there else Module.NOT_INSTALLED
+
+
+def _dkms(pasted: Pasted) -> Iterator[DkmsBuild]:
+    """The driver's modules in DKMS's tree, each with the kernel that it was built for."""
+    for entry in answers(pasted, "dkms"):
+        parts = re.split(r"[/:,] ?", entry.value)
+        if len(parts) == _NAME_RELEASE_KERNEL_ARCH_STATE:
+            yield DkmsBuild(parts[0], parts[1], parts[2], "added" if parts[4] == "added" else "built")
+        else:
+            yield DkmsBuild(parts[0], parts[1])
 
 
 def _module_version(pasted: Pasted) -> Reading[DriverVersion]:

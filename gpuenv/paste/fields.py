@@ -72,8 +72,10 @@ _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
 _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
+_INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
+
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
-FAILURES = frozenset(("nvml", "gpu-count", "cuda-init"))
+FAILURES = frozenset(("nvml", "gpu-count", "cuda-init", "log", "module-absent"))
 
 OF_CUPY = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
@@ -137,6 +139,23 @@ OF_DRIVER = (
     _line(forms.LSMOD, "module", r"nvidia\s+\d+\s+\d+\b", _said("loaded")),
     _line(forms.LSMOD, "nouveau", r"(nouveau)\s+\d+\s+\d+\b"),
     _line(forms.LSPCI, "nouveau", r"Kernel driver in use: (nouveau)$"),
+    # dkms, its manual page (status); up to 2.8 with commas alone. What is installed was built.
+    _line(
+        forms.DKMS,
+        "dkms",
+        r"(nvidia[\w-]*(?:/|, )\d{3}\.[\d.]+(?:, \d\S+, (?:x86_64|aarch64|ppc64le))?: (?:added|built|installed))\b",
+    ),
+    _line(forms.MODINFO, "module-absent", r"modinfo: ERROR: Module nvidia not found\.", _said("not-installed")),
+    _line(forms.MODINFO, "kernel", r"filename:\s+/(?:usr/)?lib/modules/(\d[^/\s]+)/\S*nvidia\S*\.ko(?:\.\w+)?$"),
+    _line(forms.MODINFO, "driver", rf"version:\s{{6,}}{_DRIVER}$"),
+    _line(forms.MODINFO, "flavor", r"license:\s+NVIDIA$", _said("proprietary")),
+    # kmod, tools/modprobe.c
+    _line(forms.MODPROBE, "module-absent", r"modprobe: FATAL: Module nvidia not found in dir", _said("not-installed")),
+    _line(forms.MODPROBE, "kernel", r"modprobe: FATAL: Module nvidia not found in directory /\S*?modules/(\d[^/\s]+)$"),
+    _line(forms.MODPROBE, "module-absent", r"modprobe: ERROR: could not insert '?nvidia", _said("not-loaded")),
+    # mokutil, src/mokutil.c (sb_state)
+    _line(forms.MOKUTIL, "secure-boot", r"SecureBoot (enabled|disabled)$"),
+    _line(forms.MOKUTIL, "secure-boot-off", r"SecureBoot validation is disabled in shim$", _said("yes")),
 )
 
 OF_REPORTS = (
@@ -206,6 +225,11 @@ OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
     _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),
+    _line(forms.INXI, "kernel", rf"{_INXI}Kernel: (\d+\.\S+) (?:arch: )?(?:x86_64|aarch64) bits: 64\b"),
+    _line(forms.INXI, "os", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(?:x86_64|aarch64) bits: 64\b", _said("linux")),
+    _line(forms.INXI, "arch", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(x86_64|aarch64) bits: 64\b"),
+    _line(forms.INXI, "distribution", r"(?:.*\s)?Distro: ((?:[^\s:]+(?: |$))+?)(?:[a-z]+: .*)?$"),
     _line(forms.UNAME, "os", r"(Linux|Darwin) \S+ \d+\.\S+ ", str.lower),
     _line(forms.UNAME, "arch", r"(?:Linux|Darwin) \S+ \d+\.\S+ .*?\b(x86_64|aarch64|arm64)(?: |$)"),
     _line(forms.OS_RELEASE, "distribution-id", r"ID=\"?([\w.-]+)\"?$"),

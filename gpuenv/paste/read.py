@@ -11,6 +11,7 @@ from gpuenv.paste.devices import DeviceReader
 from gpuenv.paste.fields import ANY, LINES
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.lines import lines_of
+from gpuenv.paste.log import LogReader
 from gpuenv.paste.packages import PackageReader
 from gpuenv.paste.platforms import platform_facts
 from gpuenv.paste.records import Pasted, Said
@@ -32,16 +33,16 @@ def decoded(data: bytes) -> str:
 
 def read_paste(text: str) -> Pasted:
     """What a text says of a machine and an environment; lines of no known output are passed over."""
-    gpus, packages, devices = GpuReader(), PackageReader(), DeviceReader()
+    gpus, packages, devices, log = GpuReader(), PackageReader(), DeviceReader(), LogReader()
     said: list[Said] = []
     seen: dict[str, None] = {}
     musl = 0
     for number, line in lines_of(text):
-        for form in (gpus.look(line), packages.look(line), devices.look(line)):
+        for form in (gpus.look(line), packages.look(line), devices.look(line), log.look(line)):
             if form is not None:
                 seen[form] = None
         told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        told += [Said(fact, value, form, number) for form, fact, value in gpus.told]
+        told += [Said(fact, value, form, number) for form, fact, value in (*gpus.told, *devices.told, *log.told)]
         if _MUSL.match(line):
             musl = number
         release = _MUSL_RELEASE.match(line)
@@ -54,6 +55,8 @@ def read_paste(text: str) -> Pasted:
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
         devices=tuple(devices.found),
+        all_devices=devices.whole,
+        log=tuple(log.found),
         packages=packages.found,
         listings=packages.listings,
         whole=packages.whole,

@@ -39,6 +39,7 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
         toolkits=pasted_toolkits(pasted),
         amd_gpus=tuple(AmdGpu(node, name, gfx) for node, (name, gfx) in enumerate(amd_gpus(pasted))),
         rocm=reading(pasted, "rocm-release", str),
+        kernel_log=known(pasted.log, f"pasted {forms.DMESG}") if pasted.log else Reading(),
         container_support=_container_support(pasted),
         target=target,
         environment={
@@ -82,7 +83,15 @@ def _host(pasted: Pasted) -> Host:
         libc=_libc(pasted),
         wsl=reading(pasted, "wsl", lambda told: told == "yes"),
         tegra=_tegra(pasted, kernel),
+        secure_boot=_secure_boot(pasted),
     )
+
+
+def _secure_boot(pasted: Pasted) -> Reading[bool]:
+    """Whether unsigned modules are refused: the shim may have been told to check nothing."""
+    off = answers(pasted, "secure-boot-off")
+    told = reading(pasted, "secure-boot", lambda word: word == "enabled")
+    return known(False, str(told.source)) if off and told.known else told
 
 
 def _container(pasted: Pasted) -> Reading[Container]:
@@ -118,8 +127,8 @@ def _distribution(pasted: Pasted) -> Reading[str]:
 
 
 def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
-    """The controllers that lspci lists; a list without any of NVIDIA's may be one that was searched for others."""
-    if not any(device.vendor == NVIDIA for device in pasted.devices):
+    """The controllers that are listed; a list of lspci without any of NVIDIA's may have been searched for others."""
+    if not (pasted.all_devices or any(device.vendor == NVIDIA for device in pasted.devices)):
         return None
     return tuple(
         PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices
