@@ -9,7 +9,7 @@ from typing import TypeVar
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.codes import Cuda
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known, missing
@@ -74,6 +74,7 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
         library_version=reading(pasted, "library-version", DriverVersion.parse),
         flavor=reading(pasted, "flavor", str),
         dkms=tuple(_dkms(pasted)),
+        module_kernels=_other_kernels(pasted),
         nouveau=reading(pasted, "nouveau", bool),
         nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
         cuda_init=_cuda_init(pasted),
@@ -83,22 +84,36 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
 def _module(pasted: Pasted) -> Reading[Module]:
     """Loaded, where anything says so; else what modprobe, the kernel's list of modules and DKMS make of it.
 
-    The modules that know a device are those of the running kernel (pciutils, lspci -k). Where DKMS has the driver and
-    nvidia-smi does not find it loaded, the running kernel has what DKMS has built for it.
+    The modules that know a device are those of the running kernel (pciutils, lspci -k). Where nvidia-smi does not find
+    the driver loaded, the running kernel has the module that was built for it, by DKMS or by the package's maker.
     """
     loaded = reading(pasted, "module", Module)
     if loaded.known or any(pasted.gpus.get(form) for form in forms.ALL_GPUS):
         return loaded
-    absent = reading(pasted, "module-absent", Module)
+    refused, missed = reading(pasted, "module-absent", Module), reading(pasted, "module-missing", Module)
+    absent = refused if refused.known else missed
     devices = [device for device in pasted.devices if device.vendor == NVIDIA and device.modules]
     if absent.known or devices:
         knows = any(_IS_OF_THE_DRIVER.match(name) for device in devices for name in device.modules)
         return absent if absent.known else known(_installed(there=knows), f"pasted {forms.LSPCI}")
-    failed, kernel = _nvml(pasted), reading(pasted, "kernel", str).value
-    built = [build for build in _dkms(pasted) if build.kernel]
-    if kernel is None or not built or failed is None or failed.value != str(int(Nvml.DRIVER_NOT_LOADED)):
+    kernel, built = reading(pasted, "kernel", str).value, _built_for(pasted)
+    if kernel is None or not built or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
         return loaded
-    return known(_installed(there=any(build.kernel == kernel for build in built)), f"pasted {forms.DKMS}")
+    return known(_installed(there=kernel in built), "pasted list of what was built")
+
+
+def _built_for(pasted: Pasted) -> tuple[str, ...]:
+    """The kernels for which there is a module, as DKMS, packages or files tell."""
+    by_dkms = [build.kernel for build in _dkms(pasted) if build.kernel]
+    return tuple(dict.fromkeys((*by_dkms, *(entry.value for entry in answers(pasted, "module-kernel")))))
+
+
+def _other_kernels(pasted: Pasted) -> Reading[tuple[str, ...]]:
+    """Those kernels, where the running one is none of them."""
+    told, kernel = answers(pasted, "module-kernel"), reading(pasted, "kernel", str).value
+    if not told or kernel is None or kernel in _built_for(pasted):
+        return Reading()
+    return known(_built_for(pasted), f"pasted {told[0].form}")
 
 
 def _installed(*, there: bool) -> Module:
@@ -116,8 +131,9 @@ def _dkms(pasted: Pasted) -> Iterator[DkmsBuild]:
 
 
 def _module_version(pasted: Pasted) -> Reading[DriverVersion]:
-    """What the driver's own file says; other outputs tell of the libraries."""
-    return reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
+    """What the driver's own file or its line in the log says; other outputs tell of the libraries."""
+    told = reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
+    return told if told.known else reading(pasted, "module-version", DriverVersion.parse)
 
 
 def _nvml(pasted: Pasted) -> Said | None:

@@ -72,6 +72,10 @@ _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
 _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
+_REFUSED = (
+    r"(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:No such device|Key was rejected|Required key|Exec format"
+    r"|Operation not permitted|Invalid argument|Unknown symbol)"
+)
 _INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
 
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
@@ -112,6 +116,11 @@ OF_DRIVER = (
     ),
     _complaint(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
+    # Where the cause is looked for this is no evidence of itself, but what was built for the kernel is held against it.
+    _line(forms.SMI, "module-down", r"NVIDIA-SMI has failed because it couldn't communicate", _said("yes")),
+    _line(
+        forms.SMI, "module-down", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("yes")
+    ),
     _complaint(r"Failed to initialize NVML: Driver/library version mismatch", Nvml.LIB_RM_VERSION_MISMATCH),
     _complaint(r"Failed to initialize NVML: Insufficient Permissions", Nvml.NO_PERMISSION),
     _complaint(r"Failed to initialize NVML: Unknown Error", Nvml.UNKNOWN),
@@ -145,14 +154,29 @@ OF_DRIVER = (
         "dkms",
         r"(nvidia[\w-]*(?:/|, )\d{3}\.[\d.]+(?:, \d\S+, (?:x86_64|aarch64|ppc64le))?: (?:added|built|installed))\b",
     ),
-    _line(forms.MODINFO, "module-absent", r"modinfo: ERROR: Module nvidia not found\.", _said("not-installed")),
+    _line(forms.MODINFO, "module-missing", r"modinfo: ERROR: Module nvidia not found\.", _said("not-installed")),
     _line(forms.MODINFO, "kernel", r"filename:\s+/(?:usr/)?lib/modules/(\d[^/\s]+)/\S*nvidia\S*\.ko(?:\.\w+)?$"),
     _line(forms.MODINFO, "driver", rf"version:\s{{6,}}{_DRIVER}$"),
     _line(forms.MODINFO, "flavor", r"license:\s+NVIDIA$", _said("proprietary")),
     # kmod, tools/modprobe.c
-    _line(forms.MODPROBE, "module-absent", r"modprobe: FATAL: Module nvidia not found in dir", _said("not-installed")),
+    _line(forms.MODPROBE, "module-missing", r"modprobe: FATAL: Module nvidia not found\b", _said("not-installed")),
     _line(forms.MODPROBE, "kernel", r"modprobe: FATAL: Module nvidia not found in directory /\S*?modules/(\d[^/\s]+)$"),
-    _line(forms.MODPROBE, "module-absent", r"modprobe: ERROR: could not insert '?nvidia", _said("not-loaded")),
+    _line(forms.MODPROBE, "module-absent", _REFUSED, _said("not-loaded")),
+    # The driver's nv.c (nvidia_check_version), as it folds its lines in each age
+    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", _said(str(int(Nvml.LIB_RM_VERSION_MISMATCH)))),
+    _line(forms.DMESG, "library-version", rf"NVRM: (?:API mismatch: the client )?has the version {_DRIVER}, but"),
+    _line(forms.DMESG, "module-version", rf"NVRM: (?:this kernel module has )?the version {_DRIVER}\.\s+Please"),
+    # Installed packages: what is marked rc was removed. RPM Fusion names the kernel that a module was built for.
+    _line(
+        forms.DPKG,
+        "library-version",
+        rf"ii\s+(?:libnvidia-compute-[\w-]+|libcuda1|libnvidia-ml1)(?::a\w+64)?\s+{_DRIVER}-\S+\s",
+    ),
+    _line(forms.RPM, "library-version", rf"(?:xorg-x11-drv-nvidia|nvidia-driver)-cuda-libs-{_DRIVER}-\S+\.\w+64$"),
+    _line(forms.RPM, "module-kernel", r"kmod-nvidia(?:-open)?-(\d+\.\d+\.\d+-[\w.+]+\.\w+64)-\d{3}\.\d\S*$"),
+    _line(
+        forms.MODULES, "module-kernel", r"(?:/usr)?/lib/modules/(\d[^/\s]+)/\S*\bnvidia(?:[-_]current)?\.ko(?:\.\w+)?$"
+    ),
     # mokutil, src/mokutil.c (sb_state)
     _line(forms.MOKUTIL, "secure-boot", r"SecureBoot (enabled|disabled)$"),
     _line(forms.MOKUTIL, "secure-boot-off", r"SecureBoot validation is disabled in shim$", _said("yes")),

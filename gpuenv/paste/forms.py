@@ -13,6 +13,7 @@ LDD, UNAME, OS_RELEASE, SYSTEM = "ldd --version", "uname -a", "/etc/os-release",
 DRIVER_FILE, LSMOD, LSPCI = "/proc/driver/nvidia/version", "lsmod", "lspci"
 INXI, UBUNTU_DRIVERS, DKMS, MODINFO = "inxi -G", "ubuntu-drivers devices", "dkms status", "modinfo nvidia"
 MODPROBE, MOKUTIL, DMESG = "modprobe", "mokutil --sb-state", "dmesg"
+DPKG, RPM, MODULES = "dpkg -l", "rpm -qa", "files of /lib/modules"
 CONTAINER_CLI, DOCKER = "nvidia-container-cli info", "docker info"
 ENV, PYTHON = "environment", "python --version"
 
@@ -38,6 +39,8 @@ OUTPUTS = (
         DKMS,
         MOKUTIL,
         DMESG,
+        DPKG,
+        RPM,
         DOCKER,
         "env",
     ),
@@ -57,6 +60,9 @@ TRUST = (
         MOKUTIL,
         UBUNTU_DRIVERS,
         DMESG,
+        DPKG,
+        RPM,
+        MODULES,
         NUMBA,
         COLLECT_ENV,
         CONDA_INFO,

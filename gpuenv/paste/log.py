@@ -13,7 +13,7 @@ _OURS = pattern(
     r"NVRM: \S|nvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol|module verification failed)"
     r"|Lockdown: (?:modprobe|insmod|systemd-udevd|\(udev-worker\)): unsigned module loading is restricted"
     r"|Loading of (?:unsigned module|module with unavailable key) is rejected"
-    r"|modprobe: ERROR: could not insert '?nvidia\w*'?: Key was rejected by service"
+    r"|(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:Key was rejected by service|Required key not available)"
 )
 _ASKED = pattern(r"(?:.{0,120}[$#%>] ?)?uname -r$")
 _KERNEL = pattern(r"\d{1,2}\.\d{1,3}\.\d{1,3}[\w.+-]*$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, PciGpu, Snapshot
+from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, Module, PciGpu, Snapshot
 from gpuenv.model.versions import Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
@@ -53,8 +53,12 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
 
 
 def known_keys(snapshot: Snapshot) -> frozenset[str]:
-    """The facts of a Snapshot that are known, by the names that ``--assume`` has for them."""
+    """The facts of a Snapshot that are known, by the names that ``--assume`` has for them.
+
+    Of a GPU on the bus whose driver is not there, nothing is left to assume: one that is assumed would be driven.
+    """
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
+    undriven = bool(snapshot.pci_gpus) and driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
     known_facts = {
         "os": host.os.known,
         "arch": host.arch.known,
@@ -62,8 +66,8 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
         "wsl": host.wsl.known,
         "driver": driver.version.known,
         "driver-cuda": driver.cuda.known,
-        "gpu": bool(snapshot.gpus),
-        "compute-capability": any(gpu.compute_capability.known for gpu in snapshot.gpus),
+        "gpu": bool(snapshot.gpus) or undriven,
+        "compute-capability": undriven or any(gpu.compute_capability.known for gpu in snapshot.gpus),
         "python": target.python.known,
         "numpy": target.numpy.known,
         "cupy": bool(target.cupy),
