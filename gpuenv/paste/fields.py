@@ -110,6 +110,9 @@ OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
+    # nvidia-smi --version, up to R595 and from R610 on
+    _line(forms.SMI, "driver", rf"(?:DRIVER|KMD) version\s{{2,}}: {_DRIVER}$"),
+    _line(forms.SMI, "driver-cuda", r"CUDA(?: UMD)? version\s{2,}: (\d{1,2}\.\d)$"),
     # So the real program says where libcuda is not to be seen.
     _line(
         forms.SMI, "libcuda-none", r"\|?\s*NVIDIA-SMI\s+\d{3}\.\d[\d.]*\s.*CUDA(?: UMD)? Version\s*:\s*(N/A)(?=[\s|])"
@@ -172,7 +175,10 @@ OF_DRIVER = (
         "library-version",
         rf"ii\s+(?:libnvidia-compute-[\w-]+|libcuda1|libnvidia-ml1)(?::a\w+64)?\s+{_DRIVER}-\S+\s",
     ),
-    _line(forms.RPM, "library-version", rf"(?:xorg-x11-drv-nvidia|nvidia-driver)-cuda-libs-{_DRIVER}-\S+\.\w+64$"),
+    _line(
+        forms.RPM, "library-version", rf"(?:xorg-x11-drv-nvidia|nvidia-driver[a-z-]*)-cuda-libs-{_DRIVER}-\S+\.\w+64$"
+    ),
+    _line(forms.PACMAN, "library-version", rf"(?:local/)?nvidia(?:-\d{{3}}xx)?-utils {_DRIVER}-\d"),
     _line(forms.RPM, "module-kernel", r"kmod-nvidia(?:-open)?-(\d+\.\d+\.\d+-[\w.+]+\.\w+64)-\d{3}\.\d\S*$"),
     _line(
         forms.MODULES, "module-kernel", r"(?:/usr)?/lib/modules/(\d[^/\s]+)/\S*\bnvidia(?:[-_]current)?\.ko(?:\.\w+)?$"

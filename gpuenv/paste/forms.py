@@ -13,7 +13,7 @@ LDD, UNAME, OS_RELEASE, SYSTEM = "ldd --version", "uname -a", "/etc/os-release",
 DRIVER_FILE, LSMOD, LSPCI = "/proc/driver/nvidia/version", "lsmod", "lspci"
 INXI, UBUNTU_DRIVERS, DKMS, MODINFO = "inxi -G", "ubuntu-drivers devices", "dkms status", "modinfo nvidia"
 MODPROBE, MOKUTIL, DMESG = "modprobe", "mokutil --sb-state", "dmesg"
-DPKG, RPM, MODULES = "dpkg -l", "rpm -qa", "files of /lib/modules"
+DPKG, RPM, PACMAN, MODULES = "dpkg -l", "rpm -qa", "pacman -Q", "files of /lib/modules"
 CONTAINER_CLI, DOCKER = "nvidia-container-cli info", "docker info"
 ENV, PYTHON = "environment", "python --version"
 
@@ -41,6 +41,7 @@ OUTPUTS = (
         DMESG,
         DPKG,
         RPM,
+        PACMAN,
         DOCKER,
         "env",
     ),
@@ -62,6 +63,7 @@ TRUST = (
         DMESG,
         DPKG,
         RPM,
+        PACMAN,
         MODULES,
         NUMBA,
         COLLECT_ENV,

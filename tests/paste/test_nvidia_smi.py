@@ -126,6 +126,32 @@ def test_the_long_form_of_every_age() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "driver", "cuda"),
+    [
+        (
+            (
+                "NVIDIA-SMI version  : 535.54.03\nNVML version        : 535.54\n"
+                "DRIVER version      : 535.54.03\nCUDA Version        : 12.2\n"
+            ),
+            "535.54.03",
+            "12.2",
+        ),
+        (
+            (
+                'NVIDIA-SMI version  : 610.43.02\nDRIVER version      : Deprecated, see "KMD version" instead\n'
+                'CUDA version        : Deprecated, see "CUDA UMD version" instead\n'
+                "KMD version         : 610.43.02\nCUDA UMD version    : 13.3\n"
+            ),
+            "610.43.02",
+            "13.3",
+        ),
+    ],
+)
+def test_the_versions_alone(text: str, driver: str, cuda: str) -> None:
+    assert wrong(f"$ nvidia-smi --version\n{text}", {"driver.version": driver, "driver.cuda": cuda}) == {}
+
+
 @pytest.mark.parametrize("licence", ["N/A", "NVIDIA Virtual Compute Server", "NVIDIA RTX Virtual Workstation"])
 def test_the_long_form_names_a_licence_too(licence: str) -> None:
     text = (
