@@ -10,6 +10,7 @@ from gpuenv.paste.inxi import InxiReader
 from gpuenv.paste.records import PastedDevice
 
 _MOST = 64
+_BEGIN = frozenset("0123456789abcdefKmv=")  # what the lines of lspci and ubuntu-drivers begin with
 _ADDRESS = r"((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
 _NAMED = pattern(
     rf"{_ADDRESS} (?:VGA compatible controller|3D controller|Display controller)(?: \[03\d\d\])?: (.+?)"
@@ -56,7 +57,7 @@ class DeviceReader:
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it tells of a controller."""
         self.told = []
-        return self._of_lspci(line) or self._of_ubuntu(line) or self._of_inxi(line)
+        return ((self._of_lspci(line) or self._of_ubuntu(line)) if line[:1] in _BEGIN else None) or self._of_inxi(line)
 
     def _of_lspci(self, line: str) -> str | None:
         device = _device(line)

@@ -38,6 +38,8 @@ class DocumentReader:
 
         A GPU is told where it begins, with its address.
         """
+        if self._elements is None and "<" not in line:
+            return []
         for part in _BEGINS.split(line) if _ROOT in line or _GPU in line else (line,):
             self._read(part)
         found, self._found = self._found, []

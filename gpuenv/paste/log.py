@@ -16,6 +16,7 @@ _OURS = pattern(
     r"|(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:Key was rejected by service|Required key not available)"
 )
 _ASKED = pattern(r"(?:.{0,120}[$#%>] ?)?uname -r$")
+_BEGIN = frozenset("NnLmc")
 _KERNEL = pattern(r"\d{1,2}\.\d{1,3}\.\d{1,3}[\w.+-]*$")
 
 
@@ -39,8 +40,8 @@ class LogReader:
             return None
         if self._is_asked and _KERNEL.match(line):
             self.told = [(forms.UNAME, "kernel", line), (forms.UNAME, "os", "linux")]
-        self._is_asked = _ASKED.match(line) is not None
-        if _OURS.match(line) is None:
+        self._is_asked = line.endswith("uname -r") and _ASKED.match(line) is not None
+        if line[0] not in _BEGIN or _OURS.match(line) is None:
             return None
         if len(self.found) < _MOST:
             self.found.append(message_of(line[:_LONGEST]))

@@ -32,8 +32,8 @@ class LongReader:
             line: the line.
             is_open: whether the lines before it were of this output.
         """
-        begin = LONG_GPU.match(line)
-        attached = _ATTACHED.match(line)
+        begin = LONG_GPU.match(line) if line.startswith("GPU ") else None
+        attached = _ATTACHED.match(line) if line.startswith("Attached") else None
         if begin:
             self._section, self._within_instances = "", False
             yield GPU, begin[1]

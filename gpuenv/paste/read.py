@@ -23,6 +23,7 @@ _WINDOWS_ROW = re.compile(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-
 _MUSL = re.compile(r"musl libc \((x86_64|aarch64)\)")
 _MUSL_RELEASE = re.compile(r"Version (\d+\.\d+)")
 _MOST = 2000  # facts
+_SHORTEST = 3  # of a line that says anything, but for a number
 
 
 def decoded(data: bytes) -> str:
@@ -38,6 +39,8 @@ def read_paste(text: str) -> Pasted:
     seen: dict[str, None] = {}
     musl = 0
     for number, line in lines_of(text):
+        if 0 < len(line) < _SHORTEST and not line.isdigit():
+            continue
         for form in (gpus.look(line), packages.look(line), devices.look(line), log.look(line)):
             if form is not None:
                 seen[form] = None
