@@ -79,7 +79,14 @@ def conflicts(pasted: Pasted) -> tuple[Conflict, ...]:
         others = tuple(entry for entry in told[1:] if not same(entry.value, told[0].value))
         if others and (fact in _ONE_A_MACHINE or fact.startswith("env.")):
             found.append(Conflict(fact, (told[0], *others)))
-    return (*found, *_gpu_conflicts(pasted.gpus))
+    whole = {form: gpus for form, gpus in pasted.gpus.items() if not _is_cut(pasted, form)}
+    return (*found, *_gpu_conflicts(whole))
+
+
+def _is_cut(pasted: Pasted, form: str) -> bool:
+    """Whether a list is of some GPUs alone: nvidia-smi -q says how many there are, and may be asked for one."""
+    attached = reading(pasted, "attached", int).value
+    return form == forms.SMI_Q and attached is not None and attached > len(pasted.gpus.get(form, ()))
 
 
 def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterable[Conflict]:
@@ -108,7 +115,7 @@ def merged_gpus(pasted: Pasted) -> tuple[str | None, tuple[PastedGpu, ...]]:
     trusted = [entry for entry in forms.GPU_TRUST if pasted.gpus.get(entry) and not _of_amd(pasted, entry)]
     if not trusted:
         return None, ()
-    form, *others = trusted
+    form, *others = sorted(trusted, key=lambda entry: _is_cut(pasted, entry))
     merged = list(pasted.gpus[form])
     for other in others:
         for gpu in pasted.gpus.get(other, ()):

@@ -12,6 +12,7 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.gpu import GpuUser, Virtualization
+from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
 from tests.paste.facts import MATRIX, snapshot_of, wrong
 from tests.paste.test_nvidia_smi import primary
@@ -249,3 +250,15 @@ def test_a_hostile_paste_is_read_in_bounded_time(unit: str) -> None:
     begin = time.process_time()
     read_paste(text)
     assert time.process_time() - begin < 2
+
+
+def test_a_list_of_some_gpus_is_filled_into_the_list_of_all() -> None:
+    """``nvidia-smi -q -i 1`` beside the table, or a document that was cut off behind its first GPU."""
+    row = "|   {0}  NVIDIA A100-SXM4-80GB   On   | 00000000:0{1}:00.0 Off |                   On |\n"
+    table = "".join(row.format(number, number + 1) for number in range(4))
+    pasted = read_paste(MIG + table)
+    snapshot = snapshot_of(MIG + table)
+    assert [gpu.uuid.known for gpu in snapshot.gpus] == [True, False, False, False]
+    assert snapshot.gpus[0].health.temperature.value == 27
+    assert not [entry for entry in conflicts(pasted) if entry.fact == "GPUs"]
+    assert [entry.fact for entry in conflicts(read_paste(T4 + table))] == ["GPUs"], "that one is whole"
