@@ -10,7 +10,7 @@ from gpuenv.paste.inxi import InxiReader
 from gpuenv.paste.records import PastedDevice
 
 _MOST = 64
-_BEGIN = frozenset("0123456789abcdefKmv=")  # what the lines of lspci and ubuntu-drivers begin with
+_BEGIN = frozenset("0123456789abcdefKmnv=")  # what the lines of lspci and ubuntu-drivers begin with
 _ADDRESS = r"((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
 _NAMED = pattern(
     rf"{_ADDRESS} (?:VGA compatible controller|3D controller|Display controller)(?: \[03\d\d\])?: (.+?)"
@@ -29,6 +29,7 @@ _VENDORS = {"NVIDIA Corporation": NVIDIA, "Advanced Micro Devices": AMD, "Intel 
 _PLACE = pattern(rf"== /sys/devices/\S*/(?:{_ADDRESS})(?:/\S*)? ==$")
 _ALIAS = pattern(r"modalias\s*: pci:v0000([0-9A-F]{4})d0000([0-9A-F]{4})sv[0-9A-F]{8}sd[0-9A-F]{8}bc03")
 _OF_UBUNTU = pattern(r"(vendor|model)\s*: (\S.*)$")
+_LISTED = pattern(r"nvidia-(?:driver-)?\d[\w-]*, \(kernel modules provided by \S+\)$")  # ubuntu-drivers list
 _OFFERED = pattern(r"driver\s*: \S+ - (?:distro|third-party) (?:non-)?free\b")
 
 
@@ -91,6 +92,8 @@ class DeviceReader:
         if place:
             self._place, self._names, self._open = place[1], {}, None
             return None
+        if _LISTED.match(line):
+            return forms.UBUNTU_DRIVERS
         alias, more = _ALIAS.match(line), _OF_UBUNTU.match(line)
         if self._place is None or not (alias or more or _OFFERED.match(line)):
             return None

@@ -140,7 +140,9 @@ def _nvml(pasted: Pasted) -> Said | None:
     """What nvidia-smi complains of, where no other nvidia-smi there has answered."""
     answered = any(entry.form in (forms.SMI, forms.SMI_Q) for entry in answers(pasted, "driver"))
     told = answers(pasted, "nvml")
-    return told[0] if told and not answered and not any(pasted.gpus.get(form) for form in forms.ALL_GPUS) else None
+    # Whoever has listed GPUs since then has asked NVML too: the log may tell of the time before the last start.
+    since = forms.GPU_TRUST if told and told[0].form == forms.DMESG else forms.ALL_GPUS
+    return told[0] if told and not answered and not any(pasted.gpus.get(form) for form in since) else None
 
 
 def _cuda_init(pasted: Pasted) -> Reading[int]:

@@ -1,7 +1,8 @@
 """Graphics of ``inxi``, whose lines are folded anywhere between words. Pure.
 
 inxi, its manual page (-G) and its outputs of 2.3 to 3.3: ``Card-1`` became ``Device-1``, ``bus ID`` became ``bus-ID``;
-``alternate`` lists the other modules that know the device, as ``Kernel modules`` of lspci does; ``N/A`` is no driver.
+``alternate``, where no driver of its own holds the device ``modules``, lists the other modules that know it, as
+``Kernel modules`` of lspci does; ``N/A`` is no driver.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _COLOURS = pattern(
     r"(?=(?:Graphics|(?:Card|Device)(?:-\d+)?|Display|vendor|driver|v|alternate|(?:bus|chip)[- ]ID):)"
 )
 _NAME = pattern(
-    r"(.+?)(?= (?:vendor|driver|type|v|bus[- ]ID|chip[- ]ID|arch|ports|pcie|class-ID|alternate|non-free):|$)"
+    r"(.+?)(?= (?:vendor|driver|type|v|bus[- ]ID|chip[- ]ID|arch|ports|pcie|class-ID|alternate|modules|non-free):|$)"
 )
 _DRIVER = pattern(r"\bdriver: ([\w/-]+)")
 _RELEASE = pattern(r"\bdriver: nvidia v: (\d{3}\.\d[\d.]*)")
-_ALTERNATE = pattern(r"\balternate: ([\w-]+(?:,\s?[\w-]+)*)")
+_ALTERNATE = pattern(r"\b(?:alternate|modules): ([\w-]+(?:,\s?[\w-]+)*)")
 _BUS = pattern(r"\bbus[- ]ID: ((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\b")
 _CHIP = pattern(r"\bchip[- ]ID: ([0-9a-f]{4}):([0-9a-f]{4})\b")
 _VENDORS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD, "Intel": INTEL}

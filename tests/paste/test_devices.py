@@ -239,6 +239,17 @@ def test_ubuntu_drivers(text: str, expected: tuple[str, str], name: str | None) 
     assert primary(text) is None
 
 
+def test_ubuntu_drivers_list_is_known_and_tells_of_no_device() -> None:
+    """mk-pmb/ubuntu-drivers-helper-pmb, docs/drivers_list_output_format.md: of 20.04."""
+    text = (
+        "nvidia-driver-460, (kernel modules provided by linux-modules-nvidia-460-generic-hwe-20.04)\n"
+        "nvidia-driver-450-server, (kernel modules provided by linux-modules-nvidia-450-server-generic-hwe-20.04)\n"
+    )
+    assert read_paste(text).forms == ("ubuntu-drivers devices",)
+    assert snapshot_of(text).pci_gpus is None
+    assert snapshot_of(text).target.packages == {}
+
+
 HELD = (
     "01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1650 SUPER] (rev a1) (prog-if 00 [VGA controller])\n"
     "\tCapabilities: <access denied>\n{}\tKernel modules: {}\n"
@@ -271,6 +282,7 @@ REFUSED = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by servi
         ("modinfo: ERROR: Module nvidia not found.\nLinux box 6.2.0-34-generic #1 SMP x86_64 GNU/Linux\n" + DKMS, "driver-kernel-incompatible"),
         (TRIXIE, "nouveau-loaded"),
         (TURING.replace("driver: nvidia v: 515.43.04 alternate: nouveau,nvidia_drm", "driver: N/A alternate: nouveau,nvidia_drm"), "driver-module-not-loaded"),
+        (TURING.replace("v: 515.43.04 alternate: nouveau,nvidia_drm", "v: N/A modules: nouveau,nvidia_drm").replace("nvidia v", "vfio-pci v"), "driver-module-not-loaded"),
         (LAPTOP, None),
         (PASCAL, None),
     ],
@@ -297,6 +309,16 @@ def test_a_module_that_works_is_loaded_whatever_lists_say() -> None:
 )
 def test_secure_boot(text: str, value: str | None) -> None:
     assert wrong(f"$ mokutil --sb-state\n{text}", {"host.secure_boot": value}) == {}
+
+
+def test_a_mismatch_of_the_log_is_over_where_a_program_has_listed_gpus() -> None:
+    log = "[    9.424670] NVRM: API mismatch: the client has the version 470.129.06, but\n"
+    log += "                 NVRM: this kernel module has the version 470.103.01.  Please\n"
+    assert primary(log) == "driver-library-version-mismatch"
+    expected: dict[str, str | None] = {"driver.module_version": "470.103.01", "driver.library_version": "470.129.06"}
+    assert wrong(log, expected) == {}
+    assert primary(log + "GPU models and configuration: GPU 0: NVIDIA A100 80GB PCIe\n") is None
+    assert primary(log + "GPU 0: NVIDIA L4 (UUID: GPU-0)\n") is None
 
 
 def test_modinfo_tells_of_the_module_on_the_disk() -> None:

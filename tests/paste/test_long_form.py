@@ -262,3 +262,27 @@ def test_a_list_of_some_gpus_is_filled_into_the_list_of_all() -> None:
     assert snapshot.gpus[0].health.temperature.value == 27
     assert not [entry for entry in conflicts(pasted) if entry.fact == "GPUs"]
     assert [entry.fact for entry in conflicts(read_paste(T4 + table))] == ["GPUs"], "that one is whole"
+
+
+@pytest.mark.parametrize(
+    ("states", "cause"),
+    [
+        (("In Progress", "In Progress"), "fabric-manager-not-running"),
+        (("Not Started", "In Progress"), "fabric-manager-not-running"),
+        (("Completed", "Completed"), None),
+        (("Completed", "In Progress"), None),
+        (("N/A", "N/A"), None),
+        (("In Progress", "N/A"), None),
+    ],
+)
+@pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"])
+def test_gpus_that_wait_for_their_fabric(states: tuple[str, str], cause: str | None, name: str) -> None:
+    at_length = "Driver Version                : 580.95.05\nCUDA Version                  : 13.0\n"
+    gpu = (
+        "GPU 00000000:0{0}:00.0\n    Product Name              : {1}\n    Fabric\n        State                 : {2}\n"
+    )
+    text = at_length + "".join(gpu.format(number, name, state) for number, state in enumerate(states))
+    of_xml = '<gpu id="00000000:0{0}:00.0"><product_name>{1}</product_name><fabric><state>{2}</state></fabric></gpu>'
+    xml = "".join(of_xml.format(number, name, state) for number, state in enumerate(states))
+    expected = cause if "HBM3" in name else None
+    assert primary(text) == primary(f"<nvidia_smi_log>{xml}</nvidia_smi_log>") == expected
