@@ -11,6 +11,7 @@ _MOST, _LONGEST = 50, 400
 # What the driver, the loader of modules and the lockdown write; the prefix of a log is gone.
 _OURS = pattern(
     r"NVRM: \S|nvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol|module verification failed)"
+    r"|nvidia [0-9a-f]{4}:[0-9a-f:.]{7}: Unable to change power state"
     r"|Lockdown: (?:modprobe|insmod|systemd-udevd|\(udev-worker\)): unsigned module loading is restricted"
     r"|Loading of (?:unsigned module|module with unavailable key) is rejected"
     r"|(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:Key was rejected by service|Required key not available)"

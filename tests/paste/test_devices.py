@@ -344,6 +344,11 @@ def test_modinfo_tells_of_the_module_on_the_disk() -> None:
             "GPU204", "gpu-removed-from-driver",
         ),
         (
+            "[   12.345678] nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible\n"
+            + HELD.format("", "nvidiafb, nouveau, nvidia_drm, nvidia"),
+            "DRV122", "gpu-hardware-fault",
+        ),
+        (
             "Nov 01 10:00:00 box kernel: NVRM: installed in this system requires use of the NVIDIA open kernel modules.\n",
             "GPU204", "gpu-too-new-for-driver",
         ),
