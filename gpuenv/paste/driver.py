@@ -97,7 +97,8 @@ def _module(pasted: Pasted) -> Reading[Module]:
         knows = any(_IS_OF_THE_DRIVER.match(name) for device in devices for name in device.modules)
         return absent if absent.known else known(_installed(there=knows), f"pasted {forms.LSPCI}")
     kernel, built = reading(pasted, "kernel", str).value, _built_for(pasted)
-    if kernel is None or not built or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
+    listed = built or answers(pasted, "dkms")
+    if kernel is None or not listed or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
         return loaded
     return known(_installed(there=kernel in built), "pasted list of what was built")
 

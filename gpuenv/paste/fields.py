@@ -72,6 +72,7 @@ _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
 _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
+_NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't communicate"  # as people quote it, too
 _REFUSED = (
     r"(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:No such device|Key was rejected|Required key|Exec format"
     r"|Operation not permitted|Invalid argument|Unknown symbol)"
@@ -117,10 +118,10 @@ OF_DRIVER = (
     _line(
         forms.SMI, "libcuda-none", r"\|?\s*NVIDIA-SMI\s+\d{3}\.\d[\d.]*\s.*CUDA(?: UMD)? Version\s*:\s*(N/A)(?=[\s|])"
     ),
-    _complaint(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", Nvml.DRIVER_NOT_LOADED),
+    _complaint(_NO_MODULE, Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
     # Where the cause is looked for this is no evidence of itself, but what was built for the kernel is held against it.
-    _line(forms.SMI, "module-down", r"NVIDIA-SMI has failed because it couldn't communicate", _said("yes")),
+    _line(forms.SMI, "module-down", _NO_MODULE, _said("yes")),
     _line(
         forms.SMI, "module-down", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("yes")
     ),
@@ -255,6 +256,8 @@ OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
     _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.DMESG, "kernel", r"Linux version (\d+\.\d+\.\d+\S*) \("),
+    _line(forms.REPORT, "kernel", r"Kernel(?: [Vv]ersion| [Rr]elease)?\s?: (?:Linux )?(\d+\.\d+\.\d+[\w.+-]*)$"),
     _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),
     _line(forms.INXI, "kernel", rf"{_INXI}Kernel: (\d+\.\S+) (?:arch: )?(?:x86_64|aarch64) bits: 64\b"),
     _line(forms.INXI, "os", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(?:x86_64|aarch64) bits: 64\b", _said("linux")),

@@ -55,10 +55,10 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
 def known_keys(snapshot: Snapshot) -> frozenset[str]:
     """The facts of a Snapshot that are known, by the names that ``--assume`` has for them.
 
-    Of a GPU on the bus whose driver is not there, nothing is left to assume: one that is assumed would be driven.
+    Of a GPU whose driver is not there, nothing is left to assume: one that is assumed would be driven.
     """
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
-    undriven = bool(snapshot.pci_gpus) and driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
+    undriven = driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
     known_facts = {
         "os": host.os.known,
         "arch": host.arch.known,

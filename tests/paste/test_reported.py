@@ -43,6 +43,7 @@ def test_the_same_outputs_beside_an_error_lead_there_too(name: str) -> None:
     assert told.causes[0].cause.value == "driver-kernel-incompatible"
 
 
+# Outputs of public reports and documents too; of two machines they are put together from several.
 HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "healthy").glob("*.txt")}
 
 
