@@ -34,7 +34,7 @@ _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 
 def family(snapshot: Snapshot) -> str | None:
     """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
-    return _FAMILIES.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    return _FAMILIES.get((snapshot.host.distribution.value or "").partition(" ")[0].casefold())
 
 
 def _package(snapshot: Snapshot, names: dict[str, str]) -> tuple[str, ...] | None:

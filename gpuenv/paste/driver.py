@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -9,14 +10,31 @@ from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.codes import Cuda
+from gpuenv.model.identity import NVIDIA
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import ComputeMode, Driver, Gpu, MigInstance, Module, Source, SourceState
+from gpuenv.model.snapshot import (
+    ComputeMode,
+    DkmsBuild,
+    Driver,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    MigInstance,
+    Module,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import answers, reading
 from gpuenv.paste.records import Pasted, PastedGpu, Said
 
 T = TypeVar("T")
+
+# As distributions name the driver's modules: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's own.
+_IS_OF_THE_DRIVER = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
+_NAME_RELEASE_KERNEL_ARCH_STATE = 5
 
 _MODES = {
     "default": ComputeMode.DEFAULT,
@@ -51,26 +69,81 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
         version=version,
         cuda=cuda,
         branch=branch,
-        module=reading(pasted, "module", Module),
+        module=_module(pasted),
         module_version=_module_version(pasted),
         library_version=reading(pasted, "library-version", DriverVersion.parse),
         flavor=reading(pasted, "flavor", str),
+        dkms=tuple(_dkms(pasted)),
+        module_kernels=_other_kernels(pasted),
         nouveau=reading(pasted, "nouveau", bool),
         nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
         cuda_init=_cuda_init(pasted),
     )
 
 
+def _module(pasted: Pasted) -> Reading[Module]:
+    """Loaded, where anything says so; else what modprobe, the kernel's list of modules and DKMS make of it.
+
+    The modules that know a device are those of the running kernel (pciutils, lspci -k). Where nvidia-smi does not find
+    the driver loaded, the running kernel has the module that was built for it, by DKMS or by the package's maker.
+    """
+    loaded = reading(pasted, "module", Module)
+    if loaded.known or any(pasted.gpus.get(form) for form in forms.ALL_GPUS):
+        return loaded
+    refused, missed = reading(pasted, "module-absent", Module), reading(pasted, "module-missing", Module)
+    absent = refused if refused.known else missed
+    devices = [device for device in pasted.devices if device.vendor == NVIDIA and device.modules]
+    if absent.known or devices:
+        knows = any(_IS_OF_THE_DRIVER.match(name) for device in devices for name in device.modules)
+        return absent if absent.known else known(_installed(there=knows), f"pasted {forms.LSPCI}")
+    kernel, built = reading(pasted, "kernel", str).value, _built_for(pasted)
+    listed = built or answers(pasted, "dkms")
+    if kernel is None or not listed or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
+        return loaded
+    return known(_installed(there=kernel in built), "pasted list of what was built")
+
+
+def _built_for(pasted: Pasted) -> tuple[str, ...]:
+    """The kernels for which there is a module, as DKMS, packages or files tell."""
+    by_dkms = [build.kernel for build in _dkms(pasted) if build.kernel]
+    return tuple(dict.fromkeys((*by_dkms, *(entry.value for entry in answers(pasted, "module-kernel")))))
+
+
+def _other_kernels(pasted: Pasted) -> Reading[tuple[str, ...]]:
+    """Those kernels, where the running one is none of them."""
+    told, kernel = answers(pasted, "module-kernel"), reading(pasted, "kernel", str).value
+    if not told or kernel is None or kernel in _built_for(pasted):
+        return Reading()
+    return known(_built_for(pasted), f"pasted {told[0].form}")
+
+
+def _installed(*, there: bool) -> Module:
+    return Module.NOT_LOADED if there else Module.NOT_INSTALLED
+
+
+def _dkms(pasted: Pasted) -> Iterator[DkmsBuild]:
+    """The driver's modules in DKMS's tree, each with the kernel that it was built for."""
+    for entry in answers(pasted, "dkms"):
+        parts = re.split(r"[/:,] ?", entry.value)
+        if len(parts) == _NAME_RELEASE_KERNEL_ARCH_STATE:
+            yield DkmsBuild(parts[0], parts[1], parts[2], "added" if parts[4] == "added" else "built")
+        else:
+            yield DkmsBuild(parts[0], parts[1])
+
+
 def _module_version(pasted: Pasted) -> Reading[DriverVersion]:
-    """What the driver's own file says; other outputs tell of the libraries."""
-    return reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
+    """What the driver's own file or its line in the log says; other outputs tell of the libraries."""
+    told = reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
+    return told if told.known else reading(pasted, "module-version", DriverVersion.parse)
 
 
 def _nvml(pasted: Pasted) -> Said | None:
     """What nvidia-smi complains of, where no other nvidia-smi there has answered."""
     answered = any(entry.form in (forms.SMI, forms.SMI_Q) for entry in answers(pasted, "driver"))
     told = answers(pasted, "nvml")
-    return told[0] if told and not answered and not any(pasted.gpus.get(form) for form in forms.ALL_GPUS) else None
+    # Whoever has listed GPUs since then has asked NVML too: the log may tell of the time before the last start.
+    since = forms.GPU_TRUST if told and told[0].form == forms.DMESG else forms.ALL_GPUS
+    return told[0] if told and not answered and not any(pasted.gpus.get(form) for form in since) else None
 
 
 def _cuda_init(pasted: Pasted) -> Reading[int]:
@@ -129,6 +202,12 @@ def gpu_of(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
         mig=_from(gpu.mig, source),
         mig_instances=tuple(MigInstance(uuid, name) for uuid, name in gpu.mig_instances),
         fault=Reading() if gpu.fault is None else known(gpu.fault, source),
+        persistence=_from(gpu.persistence, source),
+        processes=_from(None if gpu.users is None else len(gpu.users), source),
+        users=gpu.users or (),
+        virtualization=_from(gpu.virtualization, source),
+        health=GpuHealth(**{name: known(value, source) for name, value in gpu.health.items()}),
+        fabric=Fabric(_from(gpu.fabric, source)),
     )
 
 

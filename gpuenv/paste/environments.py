@@ -103,6 +103,8 @@ def _filled(own: Pasted, other: Pasted) -> Pasted:
         gpus=own.gpus or other.gpus,
         amd=own.amd or other.amd,
         devices=own.devices or other.devices,
+        all_devices=own.all_devices if own.devices else other.all_devices,
+        log=own.log or other.log,
         packages=own.packages if is_told else other.packages,
         listings=own.listings if is_told else other.listings,
         whole=own.whole if is_told else other.whole,

@@ -72,8 +72,15 @@ _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
 _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
+_NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't communicate"  # as people quote it, too
+_REFUSED = (
+    r"(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:No such device|Key was rejected|Required key|Exec format"
+    r"|Operation not permitted|Invalid argument|Unknown symbol)"
+)
+_INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
+
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
-FAILURES = frozenset(("nvml", "gpu-count", "cuda-init"))
+FAILURES = frozenset(("nvml", "gpu-count", "cuda-init", "log", "module-absent"))
 
 OF_CUPY = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
@@ -104,12 +111,20 @@ OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
+    # nvidia-smi --version, up to R595 and from R610 on
+    _line(forms.SMI, "driver", rf"(?:DRIVER|KMD) version\s{{2,}}: {_DRIVER}$"),
+    _line(forms.SMI, "driver-cuda", r"CUDA(?: UMD)? version\s{2,}: (\d{1,2}\.\d)$"),
     # So the real program says where libcuda is not to be seen.
     _line(
         forms.SMI, "libcuda-none", r"\|?\s*NVIDIA-SMI\s+\d{3}\.\d[\d.]*\s.*CUDA(?: UMD)? Version\s*:\s*(N/A)(?=[\s|])"
     ),
-    _complaint(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", Nvml.DRIVER_NOT_LOADED),
+    _complaint(_NO_MODULE, Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
+    # Where the cause is looked for this is no evidence of itself, but what was built for the kernel is held against it.
+    _line(forms.SMI, "module-down", _NO_MODULE, _said("yes")),
+    _line(
+        forms.SMI, "module-down", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("yes")
+    ),
     _complaint(r"Failed to initialize NVML: Driver/library version mismatch", Nvml.LIB_RM_VERSION_MISMATCH),
     _complaint(r"Failed to initialize NVML: Insufficient Permissions", Nvml.NO_PERMISSION),
     _complaint(r"Failed to initialize NVML: Unknown Error", Nvml.UNKNOWN),
@@ -137,6 +152,41 @@ OF_DRIVER = (
     _line(forms.LSMOD, "module", r"nvidia\s+\d+\s+\d+\b", _said("loaded")),
     _line(forms.LSMOD, "nouveau", r"(nouveau)\s+\d+\s+\d+\b"),
     _line(forms.LSPCI, "nouveau", r"Kernel driver in use: (nouveau)$"),
+    # dkms, its manual page (status); up to 2.8 with commas alone. What is installed was built.
+    _line(
+        forms.DKMS,
+        "dkms",
+        r"(nvidia[\w-]*(?:/|, )\d{3}\.[\d.]+(?:, \d\S+, (?:x86_64|aarch64|ppc64le))?: (?:added|built|installed))\b",
+    ),
+    _line(forms.MODINFO, "module-missing", r"modinfo: ERROR: Module nvidia not found\.", _said("not-installed")),
+    _line(forms.MODINFO, "kernel", r"filename:\s+/(?:usr/)?lib/modules/(\d[^/\s]+)/\S*nvidia\S*\.ko(?:\.\w+)?$"),
+    _line(forms.MODINFO, "driver", rf"version:\s{{6,}}{_DRIVER}$"),
+    _line(forms.MODINFO, "flavor", r"license:\s+NVIDIA$", _said("proprietary")),
+    # kmod, tools/modprobe.c
+    _line(forms.MODPROBE, "module-missing", r"modprobe: FATAL: Module nvidia not found\b", _said("not-installed")),
+    _line(forms.MODPROBE, "kernel", r"modprobe: FATAL: Module nvidia not found in directory /\S*?modules/(\d[^/\s]+)$"),
+    _line(forms.MODPROBE, "module-absent", _REFUSED, _said("not-loaded")),
+    # The driver's nv.c (nvidia_check_version), as it folds its lines in each age
+    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", _said(str(int(Nvml.LIB_RM_VERSION_MISMATCH)))),
+    _line(forms.DMESG, "library-version", rf"NVRM: (?:API mismatch: the client )?has the version {_DRIVER}, but"),
+    _line(forms.DMESG, "module-version", rf"NVRM: (?:this kernel module has )?the version {_DRIVER}\.\s+Please"),
+    # Installed packages: what is marked rc was removed. RPM Fusion names the kernel that a module was built for.
+    _line(
+        forms.DPKG,
+        "library-version",
+        rf"ii\s+(?:libnvidia-compute-[\w-]+|libcuda1|libnvidia-ml1)(?::a\w+64)?\s+{_DRIVER}-\S+\s",
+    ),
+    _line(
+        forms.RPM, "library-version", rf"(?:xorg-x11-drv-nvidia|nvidia-driver[a-z-]*)-cuda-libs-{_DRIVER}-\S+\.\w+64$"
+    ),
+    _line(forms.PACMAN, "library-version", rf"(?:local/)?nvidia(?:-\d{{3}}xx)?-utils {_DRIVER}-\d"),
+    _line(forms.RPM, "module-kernel", r"kmod-nvidia(?:-open)?-(\d+\.\d+\.\d+-[\w.+]+\.\w+64)-\d{3}\.\d\S*$"),
+    _line(
+        forms.MODULES, "module-kernel", r"(?:/usr)?/lib/modules/(\d[^/\s]+)/\S*\bnvidia(?:[-_]current)?\.ko(?:\.\w+)?$"
+    ),
+    # mokutil, src/mokutil.c (sb_state)
+    _line(forms.MOKUTIL, "secure-boot", r"SecureBoot (enabled|disabled)$"),
+    _line(forms.MOKUTIL, "secure-boot-off", r"SecureBoot validation is disabled in shim$", _said("yes")),
 )
 
 OF_REPORTS = (
@@ -206,6 +256,13 @@ OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
     _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.DMESG, "kernel", r"Linux version (\d+\.\d+\.\d+\S*) \("),
+    _line(forms.REPORT, "kernel", r"Kernel(?: [Vv]ersion| [Rr]elease)?\s?: (?:Linux )?(\d+\.\d+\.\d+[\w.+-]*)$"),
+    _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),
+    _line(forms.INXI, "kernel", rf"{_INXI}Kernel: (\d+\.\S+) (?:arch: )?(?:x86_64|aarch64) bits: 64\b"),
+    _line(forms.INXI, "os", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(?:x86_64|aarch64) bits: 64\b", _said("linux")),
+    _line(forms.INXI, "arch", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(x86_64|aarch64) bits: 64\b"),
+    _line(forms.INXI, "distribution", r"(?:.*\s)?Distro: ((?:[^\s:]+(?: |$))+?)(?:[a-z]+: .*)?$"),
     _line(forms.UNAME, "os", r"(Linux|Darwin) \S+ \d+\.\S+ ", str.lower),
     _line(forms.UNAME, "arch", r"(?:Linux|Darwin) \S+ \d+\.\S+ .*?\b(x86_64|aarch64|arm64)(?: |$)"),
     _line(forms.OS_RELEASE, "distribution-id", r"ID=\"?([\w.-]+)\"?$"),

@@ -11,6 +11,9 @@ REPORT = "a report of another program"
 NVCC, DEVICE_QUERY = "nvcc --version", "deviceQuery"
 LDD, UNAME, OS_RELEASE, SYSTEM = "ldd --version", "uname -a", "/etc/os-release", "the system's description"
 DRIVER_FILE, LSMOD, LSPCI = "/proc/driver/nvidia/version", "lsmod", "lspci"
+INXI, UBUNTU_DRIVERS, DKMS, MODINFO = "inxi -G", "ubuntu-drivers devices", "dkms status", "modinfo nvidia"
+MODPROBE, MOKUTIL, DMESG = "modprobe", "mokutil --sb-state", "dmesg"
+DPKG, RPM, PACMAN, MODULES = "dpkg -l", "rpm -qa", "pacman -Q", "files of /lib/modules"
 CONTAINER_CLI, DOCKER = "nvidia-container-cli info", "docker info"
 ENV, PYTHON = "environment", "python --version"
 
@@ -29,7 +32,16 @@ OUTPUTS = (
         OS_RELEASE,
         DRIVER_FILE,
         LSPCI,
+        INXI,
+        UBUNTU_DRIVERS,
         LSMOD,
+        MODINFO,
+        DKMS,
+        MOKUTIL,
+        DMESG,
+        DPKG,
+        RPM,
+        PACMAN,
         DOCKER,
         "env",
     ),
@@ -38,7 +50,30 @@ OUTPUTS = (
 # The most trusted first: who asks the driver or the system itself, then who repeats what another program said.
 TRUST = (
     *(SMI, SMI_Q, SMI_QUERY, SHOW_CONFIG, DRIVER_FILE, CONTAINER_CLI, NVCC, UNAME, LDD, OS_RELEASE, PYTHON, SMI_L),
-    *(CONDA, LSPCI, LSMOD, NUMBA, COLLECT_ENV, CONDA_INFO, DEVICE_QUERY, DOCKER, SYSTEM, XFORMERS, GPUSTAT),
+    *(
+        CONDA,
+        LSPCI,
+        LSMOD,
+        INXI,
+        MODINFO,
+        MODPROBE,
+        DKMS,
+        MOKUTIL,
+        UBUNTU_DRIVERS,
+        DMESG,
+        DPKG,
+        RPM,
+        PACMAN,
+        MODULES,
+        NUMBA,
+        COLLECT_ENV,
+        CONDA_INFO,
+        DEVICE_QUERY,
+        DOCKER,
+        SYSTEM,
+        XFORMERS,
+        GPUSTAT,
+    ),
     TENSORFLOW,
     *(PIP, PIP_SHOW, PIXI, REPORT, ENV),
 )

@@ -6,9 +6,17 @@ from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import replace
 from gpuenv.paste import forms, tables
+from gpuenv.paste.long_form import values_of
+from gpuenv.paste.long_reader import GPU, INSTANCES, OF_ALL, LongReader
 from gpuenv.paste.records import PastedGpu
 
 _MOST = 256  # GPUs of one output
+_VERSION = pattern(r"\d[\d.]*")
+_OF_ALL = {
+    **dict.fromkeys(("driver_version", "kmd_version"), "driver"),
+    **dict.fromkeys(("cuda_version", "cuda_umd_version"), "driver-cuda"),
+    "attached_gpus": "attached",
+}
 # How a name begins that a driver gives; "GPU 0: out of memory" is none.
 _MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
 _LISTED = pattern(
@@ -52,19 +60,19 @@ class GpuReader:
         self.found: dict[str, dict[str, PastedGpu]] = {}
         self.amd: list[tuple[str | None, str | None]] = []
         self._open: tuple[str, str] | None = None  # the entry that following lines are about
-        self._section = ""
+        self._at_length = LongReader()
         self._columns: tuple[str, ...] = ()
-        self.driver: str | None = None  # that the line which was read last names beside a GPU
+        self.told: list[tuple[str, str, str]] = []  # beside GPUs, by the line that was read last: output, fact, value
 
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it tells of a GPU."""
-        self.driver = None
+        self.told = []
         return self._table(line) or self._long(line) or self._rows(line) or self._listed(line) or self._others(line)
 
     def _put(self, form: str, key: str, /, **values: object) -> str:
         entries = self.found.setdefault(form, {})
-        if key in entries or len(entries) < _MOST:
-            known = {name: value for name, value in values.items() if value is not None}
+        known = {name: value for name, value in values.items() if value is not None}
+        if known if key in entries else len(entries) < _MOST:
             entries[key] = replace(entries.get(key, PastedGpu()), **known)  # type: ignore[arg-type]
         self._open = (form, key)
         return form
@@ -79,7 +87,11 @@ class GpuReader:
         row = tables.ROW.match(line)
         if row:
             name, begins = tables.whole_or_cut(row[2])
-            return self._put(forms.SMI, row[1], index=int(row[1]), name=name, name_begins=begins, pci=row[3])
+            errors = whole_number(row[4] or "")
+            health = {} if errors is None else {"ecc_uncorrected": errors}
+            return self._put(
+                forms.SMI, row[1], index=int(row[1]), name=name, name_begins=begins, pci=row[3], health=health
+            )
         memory = tables.MEMORY.match(line)
         if memory:
             used, total = tables.mebibytes(memory[1]), tables.mebibytes(memory[2])
@@ -93,17 +105,33 @@ class GpuReader:
         return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else None
 
     def _long(self, line: str) -> str | None:
-        begin = tables.LONG_GPU.match(line)
-        if begin:
-            self._section = ""
-            count = len(self.found.get(forms.SMI_Q, {}))
-            return self._put(forms.SMI_Q, begin[1], index=count, pci=begin[1])
-        if self._open is None or self._open[0] != forms.SMI_Q:
-            return None
-        if tables.LONG_SECTION.match(line):
-            self._section = line
-        field = tables.LONG_FIELD.match(line)
-        return self._more(forms.SMI_Q, **tables.long_values(self._section, field[1], field[2])) if field else None
+        """``nvidia-smi -q``, at length or as XML."""
+        form = None
+        for key, value in self._at_length.look(line, is_open=self._is_open(forms.SMI_Q)):
+            if key == GPU:
+                count = len(self.found.get(forms.SMI_Q, {}))
+                form = self._put(forms.SMI_Q, value, index=count, pci=value)
+            elif key[0] == OF_ALL:
+                self._of_the_driver(key[1], value)
+            elif self._is_open(forms.SMI_Q):
+                form = self._of_a_gpu(key, value)
+        return form
+
+    def _of_the_driver(self, name: str, value: str) -> None:
+        fact = _OF_ALL.get(name)
+        if fact is not None and _VERSION.fullmatch(value):
+            self.told.append((forms.SMI_Q, fact, value))
+
+    def _of_a_gpu(self, key: tuple[str, str], value: str) -> str | None:
+        gpu = self.found[forms.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
+        if key != INSTANCES:
+            return self._more(forms.SMI_Q, **values_of(gpu, key, value))
+        if value == "None" and gpu.mig:
+            self.told.append((forms.SMI_Q, "mig-none", "yes"))
+        return self._more(forms.SMI_Q, mig_count=0 if value == "None" else (gpu.mig_count or 0) + 1)
+
+    def _is_open(self, form: str) -> bool:
+        return self._open is not None and self._open[0] == form
 
     def _rows(self, line: str) -> str | None:
         """The answer to ``--query-gpu``: a line with the names of the columns, and a line a GPU."""
@@ -115,7 +143,9 @@ class GpuReader:
         if values is None:
             self._columns = ()
             return None
-        self.driver = values.pop("driver", None)
+        driver = values.pop("driver", None)
+        if driver is not None:
+            self.told.append((forms.SMI_QUERY, "driver", driver))
         count = len(self.found.get(forms.SMI_QUERY, {}))
         return self._put(forms.SMI_QUERY, str(count), **{"index": count, **values})
 

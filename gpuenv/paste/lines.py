@@ -15,8 +15,9 @@ _TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)
 _HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
 _SHORT = 80  # characters of an answer
 _FRAMES = str.maketrans("\u2502\u2503\u2551\u00a6", "||||")  # what editors and code pages make of a table's bars
-_LOST_ENDS = pattern(r"NVIDIA-SMI \d.*\|\s+[|+]")
-_BETWEEN_ROWS = pattern(r"(?<=[|+])\s+(?=[|+])")
+_LOST_ENDS = pattern(r"NVIDIA-SMI \d.*\|\s*[|+]")
+_BETWEEN_TAGS = pattern(r"(?<=>)\s*(?=<)")
+_BETWEEN_ROWS = pattern(r"(?<=[|+])\s*(?=[|+])")
 _BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
@@ -39,8 +40,26 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _rows(parts: list[str]) -> list[str]:
-    """The parts of a line; a table that lost its line ends on the way, as on a forum without a fence, row by row."""
-    return [row for part in parts for row in (_BETWEEN_ROWS.split(part) if _LOST_ENDS.search(part) else (part,))]
+    """The parts of a line; what lost its line ends on the way, as on a forum without a fence, by rows and elements."""
+    return [row for part in parts for row in _rows_of(part)]
+
+
+def _rows_of(part: str) -> list[str]:
+    if "<nvidia_smi_log" in part or "<gpu id=" in part:
+        return _BETWEEN_TAGS.split(part)
+    return _whole_rows(_BETWEEN_ROWS.split(part)) if _LOST_ENDS.search(part) else [part]
+
+
+def _whole_rows(pieces: list[str]) -> list[str]:
+    """The rows; one whose first cells are empty, as that of the MIG mode, was taken apart at each of them."""
+    rows: list[list[str]] = []
+    is_whole = True
+    for piece in pieces:
+        if is_whole:
+            rows.append([])
+        rows[-1].append(piece)
+        is_whole = bool(piece.strip("| "))
+    return [" ".join(row) for row in rows]
 
 
 def _bare(line: str) -> str:

@@ -79,7 +79,14 @@ def conflicts(pasted: Pasted) -> tuple[Conflict, ...]:
         others = tuple(entry for entry in told[1:] if not same(entry.value, told[0].value))
         if others and (fact in _ONE_A_MACHINE or fact.startswith("env.")):
             found.append(Conflict(fact, (told[0], *others)))
-    return (*found, *_gpu_conflicts(pasted.gpus))
+    whole = {form: gpus for form, gpus in pasted.gpus.items() if not _is_cut(pasted, form)}
+    return (*found, *_gpu_conflicts(whole))
+
+
+def _is_cut(pasted: Pasted, form: str) -> bool:
+    """Whether a list is of some GPUs alone: nvidia-smi -q says how many there are, and may be asked for one."""
+    attached = reading(pasted, "attached", int).value
+    return form == forms.SMI_Q and attached is not None and attached > len(pasted.gpus.get(form, ()))
 
 
 def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterable[Conflict]:
@@ -108,7 +115,7 @@ def merged_gpus(pasted: Pasted) -> tuple[str | None, tuple[PastedGpu, ...]]:
     trusted = [entry for entry in forms.GPU_TRUST if pasted.gpus.get(entry) and not _of_amd(pasted, entry)]
     if not trusted:
         return None, ()
-    form, *others = trusted
+    form, *others = sorted(trusted, key=lambda entry: _is_cut(pasted, entry))
     merged = list(pasted.gpus[form])
     for other in others:
         for gpu in pasted.gpus.get(other, ()):
@@ -149,7 +156,7 @@ def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
 
 def _filled(known: PastedGpu, more: PastedGpu) -> PastedGpu:
     values = {name: getattr(more, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
-    return replace(known, **values)
+    return replace(known, **{**values, "health": {**more.health, **known.health}})
 
 
 def _address(pci: str) -> str:
@@ -171,13 +178,16 @@ def visible(pasted: Pasted) -> Reading[int]:
 def _without_instance(pasted: Pasted) -> tuple[Said, ...]:
     """That nvidia-smi found no MIG instance, where every GPU is in MIG mode: CUDA has nothing to show then."""
     listed = merged_gpus(pasted)[1]
-    no_instance = listed and all(gpu.mig and not gpu.mig_instances for gpu in listed)
+    no_instance = listed and all(gpu.mig and not gpu.mig_instances and not gpu.mig_count for gpu in listed)
     return answers(pasted, "mig-none")[:1] if no_instance else ()
 
 
 def count(pasted: Pasted) -> Reading[int]:
     """How many GPUs the driver lists, where a whole list of them is pasted."""
+    attached = reading(pasted, "attached", int)
     for form in forms.ALL_GPUS:
         if pasted.gpus.get(form):
-            return Reading(len(pasted.gpus[form]), f"pasted {form}")
+            number = len(pasted.gpus[form])  # where the list was cut off, nvidia-smi -q has said how many there are
+            told = attached.value if form == forms.SMI_Q and attached.value is not None else number
+            return Reading(max(number, told), f"pasted {form}")
     return reading(pasted, "gpu-count", int)

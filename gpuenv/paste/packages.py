@@ -30,6 +30,7 @@ _MEANT = pattern(
     r"|tensorflow|fastrlock|cudf[\w-]*|cuml[\w-]*|rmm[\w-]*|cutensor[\w-]*)",
     re.IGNORECASE,
 )
+_OF_PACMAN = pattern(r".*-\d+(?:\.\d+)?$")  # a release and how often it was packaged: no list of Python's
 _ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
 _DESCRIBED = pattern(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
 _BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
@@ -150,6 +151,8 @@ def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
     row = _ALONE.match(line) or _DESCRIBED.match(line) or _CELLS.match(line)
     if row and _MEANT.fullmatch(row[1]):
         release = next(group for group in row.groups()[1:] if group)
+        if _OF_PACMAN.match(release):
+            return
         yield row[1], release, forms.PIP, "pip"
 
 

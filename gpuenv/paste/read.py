@@ -11,6 +11,7 @@ from gpuenv.paste.devices import DeviceReader
 from gpuenv.paste.fields import ANY, LINES
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.lines import lines_of
+from gpuenv.paste.log import LogReader
 from gpuenv.paste.packages import PackageReader
 from gpuenv.paste.platforms import platform_facts
 from gpuenv.paste.records import Pasted, Said
@@ -22,6 +23,7 @@ _WINDOWS_ROW = re.compile(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-
 _MUSL = re.compile(r"musl libc \((x86_64|aarch64)\)")
 _MUSL_RELEASE = re.compile(r"Version (\d+\.\d+)")
 _MOST = 2000  # facts
+_SHORTEST = 3  # of a line that says anything, but for a number
 
 
 def decoded(data: bytes) -> str:
@@ -32,17 +34,18 @@ def decoded(data: bytes) -> str:
 
 def read_paste(text: str) -> Pasted:
     """What a text says of a machine and an environment; lines of no known output are passed over."""
-    gpus, packages, devices = GpuReader(), PackageReader(), DeviceReader()
+    gpus, packages, devices, log = GpuReader(), PackageReader(), DeviceReader(), LogReader()
     said: list[Said] = []
     seen: dict[str, None] = {}
     musl = 0
     for number, line in lines_of(text):
-        for form in (gpus.look(line), packages.look(line), devices.look(line)):
+        if 0 < len(line) < _SHORTEST and not line.isdigit():
+            continue
+        for form in (gpus.look(line), packages.look(line), devices.look(line), log.look(line)):
             if form is not None:
                 seen[form] = None
         told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        if gpus.driver is not None:
-            told.append(Said("driver", gpus.driver, forms.SMI_QUERY, number))
+        told += [Said(fact, value, form, number) for form, fact, value in (*gpus.told, *devices.told, *log.told)]
         if _MUSL.match(line):
             musl = number
         release = _MUSL_RELEASE.match(line)
@@ -55,6 +58,8 @@ def read_paste(text: str) -> Pasted:
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
         devices=tuple(devices.found),
+        all_devices=devices.whole,
+        log=tuple(log.found),
         packages=packages.found,
         listings=packages.listings,
         whole=packages.whole,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
+from gpuenv.model.gpu import GpuUser, Virtualization
+from gpuenv.model.host import KernelMessage
 from gpuenv.model.record import dataclass, field, replace
 
 
@@ -40,7 +43,14 @@ class PastedGpu:
         compute_mode: in the words of nvidia-smi.
         mig: whether MIG mode is on.
         mig_instances: the instances that are listed: UUID and name.
+        mig_count: how many instances there are, where they are counted and not listed.
         fault: NVML's return code for one that could not be opened.
+        persistence: whether the driver stays loaded while nobody uses it.
+        virtualization: what stands between it and the system.
+        fabric: how far its registration with NVSwitch has come.
+        users: the processes that compute on it.
+        process: the one that was named last, be it one of these or not.
+        health: of GpuHealth, what is told.
     """
 
     index: int | None = None
@@ -54,18 +64,35 @@ class PastedGpu:
     compute_mode: str | None = None
     mig: bool | None = None
     mig_instances: tuple[tuple[str, str], ...] = ()
+    mig_count: int | None = None
     fault: int | None = None
+    persistence: bool | None = None
+    virtualization: Virtualization | None = None
+    fabric: str | None = None
+    users: tuple[GpuUser, ...] | None = None
+    process: int | None = None
+    health: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PastedDevice:
-    """A display or 3D controller of lspci; an id that it does not tell is empty."""
+    """A display or 3D controller; an id or an address that is not told is empty.
+
+    Attributes:
+        pci: the address.
+        name: the product.
+        vendor: four hexadecimal digits.
+        device: likewise.
+        kernel_driver: what holds it.
+        modules: the modules of the running kernel that know it; none where that is not told.
+    """
 
     pci: str
     name: str | None
     vendor: str
     device: str
     kernel_driver: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +103,9 @@ class Pasted:
         said: the facts, in the order of the text.
         gpus: the GPUs by the output that lists them.
         amd: the GPUs of AMD that CuPy or torch names: name, and the compiler's target.
-        devices: what lspci lists.
+        devices: what lspci, inxi and ubuntu-drivers list.
+        all_devices: whether one of those lists goes on to its end, so that what is not in it is not there.
+        log: the lines of the kernel's log that concern the driver.
         packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
         listings: the outputs that list a whole environment, so that what is not in them is not there.
         whole: those of them that go on to the name of NumPy.
@@ -87,19 +116,30 @@ class Pasted:
     gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
     amd: tuple[tuple[str | None, str | None], ...] = ()
     devices: tuple[PastedDevice, ...] = ()
+    all_devices: bool = False
+    log: tuple[KernelMessage, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
 
     def without(self, facts: Collection[str]) -> Pasted:
-        """What it says but for these facts."""
-        return replace(self, said=tuple(entry for entry in self.said if entry.fact not in facts))
+        """What it says but for these facts, of which ``log`` is one."""
+        said = tuple(entry for entry in self.said if entry.fact not in facts)
+        return replace(self, said=said, log=() if "log" in facts else self.log)
 
     @property
     def is_empty(self) -> bool:
         """Whether it tells nothing, be an output recognised or not."""
-        return not (self.said or any(self.gpus.values()) or self.amd or self.devices or self.packages or self.listings)
+        return not (
+            self.said
+            or any(self.gpus.values())
+            or self.amd
+            or self.devices
+            or self.log
+            or self.packages
+            or self.listings
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, PciGpu, Snapshot
+from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, Module, PciGpu, Snapshot
 from gpuenv.model.versions import Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
@@ -39,6 +39,7 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
         toolkits=pasted_toolkits(pasted),
         amd_gpus=tuple(AmdGpu(node, name, gfx) for node, (name, gfx) in enumerate(amd_gpus(pasted))),
         rocm=reading(pasted, "rocm-release", str),
+        kernel_log=known(pasted.log, f"pasted {forms.DMESG}") if pasted.log else Reading(),
         container_support=_container_support(pasted),
         target=target,
         environment={
@@ -52,8 +53,12 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
 
 
 def known_keys(snapshot: Snapshot) -> frozenset[str]:
-    """The facts of a Snapshot that are known, by the names that ``--assume`` has for them."""
+    """The facts of a Snapshot that are known, by the names that ``--assume`` has for them.
+
+    Of a GPU whose driver is not there, nothing is left to assume: one that is assumed would be driven.
+    """
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
+    undriven = driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
     known_facts = {
         "os": host.os.known,
         "arch": host.arch.known,
@@ -61,8 +66,8 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
         "wsl": host.wsl.known,
         "driver": driver.version.known,
         "driver-cuda": driver.cuda.known,
-        "gpu": bool(snapshot.gpus),
-        "compute-capability": any(gpu.compute_capability.known for gpu in snapshot.gpus),
+        "gpu": bool(snapshot.gpus) or undriven,
+        "compute-capability": undriven or any(gpu.compute_capability.known for gpu in snapshot.gpus),
         "python": target.python.known,
         "numpy": target.numpy.known,
         "cupy": bool(target.cupy),
@@ -82,7 +87,15 @@ def _host(pasted: Pasted) -> Host:
         libc=_libc(pasted),
         wsl=reading(pasted, "wsl", lambda told: told == "yes"),
         tegra=_tegra(pasted, kernel),
+        secure_boot=_secure_boot(pasted),
     )
+
+
+def _secure_boot(pasted: Pasted) -> Reading[bool]:
+    """Whether unsigned modules are refused: the shim may have been told to check nothing."""
+    off = answers(pasted, "secure-boot-off")
+    told = reading(pasted, "secure-boot", lambda word: word == "enabled")
+    return known(False, str(told.source)) if off and told.known else told
 
 
 def _container(pasted: Pasted) -> Reading[Container]:
@@ -118,8 +131,8 @@ def _distribution(pasted: Pasted) -> Reading[str]:
 
 
 def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
-    """The controllers that lspci lists; a list without any of NVIDIA's may be one that was searched for others."""
-    if not any(device.vendor == NVIDIA for device in pasted.devices):
+    """The controllers that are listed; a list of lspci without any of NVIDIA's may have been searched for others."""
+    if not (pasted.all_devices or any(device.vendor == NVIDIA for device in pasted.devices)):
         return None
     return tuple(
         PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices

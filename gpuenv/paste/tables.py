@@ -1,4 +1,4 @@
-"""The forms in which nvidia-smi lists GPUs: its table of every era, its -q, and its answers to --query-gpu. Pure."""
+"""The forms in which nvidia-smi lists GPUs in rows: its table of every era, and its answers to --query-gpu. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from gpuenv.model.pattern import pattern
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
 _MEBIBYTES = 1 << 20
 
-# A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation.
-ROW = pattern(rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b")
+# A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation. The last cell counts errors
+# of the memory that were not corrected.
+ROW = pattern(
+    rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b"
+    r"(?:\s+(?:On|Off|N/A)\s*\|\s*(\d{1,9})\s*\|)?"
+)
 # Rows of MIG instances have no temperature.
 MEMORY = pattern(
     r"\|?\s*(?:N/A|ERR!|\d{1,3}%)\s.*?\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|"
@@ -27,9 +31,6 @@ UNOPENED = pattern(
 FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 
 LONG_GPU = pattern(rf"GPU ({_BUS})$")
-LONG_FIELD = pattern(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")
-LONG_SECTION = pattern(r"[A-Za-z][\w /()-]*$")
-_OF_LONG = {"Product Name": "name", "GPU UUID": "uuid", "Compute Mode": "compute_mode"}
 
 _COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
 _ASKED = pattern(r"nvidia-smi\b.* --query-gpu[= ]['\"]?([a-z0-9_.,]+)")
@@ -59,19 +60,6 @@ def mebibytes(text: str) -> int | None:
     """``15360`` or ``15360 MiB`` in bytes; a number that no GPU has is none."""
     number = whole_number((text.split() or [""])[0])
     return None if number is None else number * _MEBIBYTES
-
-
-def long_values(section: str, name: str, value: str) -> dict[str, object]:
-    """What a line of ``nvidia-smi -q`` says of its GPU; the section decides what a name and "Total" are of."""
-    if value in _NOTHING or section.endswith("Licensed Product"):  # a vGPU's licence has a product's name too
-        return {}
-    if name in _OF_LONG:
-        return {_OF_LONG[name]: value}
-    if section == "MIG Mode" and name == "Current":
-        return {"mig": {"Enabled": True, "Disabled": False}.get(value)}
-    if section == "FB Memory Usage" and name != "Current":
-        return {f"memory_{name.lower()}": mebibytes(value)}
-    return {}
 
 
 def columns_of(line: str) -> tuple[str, ...]:

@@ -37,10 +37,11 @@ def kernel_log(log: RawLog | None) -> Reading[tuple[KernelMessage, ...]]:
     """The lines with the Xid number and the GPU that they name."""
     if log is None or log.source is None:
         return missing((log.reason if log else None) or NO_LOG)
-    return known(tuple(_message(line) for line in log.lines), log.source)
+    return known(tuple(message_of(line) for line in log.lines), log.source)
 
 
-def _message(text: str) -> KernelMessage:
+def message_of(text: str) -> KernelMessage:
+    """A line with the Xid event or the GPU that it names."""
     event = xid_event(text)
     if event:
         return KernelMessage(text, *event)

@@ -7,6 +7,7 @@ without end, ends the reading: nvidia-smi declares none.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -19,6 +20,7 @@ _MEMORY = re.compile(r"([0-9]{1,9}) (?:MiB|MB)")
 _WANTED = (["product_name"], ["uuid"], ["fb_memory_usage", "total"])
 _NOTHING = ("N/A", "ERR!", "Unknown Error", "GPU is lost")
 _MOST_TEXT = 256
+_DEEPEST = 4  # of what is wanted
 _MIB = 1024 * 1024
 
 
@@ -26,35 +28,77 @@ class _RefusedError(ValueError):
     """The document declares an entity."""
 
 
+class Elements:
+    """A document that is read piece by piece.
+
+    Attributes:
+        path: the names of the elements that are open.
+    """
+
+    def __init__(
+        self, begun: Callable[[list[str], dict[str, str]], None], ended: Callable[[list[str], str], None]
+    ) -> None:
+        """Begins a document.
+
+        Args:
+            begun: is handed each element that begins: its path and its attributes.
+            ended: is handed each element that ends: its path and the beginning of its text.
+        """
+        self.path: list[str] = []
+        self._text = ""
+        self._begun, self._ended = begun, ended
+        self._parser = expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
+        self._parser.CharacterDataHandler = self._data
+        self._parser.EntityDeclHandler = _refuse
+
+    def feed(self, text: str, *, last: bool = False) -> bool:
+        """Reads on; whether it is still such a document: where it is not, what came before stands.
+
+        Raises:
+            _RefusedError: when it declares an entity.
+        """
+        try:
+            self._parser.Parse(text.encode("utf-8", "replace"), last)
+        except expat.ExpatError:
+            return False
+        return True
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.path.append(name)
+        self._text = ""
+        self._begun(self.path, attributes)
+
+    def _data(self, text: str) -> None:
+        self._text = (self._text + text)[:_MOST_TEXT]
+
+    def _end(self, _: str) -> None:
+        self._ended(self.path, self._text.strip())
+        self.path.pop()
+        self._text = ""
+
+
 @dataclass(slots=True)
 class _Reader:
     """What has been read so far."""
 
-    path: list[str] = field(default_factory=list)
-    text: str = ""
     top: dict[str, str] = field(default_factory=dict)
     gpus: list[dict[str, str]] = field(default_factory=list)
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Goes one element down."""
-        self.path.append(name)
-        self.text = ""
-        if self.path == [_ROOT, "gpu"]:
+    def begun(self, path: list[str], attributes: dict[str, str]) -> None:
+        """A GPU begins with its address."""
+        if path == [_ROOT, "gpu"]:
             self.gpus.append({"pci": attributes.get("id", "")})
 
-    def data(self, text: str) -> None:
-        """Text of the element in hand, the beginning of it."""
-        self.text = (self.text + text)[:_MOST_TEXT]
-
-    def end(self, _: str) -> None:
-        """Goes one element up, and keeps its text where it is wanted."""
-        below = self.path[1:]
-        if self.path[:1] == [_ROOT] and len(below) == 1:
-            self.top.setdefault(below[0], self.text.strip())
+    def ended(self, path: list[str], text: str) -> None:
+        """Keeps the text of an element, where it is wanted."""
+        if len(path) > _DEEPEST:
+            return
+        below = path[1:]
+        if path[:1] == [_ROOT] and len(below) == 1:
+            self.top.setdefault(below[0], text)
         elif self.gpus and below[:1] == ["gpu"] and below[1:] in _WANTED:
-            self.gpus[-1].setdefault(below[-1], self.text.strip())
-        self.path.pop()
-        self.text = ""
+            self.gpus[-1].setdefault(below[-1], text)
 
 
 def parse_xml(output: str) -> SmiFacts | None:
@@ -67,14 +111,8 @@ def parse_xml(output: str) -> SmiFacts | None:
     if begin < 0:
         return None
     reader = _Reader()
-    parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
-    parser.CharacterDataHandler = reader.data
-    parser.EntityDeclHandler = _refuse
     try:
-        parser.Parse(output[begin:].encode("utf-8", "replace"), True)
-    except expat.ExpatError:
-        pass  # what came before the cut stands
+        Elements(reader.begun, reader.ended).feed(output[begin:], last=True)
     except _RefusedError:
         return None
     if not reader.top and not reader.gpus:

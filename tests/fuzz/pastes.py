@@ -12,8 +12,9 @@ from tests.fuzz.judged import shipped, whole
 
 TEXTS = [
     path.read_text(encoding="utf-8")
-    for path in sorted((Path(__file__).parents[1] / "paste" / "texts").iterdir())
-    if path.suffix == ".txt"
+    for folder in ("texts", "outputs", "reported", "healthy")
+    for path in sorted((Path(__file__).parents[1] / "paste" / folder).iterdir())
+    if path.suffix in (".txt", ".xml")
 ]
 
 

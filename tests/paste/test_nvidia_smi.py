@@ -126,6 +126,32 @@ def test_the_long_form_of_every_age() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "driver", "cuda"),
+    [
+        (
+            (
+                "NVIDIA-SMI version  : 535.54.03\nNVML version        : 535.54\n"
+                "DRIVER version      : 535.54.03\nCUDA Version        : 12.2\n"
+            ),
+            "535.54.03",
+            "12.2",
+        ),
+        (
+            (
+                'NVIDIA-SMI version  : 610.43.02\nDRIVER version      : Deprecated, see "KMD version" instead\n'
+                'CUDA version        : Deprecated, see "CUDA UMD version" instead\n'
+                "KMD version         : 610.43.02\nCUDA UMD version    : 13.3\n"
+            ),
+            "610.43.02",
+            "13.3",
+        ),
+    ],
+)
+def test_the_versions_alone(text: str, driver: str, cuda: str) -> None:
+    assert wrong(f"$ nvidia-smi --version\n{text}", {"driver.version": driver, "driver.cuda": cuda}) == {}
+
+
 @pytest.mark.parametrize("licence", ["N/A", "NVIDIA Virtual Compute Server", "NVIDIA RTX Virtual Workstation"])
 def test_the_long_form_names_a_licence_too(licence: str) -> None:
     text = (
@@ -263,3 +289,28 @@ def test_what_speaks_of_a_gpu_and_names_none(text: str) -> None:
 def test_a_cut_name_contradicts_a_name_that_begins_otherwise(listed: str, contradicting: bool) -> None:  # noqa: FBT001 - a case
     text = f"|   0  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\nGPU 0: {listed} (UUID: GPU-1)\n"
     assert ("GPUs" in {entry.fact for entry in conflicts(read_paste(text))}) is contradicting
+
+
+@pytest.mark.parametrize("row", ["", "|   1  Tesla T4   Off  | 00000000:00:1F.0 Off |    0 |\n| N/A   40C    P0    26W /  70W |      0MiB / 15109MiB |  0%  Default |\n"])  # fmt: skip
+@pytest.mark.parametrize("fold", [" ", "", "<br>", "  \t "])
+def test_a_folded_table_keeps_the_row_of_the_mig_mode(fold: str, row: str) -> None:
+    table = IN_MIG_MODE + row + NO_INSTANCE
+    folded = fold.join(table.splitlines())
+    assert [gpu.mig.value for gpu in snapshot_of(folded).gpus] == [True, None][: 1 + bool(row)]
+    assert primary(folded) == primary(table) == (None if row else "mig-misconfigured")
+    spoilt = " ".join(folded.split())
+    assert primary(spoilt) == primary(table)
+
+
+@pytest.mark.parametrize(
+    ("cell", "errors", "cause"),
+    [("0", 0, None), ("N/A", None, None), ("Off", None, None), ("On", None, None), ("3", 3, "gpu-hardware-fault")],
+)
+def test_the_table_counts_errors_of_the_memory(cell: str, errors: int | None, cause: str | None) -> None:
+    snapshot = snapshot_of(
+        f"| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
+        f"|   0  Tesla V100S-PCI...  Off  | 00000000:00:07.0 Off |   {cell:>18} |\n"
+    )
+    assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [entry.cause.value for entry in found if entry.code == "GPU206"] == ([cause] if cause else [])

@@ -78,6 +78,29 @@ def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out
 
 
 @pytest.mark.parametrize(
+    ("line", "library"),
+    [
+        ("nvidia-utils 580.95.05-1", "580.95.05"),
+        ("local/nvidia-470xx-utils 470.256.02-2", "470.256.02"),
+        (
+            "ii  libnvidia-compute-535-server:amd64   535.161.08-0ubuntu2.22.04.1  amd64  NVIDIA libcompute",
+            "535.161.08",
+        ),
+        ("ii  libcuda1:amd64  525.85.12-1  amd64  NVIDIA CUDA Driver Library", "525.85.12"),
+        ("rc  libnvidia-compute-410:amd64  410.93-0ubuntu0~18.04.1  amd64  NVIDIA libcompute package", None),
+        ("ii  libnvidia-compute-535:i386   535.113.01-0ubuntu0.22.04.1  i386  NVIDIA libcompute package", None),
+        ("nvidia-driver-latest-dkms-cuda-libs-465.19.01-1.el7.x86_64", "465.19.01"),
+        ("xorg-x11-drv-nvidia-cuda-libs-495.46-1.fc35.x86_64", "495.46"),
+        ("nvidia-driver-cuda-libs-570.86.16-1.el8.i686", None),
+    ],
+)
+def test_packages_of_a_distribution_are_the_drivers_and_not_pythons(line: str, library: str | None) -> None:
+    assert wrong(line, {"driver.library_version": library, "driver.version": None}) == {}
+    assert snapshot_of(line).target.packages == {}
+    assert snapshot_of("nvidia-open-dkms 580.95.05-1\nnumpy 2.3.4-1\n").target.packages == {}
+
+
+@pytest.mark.parametrize(
     ("line", "python"),
     [
         ("Location: /home/x/venv/lib/python3.10/site-packages", "3.10"),

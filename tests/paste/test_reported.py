@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.inputs import Subject
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
@@ -32,6 +34,24 @@ def primary(text: str) -> Finding | None:
 def test_a_paste_leads_to_the_cause_of_its_report(name: str) -> None:
     found = primary(REPORTED[name])
     assert (found and found.cause.value) == name.partition("--")[0]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REPORTED if name.startswith("driver-kernel-incompatible")))
+def test_the_same_outputs_beside_an_error_lead_there_too(name: str) -> None:
+    text = scanned([REPORTED[name].encode()])
+    told = explained(text, Subject(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None)
+    assert told.causes[0].cause.value == "driver-kernel-incompatible"
+
+
+# Outputs of public reports and documents too; of two machines they are put together from several.
+HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "healthy").glob("*.txt")}
+
+
+@pytest.mark.parametrize("name", sorted(HEALTHY))
+def test_a_sound_machine_is_not_accused(name: str) -> None:
+    snapshot = to_snapshot(read_paste(HEALTHY[name]), MATRIX)
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [(finding.code, finding.title) for finding in findings] == []
 
 
 def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import driver_sees_gpu, holders_of, is_passed_on, nvidia_on_bus, unfound_in_wsl
+from gpuenv.doctor.machine import driver_sees_gpu, holders_of, is_passed_on, nvidia_on_bus, probed, unfound_in_wsl
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager
@@ -57,12 +57,14 @@ def system_not_ready(facts: Facts) -> Outcome:
     What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
     fabric up, and the manager must be of exactly the driver's version.
     How it is seen: cuInit answers with error 802, system not yet initialised, and the GPUs are not of those that no
-    NVSwitch joins; NVML tells how far each GPU's registration in the fabric has come, on Hopper and newer.
+    NVSwitch joins; NVML tells how far each GPU's registration in the fabric has come, on Hopper and newer. Where nobody
+    could ask libcuda, as in a paste, it is told by registrations alone, of which none is complete.
     What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
     machine gives the same error until it is told to take work.
     """
     snapshot = facts.snapshot
-    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY or _without_switch(snapshot):
+    told = snapshot.driver.cuda_init.value == Cuda.SYSTEM_NOT_READY or _waiting_for_registration(snapshot)
+    if not told or _without_switch(snapshot):
         return
     states = [gpu.fabric.state.value for gpu in snapshot.gpus if gpu.fabric.state.value in _UNREGISTERED]
     why = (
@@ -89,6 +91,12 @@ def system_not_ready(facts: Facts) -> Outcome:
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
+
+
+def _waiting_for_registration(snapshot: Snapshot) -> bool:
+    """Whether every GPU of a machine that was not asked itself waits for its registration."""
+    states = [gpu.fabric.state.value for gpu in snapshot.gpus]
+    return bool(states) and not probed(snapshot) and all(state in _UNREGISTERED for state in states)
 
 
 def _without_switch(snapshot: Snapshot) -> bool:

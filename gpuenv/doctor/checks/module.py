@@ -14,7 +14,8 @@ from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
-_REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
+# And as modprobe repeats the number of the error: EKEYREJECTED, or ENOKEY of a module without a signature.
+_REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected", "Required key not available")
 # Linux, kernel/module/main.c (check_modinfo, simplify_symbols) and kernel/module/version.c (check_version).
 _OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
 _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module

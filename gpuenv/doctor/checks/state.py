@@ -82,7 +82,7 @@ def _holders(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
             f"gpus[{place}].users",
             f"process {user.pid}{f' ({user.name})' if user.name else ''}"
             + (f", {user.memory >> 20} MiB" if user.memory is not None else ""),
-            "nvml",
+            gpu.processes.source or "nvml",
         )
         for user in gpu.users[:4]
     )

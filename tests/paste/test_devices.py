@@ -1,0 +1,383 @@
+"""Controllers as inxi, lspci -k and ubuntu-drivers list them, and what keeps the driver's module from its GPU.
+
+The outputs are of public reports and manuals (forums of Ubuntu and Garuda, issues of smxi/inxi, smxi/sgfxi, negativo17's
+nvidia-driver and canonical's ubuntu-drivers-common and nvidia-graphics-drivers), shortened, with other addresses.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.resolve import resolve
+from gpuenv.paste.read import read_paste
+from tests.paste.facts import MATRIX, snapshot_of, wrong
+from tests.paste.test_nvidia_smi import primary
+
+BIONIC = """\
+Graphics:  Card-1: Intel 4th Gen Core Processor Integrated Graphics driver: i915 v: kernel
+           Card-2: NVIDIA GK107M [GeForce GT 755M] driver: nouveau v: kernel
+           Display Server: x11 (X.Org 1.19.6) driver: intel resolution: 1920x1080~60Hz
+           OpenGL: renderer: Mesa DRI Intel Haswell Mobile v: 4.5 Mesa 18.0.0-rc5
+Drives:    HDD Total Size: 488.13 GiB used: 32.01 GiB (6.6%)
+"""
+BUSTER = """\
+Graphics:  Device-1: NVIDIA GF108 [GeForce GT 730] vendor: Gigabyte driver: nouveau v: kernel bus ID: 01:00.0
+           chip ID: 10de:0f02
+           Display: server: X.Org 1.20.1 driver: nouveau tty: N/A
+"""
+FOCAL = """\
+System:    Kernel: 5.15.0-46-generic x86_64 bits: 64 compiler: N/A Desktop: Unity wm: gnome-shell dm: GDM3
+           Distro: Ubuntu 20.04.4 LTS (Focal Fossa)
+CPU:       Topology: Quad Core model: AMD Ryzen 5 1400 bits: 64 type: MT MCP arch: Zen rev: 1 L2 cache: 2048 KiB
+Graphics:  Device-1: NVIDIA TU116 [GeForce GTX 1660 Ti] vendor: Micro-Star MSI driver: nvidia v: 515.65.01 bus ID: 08:00.0
+"""
+LAPTOP = """\
+System:
+  Host: box Kernel: 5.15.16-zen1-1-zen arch: x86_64 bits: 64 compiler: gcc v: 11.1.0
+  Desktop: KDE Plasma v: 5.23.5 Distro: Garuda Linux base: Arch Linux
+Graphics:
+  Device-1: Intel TigerLake-H GT1 [UHD Graphics] vendor: Dell driver: i915
+  v: kernel bus-ID: 0000:00:02.0 chip-ID: 8086:9a60 class-ID: 0300
+  Device-2: NVIDIA GA106M [GeForce RTX 3060 Mobile / Max-Q] vendor: Dell
+  driver: nvidia v: 495.44 alternate: nouveau,nvidia_drm bus-ID: 0000:01:00.0
+  chip-ID: 10de:2520 class-ID: 0300
+  Device-3: Microdia Integrated_Webcam_HD type: USB driver: uvcvideo
+  bus-ID: 3-5:4 chip-ID: 0c45:6a10 class-ID: 0e02
+  Display: x11 server: X.Org 1.21.1.1 compositor: kwin_x11 driver:
+  loaded: intel unloaded: modesetting display-ID: :0 screens: 1
+Audio:
+  Device-1: Intel Tiger Lake-H HD Audio vendor: Dell
+  driver: sof-audio-pci-intel-tgl
+"""
+TURING = """\
+Graphics:
+  Device-1: Intel CometLake-H GT2 [UHD Graphics] vendor: Lenovo
+    driver: i915 v: kernel ports: active: eDP-1 empty: none bus-ID: 00:02.0
+    chip-ID: 8086:9bc4 class-ID: 0300
+  Device-2: NVIDIA TU116M [GeForce GTX 1660 Ti Mobile] vendor: Lenovo
+    driver: nvidia v: 515.43.04 alternate: nouveau,nvidia_drm
+    non-free: 515.xx+ status: current (as of 2022-05) arch: Turing pcie:
+    gen: 1 speed: 2.5 GT/s lanes: 16 ports:
+    active: none empty: DP-1,HDMI-A-1,eDP-2 bus-ID: 01:00.0
+    chip-ID: 10de:2191 class-ID: 0300
+"""
+SERVER = """\
+Graphics:
+  Device-1: ASPEED Graphics Family driver: ast v: kernel
+  Device-2: NVIDIA GA102GL [RTX A5000] driver: nvidia v: 550.54.15
+  Device-3: NVIDIA GA102GL [RTX A5000] driver: nvidia v: 550.54.15
+  Display: server: X.org v: 1.21.1.4 driver: gpu: ast note:  X driver n/a tty: 180x50
+Audio:
+  Device-1: NVIDIA GA102 High Definition Audio driver: snd_hda_intel
+"""
+PASCAL = """\
+Graphics:
+  Device-1: NVIDIA GP104 [GeForce GTX 1070] vendor: ASUSTeK driver: nvidia v: 580.173.02
+    arch: Pascal pcie: speed: 2.5 GT/s lanes: 16 ports: active: none empty: DP-1, DP-2, DVI-D-1,
+    HDMI-A-1, HDMI-A-2 bus-ID: 01:00.0 chip-ID: 10de:1b81 class-ID: 0300
+  Display: server: X.org v: 1.21.1.11 with: Xwayland v: 23.2.6 driver: X: loaded: nvidia
+    unloaded: fbdev,modesetting,nouveau,vesa gpu: nvidia tty: 317x85
+"""
+TRIXIE = """\
+- Graphics:
+  - Device-1: Intel CometLake-S GT2 [UHD Graphics 630] driver: i915 v: kernel
+  - Device-2: NVIDIA GP108 [GeForce GT 1030] driver: nouveau v: kernel
+  - Display: unspecified server: N/A driver: N/A tty: 99x27
+"""
+ALONE = """\
+  Device-1: NVIDIA G84 [GeForce 8600 GT] driver: nouveau v: kernel
+  bus ID: 01:00.0
+"""
+
+
+def controllers(text: str) -> list[tuple[str, str, str | None]]:
+    return [
+        (gpu.pci, gpu.device, gpu.kernel_driver) for gpu in snapshot_of(text).pci_gpus or () if gpu.vendor == "10de"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "facts"),
+    [
+        pytest.param(BIONIC, [("", "", "nouveau")], {"driver.version": None, "driver.module": None}, id="2.3"),
+        pytest.param(BUSTER, [("01:00.0", "0f02", "nouveau")], {"driver.version": None}, id="3.0"),
+        pytest.param(
+            FOCAL,
+            [("08:00.0", "", "nvidia")],
+            {"driver.version": "515.65.01", "host.kernel": "5.15.0-46-generic", "host.os": "linux", "host.arch": "x86_64",
+             "host.distribution": "Ubuntu 20.04.4 LTS (Focal Fossa)"},
+            id="3.0, a release of NVIDIA",
+        ),
+        pytest.param(
+            LAPTOP,
+            [("0000:01:00.0", "2520", "nvidia")],
+            {"driver.version": "495.44", "driver.module": "loaded", "host.kernel": "5.15.16-zen1-1-zen",
+             "host.distribution": "Garuda Linux"},
+            id="3.3",
+        ),
+        pytest.param(TURING, [("01:00.0", "2191", "nvidia")], {"driver.version": "515.43.04"}, id="-a"),
+        pytest.param(SERVER, [("", "", "nvidia")] * 2, {"driver.version": "550.54.15"}, id="two of one product"),
+        pytest.param(PASCAL, [("01:00.0", "1b81", "nvidia")], {"driver.version": "580.173.02"}, id="many ports"),
+        pytest.param(TRIXIE, [("", "", "nouveau")], {"driver.module": None}, id="a list of Markdown"),
+        pytest.param(ALONE, [("01:00.0", "", "nouveau")], {"driver.module": None}, id="without its heading"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["as it is", "folded", "colours", "colours that were lost", "a chat"])
+def test_inxi(text: str, expected: list[tuple[str, str, str | None]], facts: dict[str, str | None], form: str) -> None:
+    if form == "folded":
+        if text in (ALONE, FOCAL, LAPTOP):  # the system's own line is not cut out of a longer one
+            return
+        text = " ".join(text.replace("\n- ", "\n").replace("  - ", "  ").split())
+    words = (
+        "Graphics:",
+        "Device-1:",
+        "Device-2:",
+        "Device-3:",
+        "Card-1:",
+        "Card-2:",
+        "driver:",
+        "v:",
+        "bus-ID:",
+        "Display:",
+    )
+    for word in () if form in ("as it is", "folded") else words:
+        start, end = {"colours": ("\x1b[1;34m", "\x1b[0m"), "a chat": ("\x0312", "\x03")}.get(form, ("[1;34m", "[0m"))
+        text = text.replace(f" {word} ", f" {start}{word}{end} ").replace(f"{word}\n", f"{start}{word}{end}\n")
+    assert controllers(text) == expected
+    assert wrong(text, facts) == {}
+
+
+def test_a_device_of_inxi_decides_the_capability() -> None:
+    assert [str(gpu.compute_capability) for gpu in needs_of(snapshot_of(PASCAL), MATRIX).gpus] == ["6.1"]
+    assert [str(gpu.compute_capability) for gpu in needs_of(snapshot_of(SERVER), MATRIX).gpus] == ["8.6", "8.6"]
+
+
+def test_the_same_device_of_two_outputs_is_one() -> None:
+    lspci = (
+        "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA106M [GeForce RTX 3060 Mobile / Max-Q] [10de:2520] (rev a1)\n"
+        "\tKernel driver in use: nvidia\n\tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia\n"
+    )
+    ubuntu = UBUNTU.replace("000011C6", "00002520").replace(
+        "GK106 [GeForce GTX 650 Ti]", "GA106M [GeForce RTX 3060 Mobile / Max-Q]"
+    )
+    without = "Graphics:\n  Device-1: NVIDIA GA106M [GeForce RTX 3060 Mobile / Max-Q] driver: nvidia v: 495.44\n"
+    for text in (LAPTOP + lspci, lspci + LAPTOP, lspci + without, without + lspci, ubuntu + LAPTOP, lspci + ubuntu):
+        assert [(pci[-7:], device, holder) for pci, device, holder in controllers(text)] == [
+            ("01:00.0", "2520", "nvidia")
+        ]
+
+
+def test_a_list_that_goes_on_to_its_end_says_what_is_not_there() -> None:
+    amd = "Graphics:\n  Device-1: AMD Renoir vendor: Gigabyte driver: amdgpu v: kernel bus-ID: 07:00.0\n"
+    assert snapshot_of(amd).pci_gpus is None, "the list may be cut off"
+    assert primary(amd + "  Display: server: X.org v: 1.21.1.4 driver: X: loaded: amdgpu\n") == "no-nvidia-gpu"
+    audio = "Audio:\n  Device-1: NVIDIA TU104 HD Audio driver: snd_hda_intel v: kernel bus-ID: 01:00.1\n"
+    assert snapshot_of(audio).pci_gpus is None
+
+
+UBUNTU = """\
+$ ubuntu-drivers devices
+== /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0 ==
+modalias : pci:v000010DEd000011C6sv00003842sd00003059bc03sc00i00
+vendor   : NVIDIA Corporation
+model    : GK106 [GeForce GTX 650 Ti]
+driver   : nvidia-driver-390 - distro non-free
+driver   : nvidia-driver-450-server - distro non-free recommended
+driver   : xserver-xorg-video-nouveau - distro free builtin
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "name"),
+    [
+        pytest.param(UBUNTU, ("0000:01:00.0", "11c6"), "NVIDIA Corporation GK106 [GeForce GTX 650 Ti]", id="20.04"),
+        pytest.param(
+            "== /sys/devices/pci0000:00/0000:00:1c.4/0000:03:00.0 ==\nmodel    : GM107M [GeForce GTX 960M]\n"
+            "modalias : pci:v000010DEd0000139Bsv00001028sd000006E1bc03sc02i00\nvendor   : NVIDIA Corporation\n"
+            "driver   : xserver-xorg-video-nouveau - distro free builtin\ndriver   : nvidia-352 - distro non-free recommended\n",
+            ("0000:03:00.0", "139b"), "NVIDIA Corporation GM107M [GeForce GTX 960M]", id="16.04, in another order",
+        ),
+        pytest.param(
+            "== /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0 ==\n"
+            "modalias : pci:v000010DEd00001E07sv00001043sd00008668bc03sc00i00\nvendor   : NVIDIA Corporation\n"
+            "driver   : nvidia-driver-415 - third-party free recommended\n",
+            ("0000:01:00.0", "1e07"), None, id="18.04, without a model",
+        ),
+        pytest.param(
+            "== /sys/devices/pci0000:00/0000:00:03.1/0000:2b:00.0 ==\n"
+            "modalias : pci:v000010DEd00002204sv00001462sd00003882bc03sc00i00\nvendor : NVIDIA Corporation\n"
+            "model  : GA102 [GeForce RTX 3090]\ndriver : nvidia-driver-535-server-open - distro non-free recommended\n",
+            ("0000:2b:00.0", "2204"), "NVIDIA Corporation GA102 [GeForce RTX 3090]", id="22.04, blanks lost",
+        ),
+        pytest.param(
+            "root@node1:~# ubuntu-drivers devices\n\n== /sys/devices/pci0000:00/0000:00:1e.0 ==\n"
+            "modalias : pci:v000010DEd00001EB8sv000010DEsd000012A2bc03sc02i00\nvendor   : NVIDIA Corporation\n"
+            "model    : TU104GL [Tesla T4]\ndriver   : nvidia-driver-525 - distro non-free recommended\n",
+            ("0000:00:1e.0", "1eb8"), "NVIDIA Corporation TU104GL [Tesla T4]", id="a cloud",
+        ),
+        pytest.param(
+            "== /sys/devices/pci0000:00/0000:00:03.1/0000:09:00.0 ==\n"
+            "modalias : pci:v000010DEd00001E07sv000010DEsd000012A4bc03sc00i00\nvendor   : NVIDIA Corporation\n"
+            "model    : TU102 [GeForce RTX 2080 Ti Rev. A]\ndriver   : nvidia-driver-435 - distro non-free recommended\n\n"
+            "== /sys/devices/pci0000:00/0000:00:01.2/0000:02:00.0/0000:05:00.0 ==\n"
+            "modalias : pci:v00008086d00002723sv00008086sd00000084bc02sc80i00\nvendor   : Intel Corporation\n"
+            "manual_install: True\ndriver   : backport-iwlwifi-dkms - distro free\n",
+            ("0000:09:00.0", "1e07"), "NVIDIA Corporation TU102 [GeForce RTX 2080 Ti Rev. A]", id="a radio beside",
+        ),
+    ],
+)  # fmt: skip
+def test_ubuntu_drivers(text: str, expected: tuple[str, str], name: str | None) -> None:
+    (device,) = snapshot_of(text).pci_gpus or ()
+    assert (device.pci, device.device, device.name, device.kernel_driver) == (*expected, name, None)
+    assert "ubuntu-drivers devices" in read_paste(text).forms
+    assert snapshot_of(text).driver.nouveau.value is None, "what could be installed is not what is there"
+    assert primary(text) is None
+
+
+def test_ubuntu_drivers_list_is_known_and_tells_of_no_device() -> None:
+    """mk-pmb/ubuntu-drivers-helper-pmb, docs/drivers_list_output_format.md: of 20.04."""
+    text = (
+        "nvidia-driver-460, (kernel modules provided by linux-modules-nvidia-460-generic-hwe-20.04)\n"
+        "nvidia-driver-450-server, (kernel modules provided by linux-modules-nvidia-450-server-generic-hwe-20.04)\n"
+    )
+    assert read_paste(text).forms == ("ubuntu-drivers devices",)
+    assert snapshot_of(text).pci_gpus is None
+    assert snapshot_of(text).target.packages == {}
+
+
+HELD = (
+    "01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1650 SUPER] (rev a1) (prog-if 00 [VGA controller])\n"
+    "\tCapabilities: <access denied>\n{}\tKernel modules: {}\n"
+)
+FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest\n"
+DKMS = (
+    "nvidia/535.113.01, 5.15.0-86-generic, x86_64: installed\nnvidia/535.113.01, 6.2.0-33-generic, x86_64: installed\n"
+)
+REFUSED = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (HELD.format("\tKernel driver in use: nouveau\n", "nouveau, nvidia_drm, nvidia"), "nouveau-loaded"),
+        (HELD.format("", "nvidiafb, nouveau, nvidia_drm, nvidia"), "driver-module-not-loaded"),
+        (HELD.format("", "nvidia_current_drm, nvidia_current"), "driver-module-not-loaded"),
+        (HELD.format("", "nvidiafb, nouveau"), None),
+        (HELD.format("\tKernel driver in use: vfio-pci\n", "nvidiafb, nouveau, nvidia"), "driver-module-not-loaded"),
+        (HELD.format("\tKernel driver in use: nvidia\n", "nvidiafb, nouveau, nvidia_drm, nvidia"), None),
+        (FAILED + REFUSED + DKMS, "driver-kernel-incompatible"),
+        (FAILED + DKMS + "$ uname -r\n6.2.0-34-generic\n", "driver-kernel-incompatible"),
+        (FAILED + DKMS + "$ uname -r\n6.2.0-33-generic\n", "driver-module-not-loaded"),
+        (FAILED + DKMS, "driver-module-not-loaded"),
+        (FAILED + DKMS.replace("/", ", ") + "uname -r = 6.2.0-34-generic\n", "driver-kernel-incompatible"),
+        (FAILED + "nvidia/535.113.01: added\n$ uname -r\n6.2.0-34-generic\n", "driver-kernel-incompatible"),
+        (FAILED + "nvidia/535.113.01: added\n", "driver-module-not-loaded"),
+        (DKMS + "$ uname -r\n6.2.0-34-generic\n", None),
+        (DKMS + "$ uname -r\n6.2.0-34-generic\nGPU 0: NVIDIA L4 (UUID: GPU-0)\n", None),
+        ("modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.2.0-34-generic\n" + DKMS, "driver-kernel-incompatible"),
+        ("modinfo: ERROR: Module nvidia not found.\nLinux box 6.2.0-34-generic #1 SMP x86_64 GNU/Linux\n" + DKMS, "driver-kernel-incompatible"),
+        (TRIXIE, "nouveau-loaded"),
+        (TURING.replace("driver: nvidia v: 515.43.04 alternate: nouveau,nvidia_drm", "driver: N/A alternate: nouveau,nvidia_drm"), "driver-module-not-loaded"),
+        (TURING.replace("v: 515.43.04 alternate: nouveau,nvidia_drm", "v: N/A modules: nouveau,nvidia_drm").replace("nvidia v", "vfio-pci v"), "driver-module-not-loaded"),
+        (LAPTOP, None),
+        (PASCAL, None),
+    ],
+)  # fmt: skip
+def test_what_keeps_the_module_from_its_gpu(text: str, cause: str | None) -> None:
+    assert primary(text) == cause
+
+
+def test_a_module_that_works_is_loaded_whatever_lists_say() -> None:
+    told = "GPU 0: NVIDIA L4 (UUID: GPU-0)\n" + HELD.format("", "nvidiafb, nouveau, nvidia")
+    assert wrong(told, {"driver.module": None}) == {}
+    assert primary(told) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SecureBoot enabled\n", "True"),
+        ("SecureBoot disabled\nPlatform is in Setup Mode\n", "False"),
+        ("SecureBoot enabled\nSecureBoot validation is disabled in shim\n", "False"),
+        ("EFI variables are not supported on this system\n", None),
+        ("I have SecureBoot enabled in the firmware\n", None),
+    ],
+)
+def test_secure_boot(text: str, value: str | None) -> None:
+    assert wrong(f"$ mokutil --sb-state\n{text}", {"host.secure_boot": value}) == {}
+
+
+def test_a_mismatch_of_the_log_is_over_where_a_program_has_listed_gpus() -> None:
+    log = "[    9.424670] NVRM: API mismatch: the client has the version 470.129.06, but\n"
+    log += "                 NVRM: this kernel module has the version 470.103.01.  Please\n"
+    assert primary(log) == "driver-library-version-mismatch"
+    expected: dict[str, str | None] = {"driver.module_version": "470.103.01", "driver.library_version": "470.129.06"}
+    assert wrong(log, expected) == {}
+    assert primary(log + "GPU models and configuration: GPU 0: NVIDIA A100 80GB PCIe\n") is None
+    assert primary(log + "GPU 0: NVIDIA L4 (UUID: GPU-0)\n") is None
+
+
+def test_modinfo_tells_of_the_module_on_the_disk() -> None:
+    text = (
+        "$ modinfo nvidia | head\nfilename:       /lib/modules/6.8.0-45-generic/updates/dkms/nvidia.ko\n"
+        "firmware:       nvidia/550.90.07/gsp_tu10x.bin\nversion:        550.90.07\nsupported:      external\n"
+        "license:        NVIDIA\n"
+    )
+    expected = {"driver.version": "550.90.07", "driver.flavor": "proprietary", "host.kernel": "6.8.0-45-generic"}
+    assert wrong(text, {**expected, "driver.module": None, "driver.module_version": None}) == {}
+    assert wrong("modinfo: ERROR: Module nvidia not found.\n", {"driver.module": "not-installed"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "cause"),
+    [
+        ("[  100.000123] NVRM: Xid (PCI:0000:01:00): 79, pid=1234, GPU has fallen off the bus.\n", "GPU209", "gpu-hardware-fault"),
+        ("[  100.000123] NVRM: Xid (PCI:0000:01:00): 13, pid=1234, Graphics SM Warp Exception\n", "GPU209", None),
+        (
+            ("[ 1157.046099] NVRM: The NVIDIA GPU 0000:af:00.0 (PCI ID: 10de:1db5)\n"
+             "               NVRM: installed in this system is not supported by open\n"
+             "               NVRM: nvidia.ko because it does not include the required GPU\n"),
+            "GPU204", "gpu-removed-from-driver",
+        ),
+        (
+            "[   12.345678] nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible\n"
+            + HELD.format("", "nvidiafb, nouveau, nvidia_drm, nvidia"),
+            "DRV122", "gpu-hardware-fault",
+        ),
+        (
+            "Nov 01 10:00:00 box kernel: NVRM: installed in this system requires use of the NVIDIA open kernel modules.\n",
+            "GPU204", "gpu-too-new-for-driver",
+        ),
+    ],
+)  # fmt: skip
+def test_lines_of_the_kernels_log(log: str, code: str, cause: str | None) -> None:
+    snapshot = snapshot_of(log)
+    assert snapshot.kernel_log.source == "pasted dmesg"
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [entry.cause.value for entry in found if entry.code == code] == ([cause] if cause else [])
+
+
+def test_spoilt_lists_are_read_as_far_as_they_go() -> None:
+    chance = random.Random(11)  # noqa: S311 - no secret
+    for text in (BIONIC, LAPTOP, TURING, UBUNTU, HELD, DKMS + REFUSED):
+        for _ in range(40):
+            at, much = chance.randrange(len(text)), chance.randrange(30)
+            junk = "".join(chance.choice("0123456789.|: \n\x00=-[]x") for _ in range(chance.randrange(12)))
+            snapshot = snapshot_of(text[:at] + junk + text[at + much :])
+            resolve(snapshot, MATRIX)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["Graphics: Device-1: NVIDIA driver: x ", "Graphics: " + "Device-1: " * 300 + "\n", "Graphics:\n" + "driver: " * 500 + "\n",
+     "modalias : pci:v000010DEd000011C6sv00003842sd00003059bc03sc00i00\n", "nvidia, 5, 5: added\n", "NVRM: Xid (PCI:0000:01:00): 79\n"],
+)  # fmt: skip
+def test_a_hostile_list_is_read_in_bounded_time(unit: str) -> None:
+    begin = time.process_time()
+    read_paste("Graphics:\n" + unit * (300_000 // len(unit)))
+    assert time.process_time() - begin < 2
