@@ -63,6 +63,16 @@ OF_EVERY = (
     ),
     Shift("jetson", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.JETSON_TEGRA, 0.4),
     Shift("graphics-of-another", (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.NO_DRIVER), Cause.NO_NVIDIA_GPU, 0.6),
+    # Docker asks for the toolkit on a machine without any NVIDIA GPU too; what was given is not what lacks.
+    Shift(
+        "said-without-nvidia",
+        (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, Cause.NO_DRIVER),
+        Cause.NO_NVIDIA_GPU,
+        0.65,
+    ),
+    # Who has to install a driver inside a container was given no GPU with it.
+    Shift("driver-put-inside", (Cause.CONTAINER_CGROUP_LOST_GPU, Cause.NO_DRIVER), Cause.CONTAINER_WITHOUT_GPU, 0.6),
+    Shift("capability-given", (Cause.CONTAINER_DRIVER_CAPABILITIES,), Cause.CONTAINER_WITHOUT_GPU, 0.6),
     Shift("rocm-image", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.ROCM_MISMATCH, 0.6),
     # The container toolkit only repeats what it does not find.
     Shift("mig-capability-missing", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.MIG_MISCONFIGURED, 0.7),
@@ -212,6 +222,8 @@ WHERE_OPEN = (
     Shift("said-not-loaded", _NOT_LOADED, Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
     Shift("driver-half-there", _OPEN, Cause.DRIVER_INSTALL_BROKEN, 0.6),
     Shift("pci-without-nvidia", (*_DEVICES, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.NO_NVIDIA_GPU, 0.65),
+    # A runtime of Colab without an accelerator is what it starts with.
+    Shift("colab", (*_NOT_LOADED, Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.NO_DRIVER), Cause.NO_NVIDIA_GPU, 0.6),
     Shift("nouveau-holds", _DEVICES, Cause.NOUVEAU_LOADED, 0.7),
     Shift("legacy-named", _DEVICES, Cause.GPU_REMOVED_FROM_DRIVER, 0.55),
     Shift("suspend", _RUN, Cause.SUSPEND_RESUME_LOST_GPU, 0.55),

@@ -18,6 +18,7 @@ MARKS = (
     *("windows", "darwin", "wsl", "aarch64", "musl", "jetson", "host", "container", "driver-none", "gpu-none"),
     *("nouveau", "mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
+    "cuda-of-another-differs",
     *("torch-there", "cupy-there", "toolkit-there", "driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver"),
     *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd", "wheel-of-other-python", "wheel-of-this-python"),
 )
@@ -147,7 +148,8 @@ def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) 
     wanted, minor = _wanted(hits) or (wheel, None)
     if wanted is not None and toolkit is not None:
         same = wanted == toolkit.major and minor in {None, toolkit.minor}
-        yield "cuda-major-same" if same else "cuda-major-differs"
+        of_cupy = bool(snapshot.target.cupy) or any(hit.signature.mark == "cupy" for hit in hits)
+        yield "cuda-major-same" if same else "cuda-major-differs" if of_cupy else "cuda-of-another-differs"
     torch = _OF_TORCH.search(snapshot.target.packages.get("torch", ""))
     if torch and wanted is not None and int(torch[1]) != wanted:
         yield "torch-cuda-differs"

@@ -118,6 +118,19 @@ The ``afresh`` ones likewise, 57 causes, 18 of them CuPy's own:
 * afresh, open half, 55: first 78.2 %, and 90.9 % once its messages and their like had been learnt;
 * afresh, held half, 55: first 70.9 % before that and 72.7 % after it, among three 81.8 %, wrong and sure 7.3 %. Then it
   was looked at too, and five messages were learnt.
+
+The ``anew`` ones, 45 causes, at most three a cause, a median of 167 characters, 8 of them CuPy's own and most of
+programs far from it:
+
+* anew, 90 in all, by messages and words: first 62.2 %, among three 72.2 %, wrong and sure 3.3 %, silent 11.1 %; with
+  the stated environment 62.2 %, 73.3 %, 3.3 % and 11.1 %;
+* anew, open half, 33: first 45.5 %, among three 54.5 %, wrong and sure 9.1 %, silent 18.2 %; once it had been learnt
+  from 84.8 %, 90.9 %, none and 6.1 %;
+* anew, held half, 57: first 71.9 %, among three 82.5 %, none wrong and sure, silent 7.0 %, before that and after it:
+  what was learnt moved none of them. That fewer are wrong and sure was therefore not seen on reports that nobody had
+  seen. In all sets together, texts whose cause was said wrongly with 0.8 or more went from 18 to 5 of 1680, and those
+  whose cause was said rightly so from 619 to 615, the words learnt from these included. After the score,
+  a test showed that two of its build lines had no literal, which was mended; no more of it was looked at.
 """
 
 from __future__ import annotations
@@ -154,8 +167,10 @@ SETS = (
     "blind",
     "unmet",
     "afresh",
+    "anew",
     "unconfirmed",
 )
+PARTS = {"open": ", open half", "held": ", held half", "later": " later"}
 SURE = 0.8
 WAYS = ("alone", "with its environment")
 
@@ -250,38 +265,25 @@ def row(given: Sequence[Answer]) -> str:
     )
 
 
+def _groups() -> dict[str, tuple[Case, ...]]:
+    """Each set, or its parts where it was scored in parts."""
+    found: dict[str, tuple[Case, ...]] = {}
+    for name in SETS:
+        cases = load(name)
+        parts = {case.split for case in cases}
+        for split, title in PARTS.items():
+            if split in parts and len(parts) > 1:
+                found[name + title] = tuple(case for case in cases if case.split == split)
+        if len(parts) == 1:
+            found[name] = cases
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--misses", choices=("all", "established", "none"), default="established")
     chosen = parser.parse_args()
-    groups = {
-        "established": load("established"),
-        "collected, open half": tuple(case for case in load("collected") if case.split == "open"),
-        "collected, held half": tuple(case for case in load("collected") if case.split == "held"),
-        "collected later": tuple(case for case in load("collected") if case.split == "later"),
-        "gathered, open half": tuple(case for case in load("gathered") if case.split == "open"),
-        "gathered, held half": tuple(case for case in load("gathered") if case.split == "held"),
-        "fetched": tuple(case for case in load("fetched") if case.split != "later"),
-        "fetched later": tuple(case for case in load("fetched") if case.split == "later"),
-        "reported, open half": tuple(case for case in load("reported") if case.split == "open"),
-        "reported, held half": tuple(case for case in load("reported") if case.split == "held"),
-        "recent": load("recent"),
-        "unseen": load("unseen"),
-        "further": load("further"),
-        "later": load("later"),
-        "fresh": load("fresh"),
-        "untried, open half": tuple(case for case in load("untried") if case.split == "open"),
-        "untried, held half": tuple(case for case in load("untried") if case.split == "held"),
-        "blind, open half": tuple(case for case in load("blind") if case.split == "open"),
-        "blind, held half": tuple(case for case in load("blind") if case.split == "held"),
-        "blind later": tuple(case for case in load("blind") if case.split == "later"),
-        "unmet, open half": tuple(case for case in load("unmet") if case.split == "open"),
-        "unmet, held half": tuple(case for case in load("unmet") if case.split == "held"),
-        "afresh, open half": tuple(case for case in load("afresh") if case.split == "open"),
-        "afresh, held half": tuple(case for case in load("afresh") if case.split == "held"),
-        "unconfirmed": load("unconfirmed"),
-    }
-    for name, cases in groups.items():
+    for name, cases in _groups().items():
         for way, with_facts in zip(WAYS, (False, True), strict=True):
             given = answers(cases, with_facts=with_facts)
             sys.stdout.write(f"{name}, {way}\n  {row(given)}\n")

@@ -17,6 +17,7 @@ from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 from tests.eval.printed import messages
 from tests.eval.score import SETS, load
+from tests.explain.ranking import ranked
 
 SIGNATURES = all_signatures()
 # Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
@@ -113,3 +114,19 @@ def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
         and (match := compiled(signature.pattern).search(window))
     }
     assert unseen == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_the_driver"),
+    [
+        ("make[3]: *** [scripts/Makefile.build:243: nvidia/libspdm_ecc.o] Error 1", True),
+        ("make[2]: *** [nvidia-drm.o] Error 1", True),
+        ("nvidia/nv_clk.c:31:5: error: too few arguments to function 'clk_get'", True),
+        ("make[3]: *** [scripts/Makefile.build:243: vboxdrv/memobj.o] Error 1", False),
+        ("make: *** [/opt/nvidia/deepstream/sources/apps/app.o] Error 1", False),
+        ("nvidia/nv_clk.c:31:5: warning: unused variable 'clk'", False),
+    ],
+)
+def test_the_build_of_the_drivers_module_is_known_without_a_path_before_it(line: str, *, is_the_driver: bool) -> None:
+    said = [entry.cause for entry in ranked(line)]
+    assert said == ([Cause.DRIVER_KERNEL_INCOMPATIBLE] if is_the_driver else [])

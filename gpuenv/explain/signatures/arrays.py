@@ -52,12 +52,18 @@ SIGNATURES = (
         "CuPy, _core/core.pyx: __array__; cudf, frame.py",
         pattern=r"implicit conversion to a|method not producing an array|ndarray' object has no attribute '__array_(?:interface|struct)__'",
         title="A GPU array was handed to code that wants a NumPy array",
+        # Nobody but CuPy is at work there.
+        sways=(Sway("cupy-given-cupy", Cause.CUPY_BUG, 14),),
     ),
     Signature(
         "cupy.unsupported-type",
         _CUPY,
         ("unsupported type",),
-        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.12)),
+        (
+            (Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.76),
+            (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.12),
+            (Cause.CUPY_BUG, 0.05),
+        ),
         "CuPy, _core/_kernel.pyx: _preprocess_args",
         pattern=r"Unsupported type <(?:class|type) '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
         title="A host array was handed to a function of CuPy",
@@ -127,7 +133,6 @@ SIGNATURES = (
         "CuPy",
         (
             "type is mismatched",
-            "wrong type",
             "ufunctypeerror",
             "cannot cast",
             "scalar type",
@@ -137,11 +142,22 @@ SIGNATURES = (
         ((Cause.DTYPE_MISMATCH, 0.82),),
         "CuPy, _core/_kernel.pyx: _guess_typenums; torch, Tensor type checks",
         pattern=(
-            r"Type is mismatched\.? .*<class|cupy.{0,80}(?:Cannot cast|Wrong type \(|can't cast)|(?:Cannot cast|can't cast).{0,80}cupy"
+            r"Type is mismatched\.? .*<class|cupy.{0,80}(?:Cannot cast|can't cast)|(?:Cannot cast|can't cast).{0,80}cupy"
             r"|expected (?:scalar type|mat1 and mat2|m1 and m2).{0,60}(?:same dtype|but found|but got|got)|Input type \(torch\.cuda\.\w+\) and weight type \(torch\.cuda\.\w+\) should be the same"
             r"|mat1 and mat2 must have the same dtype"
         ),
         title="The types of the arrays do not agree",
+    ),
+    Signature(
+        "cupy.no-loop",
+        "CuPy",
+        ("wrong type (",),
+        ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.48), (Cause.DTYPE_MISMATCH, 0.42)),
+        "CuPy, core/elementwise.pxi and _core/_kernel.pyx: _guess_routine, for types that the function has no code for",
+        pattern=r"Wrong type \(.{0,200}\) of arguments for cupyx?_?\w+",
+        title="A function of CuPy has no code for these types; NumPy's may",
+        sways=(Sway("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 3),),
+        decides="whether NumPy takes the same types there",
     ),
     Signature(
         "cupy.rawkernel-type",

@@ -198,7 +198,7 @@ SIGNATURES = (
         "nvidia-docker.plugin",
         "Docker and nvidia-docker 1",
         ("volume plugin nvidia-docker", "volumedriver.", "nvidia-docker-plugin"),
-        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.85),),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.72), (Cause.DRIVER_INSTALL_BROKEN, 0.1)),
         "moby, volume/drivers; nvidia-docker 1, src/nvidia-docker-plugin",
         pattern=r"looking up volume plugin nvidia-docker|nvidia_driver_\S* ?.*VolumeDriver\.\w+|nvidia-docker-plugin.*(?:error|failed|not found)",
         title="The plug-in of nvidia-docker 1 does not answer; the container toolkit replaces it",

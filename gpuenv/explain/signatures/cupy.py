@@ -48,6 +48,8 @@ SIGNATURES = (
             r"|(?:please|you need to|must|requires? you to|try to) (?:pip )?install ['`]?cupy\b|\bcupy\b(?: package)? (?:is required|must be installed|not installed|could not be imported|is missing)"
         ),
         title="CuPy is not in the environment that runs",
+        # Who caught the error and warns goes on without CuPy.
+        sways=(Sway("import-caught", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 14),),
     ),
     Signature(
         "cupy.core-not-built",
@@ -120,6 +122,8 @@ SIGNATURES = (
         pattern=r"module 'cupy' has no attribute '(?P<name>\w+)'(?! \(consider)",
         title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
         judge=_missing_name,
+        # What CuPy's own files do not find in it yet, they import in a circle.
+        sways=(Sway("cupy-file-frame", Cause.CUPY_BUG, 45), Sway("cupy-file-frame", Cause.CORRUPT_INSTALLATION, 0.5)),
         decides="the CuPy release: --assume cupy=NAME==VERSION",
     ),
     Signature(

@@ -22,7 +22,7 @@ SIGNATURES = (
         "ld.damaged",
         "ld.so",
         ("file too short", "invalid elf header", "elf load command", "elf file's phentsize", "cannot read file data"),
-        ((Cause.CORRUPT_INSTALLATION, 0.8),),
+        ((Cause.CORRUPT_INSTALLATION, 0.78), (Cause.KERNEL_CACHE_RACE, 0.04)),
         _LOADER,
         pattern=r"(?:(?P<driver>libcuda\.so|libnvidia-|libnvcuvid|libnvoptix)|lib(?:cu|nv)\w|cupy|lib(?:torch|c10|ATen|tensorflow|mxnet|paddle|xgboost|onnxruntime)|-packages/(?:\S+\.so)?)\S*: (?:file too short|invalid ELF header|ELF load command|ELF file's phentsize|cannot read file data)",
         title="A library's file is damaged",

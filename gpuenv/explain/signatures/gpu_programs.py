@@ -49,6 +49,24 @@ SIGNATURES = (
         mark="cpu-torch",
     ),
     Signature(
+        "aer.built-without-cuda",
+        "Qiskit Aer",
+        ('simulation device \\"gpu\\" is', 'simulation device "gpu" is'),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.9),),
+        "Qiskit Aer, aer_controller.hpp: set_config, where AER_THRUST_CUDA is not defined",
+        pattern=r"Simulation device \\?\"GPU\\?\" is not supported on this system",
+        title="The Qiskit Aer there is built without CUDA: qiskit-aer is there, and qiskit-aer-gpu is not or lost its files to it",
+        mark="cpu-torch",
+    ),
+    Signature(
+        "aer.built-without-custatevec",
+        "Qiskit Aer",
+        ("does not support custatevec on this system",),
+        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.7), (Cause.CPU_ONLY_FRAMEWORK, 0.15)),
+        "Qiskit Aer, aer_controller.hpp: set_config, where AER_CUSTATEVEC is not defined",
+        title="The Qiskit Aer there is built without cuStateVec",
+    ),
+    Signature(
         "program.sees-no-gpu",
         "XGBoost, llama.cpp, ollama",
         (

@@ -73,9 +73,9 @@ SIGNATURES = (
         sways=(
             Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
             Sway("host", Cause.DRIVER_INSTALL_BROKEN, 4),
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 4),
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2.5),
         ),
-        decides="whether this is a container, and its NVIDIA_DRIVER_CAPABILITIES",
+        decides="whether this is a container, its NVIDIA_DRIVER_CAPABILITIES, and whether the host has the library",
     ),
     Signature(
         "smi.cuda-not-available",

@@ -130,11 +130,11 @@ SIGNATURES = (
     Signature(
         "dkms.compile-error",
         "gcc, in a build of the driver's module",
-        ("/nvidia", "conftest", "gpl-incompatible module", "compiler used to"),
+        ("nvidia", "compiler used to"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "gcc and make, in the folder of nvidia's DKMS source",
         pattern=(
-            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|NVIDIA-Linux-\S+\.[cho]:\d+:\d+: (?:fatal )?error|GPL-incompatible module nvidia\S*\.ko|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*nvidia\S* ?\] Error|gcc version check failed"
+            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|NVIDIA-Linux-\S+\.[cho]:\d+:\d+: (?:fatal )?error|GPL-incompatible module nvidia\S*\.ko|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*(?<!/opt/)nvidia\S* ?\] Error"
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",

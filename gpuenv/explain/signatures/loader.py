@@ -38,6 +38,8 @@ def _by_age(values: Mapping[str, str]) -> Weights:
 _MAJOR_SWAYS = (
     Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
     Sway("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
+    # Where nobody speaks of CuPy, another program may want it, whose wheels are none of CuPy's.
+    Sway("cuda-of-another-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 2),
     Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
     Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),

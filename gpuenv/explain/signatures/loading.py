@@ -80,7 +80,7 @@ SIGNATURES = (
             ),
             "cudnn support libraries",
         ),
-        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.8), (Cause.LIBRARY_PATH_CONFLICT, 0.06)),
+        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.76), (Cause.LIBRARY_PATH_CONFLICT, 0.08)),
         "Paddle, phi/backends/dynload/dynamic_loader.cc; XLA, dnn.cc: DNN library is not found; cudnn.torch, ffi.lua",
         pattern=(
             r"third-party dynamic library \((?:lib)?(?:cudnn|nccl|cutensor|cusparseLt)\w*\.\w+\) that Paddle depends on is not configured correctly|Cannot load cudnn shared library"

@@ -120,7 +120,7 @@ SIGNATURES = (
     mark(
         "mig",
         ("mig ", "mig-"),
-        r"(?<!no )(?<!not )(?<!without )\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*(?:Current\s*)?:?\s*(?:N/A|Disabled|$)))|MIG-GPU-|MIG-[0-9a-f]{8}",
+        r"(?<!no )(?<!not )(?<!without )\bMIG\b(?! M\.| (?:mode )?(?:is|was) (?:not|off|disabled)\b|\s*:?\s*(?:N/A|Disabled|Mode\s*(?:Current\s*)?:?\s*(?:N/A|Disabled|$)))|MIG-GPU-|MIG-[0-9a-f]{8}",
     ),
     mark(
         "new-kernel",

@@ -124,4 +124,42 @@ SIGNATURES = (
         ),
         mark="building-cupy",
     ),
+    # What the container was given cannot be what it lacks; where it is told as the cure, it was not given before.
+    mark(
+        "capability-given",
+        ("nvidia_driver_capabilities",),
+        r"NVIDIA_DRIVER_CAPABILITIES\W{1,4}(?:all\b|(?=[\w,]*\bcompute)(?=[\w,]*\bvideo)[\w,]+)(?!.{0,120}\b(?:works?|worked|help\w*|solve\w*|fix\w*|cure\w*|needed|missing|lack\w*)\b)",
+    ),
+    # A line of CuPy's own Python files in a traceback; its __init__.py only answers for what is not there.
+    mark(
+        "cupy-file-frame",
+        ("cupy",),
+        r"File \"(?:[^\"]*[/\\])?cupyx?[/\\](?!__init__\b)[^\"]+\", line \d",
+    ),
+    # Programs that are named for the platform of AMD's cards.
+    also("amd", "roc-program", ("roc",), r"\broc(?:hpcg|hpl|blas|sparse|solver|fft|rand|thrust|prim|minfo|alution)\b"),
+    mark("colab", ("colab",), r"\b(?:in|on|with|using) (?:Google(?:'s)? )?[Cc]olab\b|/content/"),
+    mark(
+        "said-without-nvidia",
+        ("without a", "with no ", "has no ", "have no ", "without any"),
+        r"\b(?:machine|host|server|laptop|computer|PC|VM|node|box)\b[^.\n]{0,30}\b(?:without an?y?|with no|has no|have no) (?:NVIDIA|[Nn]vidia) (?:graphics )?(?:card|GPU)s?\b",
+    ),
+    also("mig", "mig-enabled-said", ("mig ",), r"\bMIG\b(?: (?!not\b|never\b)\w+){1,8} enabled\b(?! by default)"),
+    # Who caught the error of an import says in his own words that he goes on without it.
+    mark(
+        "import-caught",
+        ("load cupy", "import cupy"),
+        r"\b(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:load|import) (?:optional )?[Cc]u[Pp]y\b\W{0,3}No module named '?cupy",
+    ),
+    # One function of CuPy's is called on what another one gives.
+    mark(
+        "cupy-given-cupy",
+        ("cupy.", "cp."),
+        r"^(?:>>> ?|In \[\d+\]: ?)?(?:\w{1,20} ?= ?)?(?:cupy|cp)\.\w[\w.]*\((?:cupy|cp)\.\w+\([^()]*\)[^()]{0,40}\)\s*$",
+    ),
+    mark(
+        "driver-put-inside",
+        ("in the container", "inside the container", "into the container"),
+        r"\b(?:install\w*|added|put) (?:the |an? )?(?:nvidia[- ]?(?:driver|utils|smi)\S*|drivers?) (?:\w+ ){0,2}?(?:in|inside|into) the container\b",
+    ),
 )

@@ -15,6 +15,8 @@ SIGNATURES = (
         pattern=r"Invalid __(?:global|shared|local)__ (?:read|write|atomic)|Address 0x\w+ is (?:out of bounds|misaligned)",
         title="A kernel reads or writes outside of its arrays",
         mark="sanitizer",
+        # Where only CuPy's own functions are named, the kernel may be CuPy's.
+        sways=(Sway("cupy", Cause.CUPY_BUG, 14),),
     ),
     Signature(
         "sanitizer.race",

@@ -130,6 +130,7 @@ SIGNATURES = (
         pattern=(
             rf"CUDA_VISIBLE_DEVICES.{{0,140}}\b(?:still|always|nevertheless|anyway|goes on|keeps?|continues?)\b.{{0,50}}\b(?:us\w+|runs?|running|tak\w+|select\w*|sees?|load\w*|on|with)\b.{{0,20}}{_FIRST}"
             r"|CUDA_VISIBLE_DEVICES.{0,80}(?:no (?:effect|influence)|(?:does|do|did)(?: not|n't) (?:work|take effect|help|have (?:any )?effect)|not (?:working|respected|honou?red|captured|recogni[sz]ed)|\bnot? work\b|useless|unavail\w+|is ignored)"
+            r"|CUDA_VISIBLE_DEVICES.{0,140}\bal(?:l|ways all) (?:the |my |\d )?GPUs (?:are|were|get) (?:still )?(?:detected|used|visible|found|seen|listed)\b"
             r"|CUDA_VISIBLE_DEVICES.{0,60}(?:无效|不起作用|没有(?:效果|用|作用)|不生效|不管用)"
         ),
         level=Level.WARNING,
@@ -161,7 +162,7 @@ SIGNATURES = (
         ((Cause.MIG_MISCONFIGURED, 0.62),),
         "NVIDIA Multi-Instance GPU User Guide, Device Enumeration: a process sees one instance, and only one that exists",
         pattern=(
-            rf"\bMIG\b(?! ?M\.|\s*:|-\w).{{0,120}}(?:{_ONE}|{_UNSEEN})|(?:{_ONE}|{_UNSEEN}).{{0,80}}\b(?:with|in|on|under|of) (?:an? |the )?MIG\b|\bMIG\b.{{0,80}}\b(?:device_?count|getDeviceCount)\(\)"
+            rf"\bMIG\b(?! ?M\.|\s*:|-\w| (?:mode )?(?:is|was) (?:not|off|disabled)\b).{{0,120}}(?:{_ONE}|{_UNSEEN})|(?:{_ONE}|{_UNSEEN}).{{0,80}}\b(?:with|in|on|under|of) (?:an? |the )?MIG\b|\bMIG\b.{{0,80}}\b(?:device_?count|getDeviceCount)\(\)"
         ),
         needs=_HERE,
         level=Level.WARNING,

@@ -1,0 +1,59 @@
+"""What people tell of faults that no program prints: a result read too early, two wheels at once, a node that is late."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.told import ADVICE
+from gpuenv.model.causes import Cause
+
+_REPORTS = "reports"
+_WHEEL = r"cupy[-_]cuda1\d[x\d]"
+_UNREADY = r"(?:uninitiali[sz]ed|garbage|stale|random|(?:the )?old values?|wrong values?)"
+_ASYNC = r"(?:cu(?:da)?Memcpy(?:\w{0,12})Async|async(?:hronous)?\.? (?:copy|copies|transfer))"
+
+SIGNATURES = (
+    Signature(
+        "told.read-before-copied",
+        _REPORTS,
+        ("async",),
+        ((Cause.STREAM_RACE, 0.66),),
+        "CUDA Runtime API, API synchronization behavior: who reads what an asynchronous copy writes has to wait for it",
+        pattern=(
+            rf"\b{_UNREADY}\b.{{0,80}}\b{_ASYNC}|\b{_ASYNC}.{{0,80}}\b{_UNREADY}\b"
+            rf"|\b(?:right|directly|immediately|just) (?:behind|after) (?:the |that |this )?{_ASYNC}|\b{_ASYNC}.{{0,60}}\bwithout (?:an?y? )?(?:\w+ )?synchroni[sz]\w+"
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="What an asynchronous copy writes is read before it is there",
+    ),
+    Signature(
+        "told.second-wheel",
+        _REPORTS,
+        ("cupy-cuda", "cupy_cuda"),
+        ((Cause.MULTIPLE_CUPY_PACKAGES, 0.7),),
+        "CuPy documentation, Installation: only one of its packages may be installed",
+        pattern=rf"\b(?P<one>{_WHEEL})\b.{{0,100}}\b(?P<other>{_WHEEL})\b.{{0,20}}\b(?:beside|next to|alongside|on top of|in addition to|although|as well)\b",
+        judge=lambda values: (
+            ((Cause.MULTIPLE_CUPY_PACKAGES, 0.7),) if values["one"].lower() != values["other"].lower() else ()
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="Two packages of CuPy own the same files",
+    ),
+    Signature(
+        "told.host-first",
+        _REPORTS,
+        ("on the host", "in the host"),
+        ((Cause.DEVICE_NODE_MISSING, 0.62), (Cause.CONTAINER_CGROUP_LOST_GPU, 0.08)),
+        "NVIDIA driver README, FAQ: nvidia-uvm's node is made when a CUDA program first needs it, by setuid nvidia-modprobe",
+        pattern=(
+            r"\bcontainers?\b.{0,60}\b(?:until|before|unless|only (?:after|once|when))\b.{0,60}\b(?:used|ran|run|runs|started|called|executed)\b.{0,30}\b(?:on|in) the host\b"
+            r"|\bfirst (?:run|start|use|call) .{0,40}\b(?:on|in) the host\b.{0,60}\bcontainer\b"
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="A node that CUDA needs is made by the first CUDA program outside of containers",
+        sways=(Sway("uvm-absent", Cause.DEVICE_NODE_MISSING, 4),),
+        decides="ls -l /dev/nvidia-uvm before and after a CUDA program ran on the host",
+    ),
+)
