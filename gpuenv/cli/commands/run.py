@@ -35,6 +35,8 @@ def run(
 
     Input, output, signals and the exit code are the program's own. Where it succeeds, nothing is added; where it
     fails, what it said is explained as gpuenv explain does, if a cause is known.
+
+    Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     from gpuenv.cli.passthrough import NotStarted, die_of, run_through
 
