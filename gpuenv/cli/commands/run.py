@@ -46,7 +46,7 @@ def run(
     except NotStarted as error:
         raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
     if ended.status:
-        target = None if snapshot is not None else python or _interpreter(command[0])
+        target = (python or _interpreter(command[0])) if probe and snapshot is None else None
         subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         _explain(ended.pieces(), subject, matrix, color=not no_color, redacted=redact)
     if ended.status < 0:
