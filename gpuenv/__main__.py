@@ -24,6 +24,7 @@ def main() -> None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         code = _INTERRUPTED
+        _tell_interruption()
     except OSError as error:
         code = _without_output(error)
     _end(code)
@@ -88,6 +89,15 @@ def _end(code: int) -> NoReturn:
         except (OSError, ValueError):  # its reader has gone, or it was closed
             continue
     os._exit(code - _WINDOWS_CODES if code >= _WINDOWS_CODES // 2 else code)  # a crash there is told by 32 bits
+
+
+def _tell_interruption() -> None:
+    """Of one that came before there was anybody to tell it: nothing is imported, and a second one adds nothing."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write("gpuenv: interrupted\n")
+    except (OSError, ValueError, KeyboardInterrupt):
+        return
 
 
 def _without_output(error: OSError) -> int:

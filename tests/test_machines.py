@@ -116,6 +116,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
     assert report["exit_code"] == code
     validator().validate(report)
     assert_sources_stand_in_the_table(report["snapshot"])
+    assert not {entry["value"] for finding in findings for entry in finding["evidence"]} & {"True", "False", "None"}
     if not expect.causes:
         assert report["findings"] == []
     if expect.status == "fit":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -53,6 +54,25 @@ def test_every_target_of_make_that_it_names_is_there() -> None:
     makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
     assert set(re.findall(r"`make ([a-z-]+)", TEXT)) <= targets
+
+
+def test_the_options_that_several_commands_share_are_shared() -> None:
+    paragraph = one_line(TEXT).partition("Options that several share: ")[2].partition(" Keys of `--assume`")[0]
+    named = re.findall(r"`(--?[a-z-]+)", paragraph)
+    assert len(named) > 10
+    commands = ("doctor", "resolve", "install", "rollback", "lock", "probe")
+    helps = [called([command, "--help"], MINIMAL, 60).stdout for command in commands]
+    having = {
+        name: sum(bool(re.search(rf"^  .*(?<![\w-]){name}(?![\w-])", text, re.MULTILINE)) for text in helps)
+        for name in named
+    }
+    assert [name for name, count in having.items() if count < 2] == []
+
+
+def test_the_number_of_texts_that_were_written_is_that_of_the_file() -> None:
+    told = json.loads((README.parent / "tests/eval/told.json").read_text(encoding="utf-8"))
+    (thousands,) = re.findall(r"some (\d+)000 that were written", one_line(TEXT))
+    assert round(sum(map(len, told.values())) / 1000) == int(thousands)
 
 
 def test_what_it_shows_of_resolve_is_what_resolve_says() -> None:

@@ -43,7 +43,7 @@ def examine(
     if proof is not None:
         from gpuenv.cli.gpu_tests import check_subject
 
-        check_subject(subject)
+        check_subject(subject, proof)
     with closing(Beginning(subject)) as beginning:
         from gpuenv.doctor.diagnose import diagnose  # all is imported while the machine answers
         from gpuenv.doctor.registry import all_checks

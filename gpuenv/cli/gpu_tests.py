@@ -23,15 +23,23 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.smoke.prove import Order, Place, Unusable
 
+_WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What ``--smoke`` asks for: how much, and the seconds that looking and testing may take together."""
+    """What ``--smoke`` asks for: how much, and the seconds that looking and testing may take together.
+
+    Attributes:
+        level: how much.
+        seconds: the time for both; None where there is no such bound.
+        file: the configuration file that asks for it, where the option does not.
+    """
 
     level: Level
     seconds: float | None = None
+    file: str | None = None
 
 
 def with_level(arguments: Sequence[str]) -> list[str]:
@@ -82,7 +90,7 @@ def check_names(kind: str, given: Sequence[str], known: Sequence[str], listed: s
             raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{every}")
 
 
-def check_subject(subject: Subject) -> None:
+def check_subject(subject: Subject, proof: Proof) -> None:
     """GPU tests run here and now.
 
     Raises:
@@ -96,7 +104,9 @@ def check_subject(subject: Subject) -> None:
         (bool(subject.assume), "--assume"),
     ):
         if given:
-            raise CommandError(ExitCode.USAGE, f"--smoke and {name} exclude each other: GPU tests run on this machine")
+            asked, remedy = ("--smoke", None) if proof.file is None else (f"{proof.file}: smoke", _WITHOUT_FILE)
+            said = f"{asked} and {name} exclude each other: GPU tests run on this machine"
+            raise CommandError(ExitCode.USAGE, said, remedy)
 
 
 def prove_report(

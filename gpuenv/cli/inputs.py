@@ -212,6 +212,8 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         from gpuenv.model.snapshot import Snapshot
 
         refuse_no_environment(subject.python)
+        if subject.python is not None:
+            announce("--python is not asked: --no-probe asks nothing of this machine")
         return Snapshot()
     from gpuenv.cli.ahead import take_over
     from gpuenv.probe.take import Request

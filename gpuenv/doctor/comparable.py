@@ -15,6 +15,7 @@ from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Library, Snapshot
+from gpuenv.model.spelt import NONE, spelt
 
 _OF_PLACES = (
     "executable",
@@ -27,7 +28,6 @@ _OF_PLACES = (
     "cuda_path",
     "headers",
 )
-NONE = "none"  # what was looked for and is not there
 _HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
 
 
@@ -76,11 +76,7 @@ def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return _listed(map(str, value))
-    return str(getattr(value, "value", value))
+    return _listed(map(spelt, value)) if isinstance(value, tuple) else spelt(value)
 
 
 def _listed(texts: Iterator[str] | map[str]) -> str:

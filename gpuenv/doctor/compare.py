@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from gpuenv.doctor.comparable import NONE, comparable, told_by_both
+from gpuenv.doctor.comparable import comparable, told_by_both
 from gpuenv.doctor.undoing import undo
 from gpuenv.model.causes import Cause
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.spelt import NONE
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
@@ -68,6 +69,7 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
 )
 _REST = (0.15, "it differs")
 _EXTRA_NODE = (0.2, "a device file more, which hides nothing")
+_HARMLESS_NODE = (0.2, "a device file that hides nothing: CUDA starts here and sees every GPU")
 # NVIDIA, CUDA Compatibility, Minor Version Compatibility, table (read 2026-11-20): above its range, a release runs on
 # newer drivers by backward compatibility.
 _NEWER_DRIVER = (0.3, "a newer driver, which runs what the older one does")
@@ -111,7 +113,7 @@ def compare(
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
     told = (_telling(there), _telling(here))
-    differences = sorted(_led(list(_differences(first, second, new, told))), key=_order)
+    differences = sorted(_harmless(_led(list(_differences(first, second, new, told))), here), key=_order)
     return Comparison(
         schema=SCHEMA,
         differences=tuple(differences),
@@ -154,6 +156,20 @@ def _led(differences: list[Difference]) -> list[Difference]:
     if not libraries:
         return differences
     return [_raised(entry, max(libraries)) if _leads(entry) else entry for entry in differences]
+
+
+def _harmless(differences: list[Difference], here: Snapshot) -> list[Difference]:
+    """Where CUDA starts and sees every GPU, no device file is why it does not work: fewer GPUs have fewer of them."""
+    counts = (here.visible_count.value, here.gpu_count.value)
+    if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
+        return differences
+    likelihood, why = _HARMLESS_NODE
+    return [
+        replace(entry, likelihood=likelihood, why=why)
+        if entry.fact.startswith(_NODES) and likelihood < entry.likelihood < _OF_FINDING
+        else entry
+        for entry in differences
+    ]
 
 
 def _leads(entry: Difference) -> bool:

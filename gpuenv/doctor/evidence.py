@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.spelt import spelt
 
 _BRINGERS = ("torch", "jax", "tensorflow")
 T = TypeVar("T")
@@ -17,14 +17,8 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
     """The value settled on and those that differ; why it is missing, where it is."""
     if reading.value is None:
         return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
-    first = Evidence(path, _spelt(reading.value), reading.source or "")
-    return (first, *(Evidence(path, _spelt(answer.value), answer.source) for answer in reading.dissent))
-
-
-def _spelt(value: object) -> str:
-    if isinstance(value, Enum):
-        return str(value.value)
-    return (", ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
+    first = Evidence(path, spelt(reading.value), reading.source or "")
+    return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
 
 
 def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:

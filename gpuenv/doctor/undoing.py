@@ -31,7 +31,7 @@ def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) ->
         return _variable(name, difference.there)
     if difference.fact in _OF_THE_RELEASE:
         return _driver(difference, every)
-    instead = f"{difference.there} instead of {difference.here}"
+    instead = _instead(difference)
     if family.startswith("gpus[]"):
         return Fix(f"Try a GPU as it is there ({difference.fact}: {instead}).")
     if family == "host":
@@ -58,9 +58,13 @@ def _driver(difference: Difference, every: Sequence[Difference]) -> Fix:
     """Another driver; of the same one, another libcuda that is loaded."""
     version = next((entry for entry in every if entry.fact == _VERSION), None)
     if version is not None:
-        return Fix(f"Try the driver that is there: {version.there} instead of {version.here}.")
+        return Fix(f"Try the driver that is there: {_instead(version)}.")
+    there, here = difference.shown
     if difference.fact == "driver.cuda":
-        return Fix(
-            f"Let the same libcuda be loaded as there: it is of CUDA {difference.there}, and here of {difference.here}."
-        )
-    return Fix(f"Try the driver that is there ({difference.fact}: {difference.there} instead of {difference.here}).")
+        return Fix(f"Let the same libcuda be loaded as there: it is of CUDA {there}, and here of {here}.")
+    return Fix(f"Try the driver that is there ({difference.fact}: {_instead(difference)}).")
+
+
+def _instead(difference: Difference) -> str:
+    there, here = difference.shown
+    return f"{there} instead of {here}"

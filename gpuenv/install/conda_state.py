@@ -131,8 +131,8 @@ def _remedy(store: Store, number: str, state: CondaState, said: str | None) -> s
         return f"{told}Look at what stands in its way, and try again: gpuenv rollback"
     command = command_text((state.tool.program, "install", f"--prefix={store.root}", f"--file={exact}"))
     return (
-        f"{told}It was to use no network, since the install used none, and its cache lacks packages. With a network: "
-        f"{command}; then again: gpuenv rollback"
+        f"{told}It was to use no network, as the install or as was asked, and its cache lacks packages. With a "
+        f"network: {command}; then again: gpuenv rollback"
     )
 
 

@@ -1,4 +1,4 @@
-"""Locks for a machine that was recorded elsewhere: the installer resolves for its Python and platform, not for ours."""
+"""Locks for another machine, recorded or assumed: the installer resolves for its Python and platform, not for ours."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Elsewhere:
 
 
 def elsewhere_of(facts: Snapshot) -> Elsewhere:
-    """What wheels have to fit on a recorded machine.
+    """What wheels have to fit on another machine.
 
     Raises:
-        TargetUnusable: when the recording does not tell, or tells of what no wheel can be collected for.
+        TargetUnusable: when nobody told, or it was told of what no wheel can be collected for.
     """
     python, system, arch, libc = (
         facts.target.python.value,
@@ -74,16 +74,19 @@ def elsewhere_of(facts: Snapshot) -> Elsewhere:
         facts.host.arch.value,
         facts.host.libc.value,
     )
+    if system not in (None, "linux") or (libc is not None and libc.family != "glibc"):
+        found = " with ".join(str(word) for word in (system or "linux", libc) if word is not None)
+        raise TargetUnusable(
+            f"wheels are collected for Linux with glibc, and the machine has {found}",
+            "Run gpuenv bundle on a machine like it.",
+        )
     lacking = [
         name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
     ]
     if lacking or python is None or arch is None or libc is None:
         words = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in lacking)
-        raise TargetUnusable(f"the recording does not tell {', '.join(lacking)}", f"Say what it is: {words}")
-    if system not in (None, "linux") or libc.family != "glibc":
         raise TargetUnusable(
-            f"wheels are collected for Linux with glibc, and the machine has {system or 'linux'} with {libc}",
-            "Run gpuenv bundle on a machine like it.",
+            f"what is known of the machine does not tell {', '.join(lacking)}", f"Say what it is: {words}"
         )
     if python.free_threaded:
         raise TargetUnusable(

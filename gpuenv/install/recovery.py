@@ -20,12 +20,13 @@ def store_of(interpreter: str) -> Store | None:
     return Store(Path(root)) if root is not None else None
 
 
-def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
     """Puts back every unfinished transaction, the newest first; the caller holds the lock.
 
     Args:
         store: the journals of the environment.
         environment: the variables that conda is run with, where it has to be.
+        offline: conda may use no network.
 
     Returns:
         The numbers of those that had begun to change the environment.
@@ -42,12 +43,12 @@ def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple
         if journal is None:
             store.drop(number)
         else:
-            _put_back(store, journal, environment)
+            _put_back(store, journal, environment, offline=offline)
             found.append(number)
     return tuple(found)
 
 
-def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
+def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
     taken = () if read_state(store, journal.number) else taken_since(store, journal)
     if taken:
         raise InstallFailed(
@@ -56,7 +57,7 @@ def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | N
             f"Where the environment works as it is, remove {store.transaction(journal.number)}, and it stays so. Else "
             "make it anew.",
         )
-    back = restore(store, journal, environment)
+    back = restore(store, journal, environment, offline=offline)
     if back.missing:
         told = f"an earlier install ({journal.number}) was interrupted, and {back}"
         raise InstallFailed(told, back.remedy, stands="")
@@ -86,13 +87,16 @@ def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
     return there[: numbers.index(number) + 1 if number is not None else 1]
 
 
-def roll_back(store: Store, number: str | None, environment: Mapping[str, str] | None = None) -> tuple[Journal, ...]:
+def roll_back(
+    store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
+) -> tuple[Journal, ...]:
     """Undoes a transaction and every later one; the newest alone where no number is given.
 
     Args:
         store: the journals of the environment.
         number: which one.
         environment: the variables that conda is run with, where it has to be.
+        offline: conda may use no network.
 
     Raises:
         InstallError: when there is none, or others have changed its files since.
@@ -101,7 +105,7 @@ def roll_back(store: Store, number: str | None, environment: Mapping[str, str] |
     undone: list[Journal] = []
     for journal in up_to(committed(store), number):
         try:
-            _roll_back_one(store, journal, environment)
+            _roll_back_one(store, journal, environment, offline=offline)
         except InstallError as error:
             if undone:
                 error.stands = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
@@ -110,7 +114,7 @@ def roll_back(store: Store, number: str | None, environment: Mapping[str, str] |
     return tuple(undone)
 
 
-def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
+def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
     conda = read_state(store, journal.number)
     changed = changed_by_others(store, conda) if conda else changed_since(store, journal)
     if changed:
@@ -124,6 +128,6 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
     except OSError as error:
         why = told_of_disk(error)
         raise InstallFailed(f"the rollback cannot be noted: {why}", remedy_for(why)) from error
-    back = restore(store, journal, environment)
+    back = restore(store, journal, environment, offline=offline)
     if back.missing:
         raise InstallFailed(str(back), back.remedy, stands="")

@@ -9,7 +9,7 @@ from gpuenv.install.durable import write_out
 from gpuenv.install.errors import told_of_disk
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.swap import not_back, touched, undo
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 _KEPT_TRANSACTIONS = 3
 _LISTED = 3
@@ -34,20 +34,24 @@ class Restored:
         return f"{len(self.missing)} {self.of} could not be put back, {shown}"
 
 
-def restore(store: Store, journal: Journal, environment: Mapping[str, str] | None = None) -> Restored:
+def restore(
+    store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
+) -> Restored:
     """Puts a transaction's files back and looks whether they are.
 
     Args:
         store: the journals of the environment.
         journal: the transaction.
         environment: the variables that conda is run with, where the transaction was one of conda's.
+        offline: conda may use no network, whatever the transaction did.
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)
     remedy: str | None = f"What was kept lies in {folder}; make room or rights, and try again: gpuenv rollback"
     try:
         if conda:
-            missing, remedy = go_back(store, journal.number, conda, environment or {})
+            way = replace(conda, offline=conda.offline or offline)
+            missing, remedy = go_back(store, journal.number, way, environment or {})
         else:
             missing = _move_back(store, journal)
     except OSError as error:

@@ -27,6 +27,12 @@ class Difference:
     likelihood: float
     why: str
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """What it is there and here, in words."""
+        there, here = ("not there" if value is None else value for value in (self.there, self.here))
+        return there, here
+
 
 @dataclass(frozen=True, slots=True)
 class NewFinding:

@@ -41,9 +41,6 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
 
 def _one(difference: Difference) -> Iterator[Line]:
     yield Line(f"  {difference.fact}: {difference.why}", hang=4)
-    yield Line(f"    there: {_told(difference.there)}", Style.QUIET, 11)
-    yield Line(f"    here:  {_told(difference.here)}", Style.QUIET, 11)
-
-
-def _told(value: str | None) -> str:
-    return "not there" if value is None else value
+    there, here = difference.shown
+    yield Line(f"    there: {there}", Style.QUIET, 11)
+    yield Line(f"    here:  {here}", Style.QUIET, 11)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.spelt import spelt
 from gpuenv.report.text import Line, Style
 
 _READING = {"value", "source", "others", "reason"}
@@ -31,7 +32,7 @@ def _lines(path: str, value: Any) -> Iterator[Line]:  # noqa: ANN401 - JSON
         for number, entry in enumerate(value):
             yield from _lines(f"{path}[{number}]", entry)
     elif value not in (None, ""):
-        yield Line(f"{path}: {value}", hang=2)
+        yield Line(f"{path}: {_spelt(value)}", hang=2)
 
 
 def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
@@ -40,10 +41,8 @@ def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
     """A list as its entries, or as their number where each is told on lines of its own."""
-    if not isinstance(value, list):
-        return str(value)
-    records = sum(isinstance(entry, dict) for entry in value)
-    return f"{records} lines" if records else ", ".join(map(str, value)) or "none"
+    records = sum(isinstance(entry, dict) for entry in _entries(value))
+    return f"{records} lines" if records else spelt(value)
 
 
 def _reading(path: str, reading: dict[str, Any]) -> Line:

@@ -42,6 +42,19 @@ def test_help_names_the_codes(command: str) -> None:
     assert 0 in named
 
 
+@pytest.mark.parametrize("command", ["run", "simulate"])
+def test_what_is_run_ends_as_in_a_shell_and_that_is_told(command: str) -> None:
+    told = " ".join(gpuenv(command, "--help").stdout.split()).partition("Exit code: ")[2]
+    said = "as a shell tells it: 127 where there is none such, 126 where it cannot be run"
+    assert said in told
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"`run` and `simulate` end in the code of their command, {said}, 128 and the number" in text
+    machine = ["no-gpu"] if command == "simulate" else []
+    assert gpuenv(command, *machine, "--", "no-such-command").returncode == 127
+    assert gpuenv(command, *machine, "--", "/etc/passwd").returncode == 126
+    assert gpuenv(command, *machine, "--", "sh", "-c", "kill -9 $$").returncode in (128 + 9, -9)
+
+
 @pytest.mark.parametrize("words", ["install --yes", "rollback", "rollback --list", "lock", "bundle -o b.tar", "smoke"])
 def test_a_target_that_cannot_be_used_is_told_apart(words: str, tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"

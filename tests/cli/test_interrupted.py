@@ -67,3 +67,24 @@ def test_nobody_waits_for_a_target_that_hangs(
     assert complained.decode().endswith("gpuenv: interrupted\n")
     assert started(tmp_path)
     assert [pid for pid in started(tmp_path) if is_there(pid)] == []
+
+
+EARLY = """
+import os, signal, sys
+def hook(event, arguments):
+    if event == "import" and arguments[0] == "gpuenv.interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(hook)
+"""
+
+
+def test_whoever_interrupts_before_it_has_begun_is_told_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(EARLY, encoding="utf-8")
+    done = subprocess.run(
+        [PROGRAM, "doctor"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"gpuenv: interrupted\n")

@@ -146,6 +146,19 @@ def test_text_shows_no_secret_of_a_variable(recording: Path) -> None:
     assert [name for name, _, secret in PLANTED if name in hidden and secret in text] == []
 
 
+def test_text_on_standard_output_alone_names_who_and_where_and_readme_says_so(recording: Path, tmp_path: Path) -> None:
+    """Whoever runs a command is to copy its paths; whoever hands its text on writes it to a file."""
+    file = tmp_path / "facts.txt"
+    printed = gpuenv("doctor", "--snapshot", recording, "--format", f"text={file}", environment=WHO).stdout
+    assert HOME in printed
+    written = file.read_text(encoding="utf-8")
+    page = gpuenv("doctor", "--snapshot", recording, "--format", "markdown", environment=WHO).stdout
+    assert [name for name in (USER, HOME, UUID) if name in written or name in page] == []
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+    assert "all but text on standard output hide identities" in readme
+    assert "Text on standard output hides tokens alone, also in a pipe or the log of a CI job: `-o FILE`" in readme
+
+
 ELSEWHERE = "janedoe"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,22 @@ def test_a_program_does_not_run_under_options_that_cannot_be_understood(
 )
 def test_what_a_machine_that_is_not_asked_has_no_use_for_is_read_all_the_same(arguments: list[str], told: str) -> None:
     assert_refused(*arguments, names=[told])
+
+
+@pytest.mark.parametrize("command", ["doctor", "resolve", "probe"])
+def test_that_a_target_is_not_asked_is_told(command: str, recording: Path) -> None:
+    """Whoever names an environment takes the answer for one about it."""
+    for option in (["--no-probe"], ["--snapshot", str(recording)]):
+        done = gpuenv(command, *option, "--python", sys.executable)
+        assert "gpuenv: --python is not asked: " in done.stderr
+        assert gpuenv(command, *option).stderr == ""
+
+
+def test_whoever_names_no_target_is_told_of_none() -> None:
+    program = "raise SystemExit('CUDA error: no kernel image is available for execution on the device')"
+    done = gpuenv("run", "--no-probe", "--assume", "gpu=V100", "--", sys.executable, "-c", program)
+    assert "what this failure means" in done.stderr
+    assert "--python" not in done.stderr
 
 
 def test_a_target_that_is_no_environment_is_named(tmp_path: Path) -> None:

@@ -264,3 +264,33 @@ def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
 def test_what_nobody_could_see_is_not_called_absent() -> None:
     unseen = replace(WITHOUT_GPU, pci_gpus=None, sources=())
     assert not {"gpu_count", "driver.version"} & {entry.fact for entry in held(FIT, unseen).differences}
+
+
+NODES = tuple(DeviceNode(f"/dev/nvidia{number}", True, "crw-rw-rw-", "0:0") for number in range(8))
+
+
+def with_nodes(count: int, **driver: Any) -> Snapshot:  # noqa: ANN401 - any field
+    return replace(
+        FIT,
+        gpus=FIT.gpus * count,
+        gpu_count=known(count, "nvml"),
+        visible_count=known(count, "libcuda"),
+        driver=replace(FIT.driver, device_nodes=NODES[:count], **driver),
+    )
+
+
+def test_no_advice_is_about_the_device_files_of_gpus_that_are_not_there() -> None:
+    started = {"cuda_init": known(0, "libcuda")}
+    comparison = held(with_nodes(8, **started), with_nodes(2, **started))
+    nodes = [entry for entry in comparison.differences if "device_nodes" in entry.fact]
+    assert len(nodes) == 6
+    assert all(entry.likelihood <= 0.2 for entry in nodes)
+    assert [step.text for step in comparison.try_first if "device_nodes" in step.text] == []
+
+
+def test_a_device_file_that_is_not_there_is_told_in_words() -> None:
+    refused = known(999, "libcuda")
+    there = with_nodes(2, cuda_init=refused)
+    here = replace(there, driver=replace(there.driver, device_nodes=NODES[:1]))
+    (step,) = compare(there, here, (), ()).try_first
+    assert step.text == "Make driver.device_nodes./dev/nvidia1 as it is there: accessible instead of not there."

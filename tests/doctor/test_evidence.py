@@ -18,3 +18,8 @@ def test_several_are_a_list_and_nothing_has_its_reason() -> None:
     assert fact("grant.devices", known((), "slurm"))[0].value == "none"
     (unknown,) = fact("driver.version", Reading(reason="nobody told"))
     assert (unknown.value, unknown.source) == ("unknown", "nobody told")
+
+
+def test_a_yes_and_a_no_are_words_of_people() -> None:
+    reading = Reading(True, "nvml", (Answer(False, "nvidia-smi"),))
+    assert [entry.value for entry in fact("gpus[0].health.rows_failed", reading)] == ["yes", "no"]

@@ -35,6 +35,25 @@ def test_what_names_no_cupy_is_usage(text: str) -> None:
     assert "expected a release, a line" in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--cuda", "99"),
+        ("--cupy", "cupy>=14"),
+        ("--python", "py3"),
+        ("--compute-capability", "new"),
+        ("--base", "A:b"),
+        ("--tag", "A:b"),
+        ("--tag", "a@sha256:" + 64 * "0"),
+        ("--arch", "sparc"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_option(option: str, text: str) -> None:
+    done = gpuenv("build-image", "--no-probe", "--print", option, text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"gpuenv: {option} {text}: "), done.stderr
+
+
 def test_no_number_is_no_time() -> None:
     done = gpuenv("build-image", *GIVEN, "--build-timeout", "nan")
     assert done.returncode == 2

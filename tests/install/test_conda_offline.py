@@ -51,6 +51,31 @@ def test_what_went_in_without_a_network_comes_out_without_one(conda: Conda) -> N
     assert [line for line in ways if "--offline" not in line] == []
 
 
+def test_what_went_in_over_a_network_comes_out_without_one_where_that_is_asked(conda: Conda) -> None:
+    assert conda.install()[0] == 0
+    noted(conda)
+    done = conda.gpuenv("rollback", "--python", conda.prefix, "--offline")
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    ways = asked(conda)
+    assert ways
+    assert [line for line in ways if "--offline" not in line] == []
+
+
+@pytest.mark.parametrize("command", ["rollback", "install"])
+def test_nor_does_what_an_interrupted_install_has_left(conda: Conda, command: str) -> None:
+    assert conda.install()[0] == 0
+    (conda.prefix / ".gpuenv/0001/state.json").write_text('{"state": "undoing"}', encoding="utf-8")
+    noted(conda)
+    if command == "install":
+        conda.install("--offline")
+    else:
+        assert conda.gpuenv("rollback", "--python", conda.prefix, "--offline").returncode == 0
+    ways = asked(conda)
+    assert any("--revision=0" in line for line in ways)
+    assert [line for line in ways if "--offline" not in line] == []
+
+
 def test_nor_do_the_exact_packages_take_one(conda: Conda) -> None:
     noted(conda)
     code, told = conda.install("--offline", FAIL_AFTER="2")

@@ -176,6 +176,37 @@ def test_the_guard_keeps_the_choice(ground: Ground, tmp_path: Path) -> None:
     assert "cupy-cuda13x" in refused.stderr
 
 
+THERE = ("--assume", "os=linux", "--assume", "python=3.12", "--assume", "arch=aarch64", "--assume", "libc=glibc-2.36")
+
+
+def test_a_lock_for_a_machine_that_is_told_alone_is_as_resolve_says(ground: Ground, tmp_path: Path) -> None:
+    """What resolve takes is taken here: of this machine, and of its Python, nothing is asked."""
+    words = ("--no-probe", *MACHINE, *THERE)
+    done = ground.gpuenv("lock", *words, "--format", "requirements")
+    assert done.returncode == 0, done.stderr
+    resolved = json.loads(ground.gpuenv("resolve", *words, "--format", "json").stdout)
+    assert resolved["wheel"]["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
+    assert "cupy-cuda12x==14.2.0" in done.stdout
+    bundled = ground.gpuenv("bundle", *words, "-o", tmp_path / "bundle")
+    assert bundled.returncode == 0, bundled.stderr
+    manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (MACHINE, "does not tell target.python, host.arch, host.libc"),
+        ((*MACHINE, *THERE, "--assume", "os=windows"), "Linux with glibc"),
+        ((*MACHINE, *THERE, "--assume", "os=windows", "--assume", "libc=musl-1.2"), "Linux with glibc"),
+    ],
+)
+def test_what_a_lock_for_another_machine_lacks_is_told(ground: Ground, given: tuple[str, ...], said: str) -> None:
+    done = ground.gpuenv("lock", "--no-probe", *given)
+    assert (done.returncode, done.stdout) == (7, ""), done.stderr
+    assert said in done.stderr
+
+
 def test_a_lock_for_a_recorded_machine_keeps_what_is_there(ground: Ground, tmp_path: Path) -> None:
     file = recording(ground, tmp_path / "there.json", target_numpy="1.26.4")
     told = json.loads(file.read_text(encoding="utf-8"))

@@ -32,6 +32,14 @@ def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:
     assert "no install to roll back" in done.stderr
 
 
+def test_a_rollback_names_the_kind_of_its_target_as_the_install_did(ground: Ground) -> None:
+    target = ground.target("kind")
+    _, installed = outcome(ground, target)
+    plan = json.loads(ground.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json").stdout)
+    done = json.loads(ground.gpuenv("rollback", "--python", target, "--format", "json").stdout)
+    assert [told["target"]["kind"] for told in (installed, plan, done)] == ["venv", "venv", "venv"]
+
+
 def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> None:
     target = ground.target("changed")
     outcome(ground, target)

@@ -123,6 +123,19 @@ def test_another_machine_cannot_be_tested(options: list[str]) -> None:
     assert f"--smoke and {options[0]} exclude each other" in done.stderr
 
 
+@pytest.mark.parametrize("options", [["--no-probe"], ["--assume", "gpu=H100"], ["--snapshot", "a.json"]])
+def test_whoever_asks_for_tests_of_another_machine_is_named(options: list[str], tmp_path: Path) -> None:
+    """The option that nobody gave was named, where the configuration file asks."""
+    config = tmp_path / "gpuenv.toml"
+    config.write_text('smoke = "quick"\n', encoding="utf-8")
+    done = gpuenv("preflight", "--config", config, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{config}: smoke and {options[0]} exclude each other" in done.stderr
+    assert "--no-config" in done.stderr
+    by_option = gpuenv("preflight", "--config", config, "--smoke", *options)
+    assert f"gpuenv: --smoke and {options[0]} exclude each other" in by_option.stderr
+
+
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_without_a_gpu_the_tests_are_skipped_for_the_doctor_s_reason(
     command: str, target: Path, tmp_path: Path

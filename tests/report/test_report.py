@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, Gpu, Grant, KernelMessage, Snapshot
+from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.facts import fact_lines
 from gpuenv.report.gpus import gpu_texts
 from gpuenv.report.report import Report, Status, judge, make_report
@@ -111,6 +112,15 @@ def test_lines_of_the_kernels_log_stand_on_lines_of_their_own() -> None:
     assert {"kernel_log[0].text: NVRM: loading", "kernel_log[1].xid: 79", "kernel_log[1].pci: 0000:3b:00.0"} <= {*told}
     assert "container_support.device_rules: c 195:0 rw, c 511:0 rw [devices.list]" in told
     assert "container_support.runtimes: none [x]" in told
+
+
+def test_no_line_of_the_facts_has_a_name_of_pythons() -> None:
+    """``--assume wsl=yes`` is told as it was given, and so is all that is read."""
+    node = DeviceNode("/dev/nvidia0", True, "crw-rw----", "0:44")
+    told = replace(Snapshot(), driver=replace(Snapshot().driver, device_nodes=(node,)))
+    lines = [line.text for line in fact_lines(assume(told, ["wsl=yes"], MATRIX))]
+    assert {"host.wsl: yes [assumed]", "driver.device_nodes[0].accessible: yes"} <= {*lines}
+    assert [line for line in lines if re.search(r": (True|False|None)\b", line)] == []
 
 
 @pytest.mark.parametrize(("by", "of"), [("slurm", "job"), (None, "process")])

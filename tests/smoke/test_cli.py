@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
     done = run("--python", broken, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (done.returncode, done.stdout) == (7, "")
     assert str(broken) in done.stderr
+
+
+@pytest.mark.parametrize("has_cupy", [True, False])
+def test_where_nothing_was_measured_an_earlier_baseline_stays(target: Path, tmp_path: Path, has_cupy: bool) -> None:  # noqa: FBT001 - one argument
+    """A job that comes to a broken host must not take away what its later runs are held against."""
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text("of a good day", encoding="utf-8")
+    python = target if has_cupy else Path(sys.executable)
+    done = run("--python", python, "--save-baseline", baseline, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert done.returncode == (5 if has_cupy else 7)
+    assert baseline.read_text(encoding="utf-8") == "of a good day"
+    assert f"{baseline} is not written: nothing was measured" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(

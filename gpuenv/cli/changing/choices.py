@@ -152,7 +152,9 @@ def interpreter_of(subject: Subject) -> str:
     return found
 
 
-def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False) -> tuple[str, ...]:
+def put_back_first(
+    interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False, offline: bool = False
+) -> tuple[str, ...]:
     """Finishes what an interrupted install has left; also where the interpreter has gone.
 
     Raises:
@@ -168,12 +170,12 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     if store is None:
         return ()
     if held:
-        found = recover(store, os.environ)
+        found = recover(store, os.environ, offline=offline)
     elif dry_run:
         return ()
     else:
         with store.locked():
-            found = recover(store, os.environ)
+            found = recover(store, os.environ, offline=offline)
     for number in found:
         announce(f"the interrupted install {number} was put back")
     return found

@@ -141,7 +141,7 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | Plan | No
     from gpuenv.install.timing import Clock
 
     interpreter = interpreter_of(wish.subject)
-    put_back_first(interpreter, None, dry_run=wish.dry_run)
+    put_back_first(interpreter, None, dry_run=wish.dry_run, offline=wish.offline)
     scheme = target_scheme(interpreter, wish.subject, _means(wish))
     rows = get_matrix(wish.matrix)
     way = _way(scheme, Examined(wish.subject, found.snapshot, rows, found.resolution), wish, wound)
@@ -149,7 +149,9 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | Plan | No
         return None
     if wish.dry_run:
         return way()[0]
-    return transact(interpreter, scheme, way, Terms(wish.out, yes=wish.yes, dry_run=False), Clock())
+    return transact(
+        interpreter, scheme, way, Terms(wish.out, yes=wish.yes, dry_run=False, offline=wish.offline), Clock()
+    )
 
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:

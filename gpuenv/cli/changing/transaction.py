@@ -65,12 +65,14 @@ class Terms:
         yes: no question.
         dry_run: only show the plan.
         allow_changes: packages that are not CuPy's may move.
+        offline: no network, also for what an interrupted install has left.
     """
 
     out: Output
     yes: bool
     dry_run: bool
     allow_changes: bool = False
+    offline: bool = False
 
 
 def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
@@ -95,7 +97,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
         return None
     store = Store(Path(scheme.root))
     with store.locked():
-        recovered = put_back_first(interpreter, store, dry_run=False, held=True)
+        recovered = put_back_first(interpreter, store, dry_run=False, held=True, offline=terms.offline)
         clock.begin("plan")
         plan, carry_out = way()
         if plan.empty:

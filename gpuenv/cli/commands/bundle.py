@@ -40,6 +40,7 @@ def bundle(
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
+    no_probe: options.NoProbe = False,
     matrix: options.MatrixFile = None,
     installer: WheelInstaller = WheelsFrom.AUTO,
     timeout: options.Timeout = options.TIMEOUT,
@@ -50,7 +51,7 @@ def bundle(
 
     Wheels, lock and matrix, in one archive.
 
-    For this machine, or with --snapshot for a recorded one.
+    For this machine, or with --snapshot or --no-probe for another one.
 
     Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
@@ -58,7 +59,7 @@ def bundle(
     from gpuenv.install.errors import InstallError
 
     _refuse_place(output)
-    subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
     means = Means(installer.installer, False, False, install_timeout)
     try:
         made = make(subject, matrix, means)

@@ -148,7 +148,7 @@ def run_install(
     wishes, means = how
     clock = Clock(BEGAN)
     interpreter = interpreter_of(subject)
-    recovered += put_back_first(interpreter, None, dry_run=wishes.dry_run)
+    recovered += put_back_first(interpreter, None, dry_run=wishes.dry_run, offline=means.offline)
     clock.begin("examination")
     target, facts, rows = _examination(interpreter, subject, matrix, means)
     clock.begin("resolution")
@@ -162,7 +162,7 @@ def run_install(
     examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         way = _way(target, examined, (wishes, means), Path(scratch))
-        terms = Terms(out, wishes.yes, wishes.dry_run, wishes.allow_changes)
+        terms = Terms(out, wishes.yes, wishes.dry_run, wishes.allow_changes, means.offline)
         done = transact(interpreter, scheme, way, terms, clock)
     if done is None:
         return ExitCode.OK

@@ -49,6 +49,7 @@ def lock(
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
+    no_probe: options.NoProbe = False,
     matrix: options.MatrixFile = None,
     lock_format: Annotated[
         LockFormat, typer.Option("--format", help="A pylock.toml (PEP 751), or requirements with hashes.")
@@ -62,7 +63,7 @@ def lock(
 ) -> None:
     """Write what install would install as a lock file.
 
-    Exact versions with hashes, for this target or a recorded one.
+    Exact versions with hashes, for this target, or with --snapshot or --no-probe for another machine.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
@@ -71,7 +72,7 @@ def lock(
     from gpuenv.install.errors import InstallError
 
     check_places([output])
-    subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
     try:
         means = Means(installer.installer, offline, False, install_timeout)
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
@@ -90,9 +91,9 @@ class Made:
 
     Attributes:
         resolution: what it follows from.
-        scheme: the interpreter that was asked: the target's, or gpuenv's own for a recorded machine.
+        scheme: the interpreter that was asked: the target's, or gpuenv's own for another machine.
         lock: exact versions with digests.
-        elsewhere: the recorded machine; null where the target is here.
+        elsewhere: the other machine; null where the target is here.
     """
 
     resolution: Resolution
@@ -102,7 +103,7 @@ class Made:
 
 
 def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool = False) -> Made:
-    """The lock for a target, or for the machine of a recording.
+    """The lock for a target, or for a machine that was recorded or is assumed.
 
     Args:
         subject: which one.
@@ -119,7 +120,7 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
     from gpuenv.install.preparing import lock_for
 
     deadline = time.monotonic() + subject.timeout
-    if subject.snapshot is not None:
+    if subject.snapshot is not None or subject.no_probe:
         scheme = ask_scheme(sys.executable, os.environ, deadline)
         return _make_elsewhere(subject, matrix, means, scheme)
     interpreter = interpreter_of(subject)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.preflight.config_file import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
 
@@ -119,7 +120,7 @@ def preflight(
         ),
         matrix=matrix,
         requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
-        proof=_proof(smoke or settings.smoke, budget),
+        proof=_proof(smoke, settings, budget),
         wait=0.0 if snapshot is not None or no_probe else waiting,
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
         allowances=allowed(settings),
@@ -138,14 +139,16 @@ def preflight(
     raise typer.Exit(report.exit_code)
 
 
-def _proof(level: Level | None, budget: float | None) -> Proof | None:
+def _proof(asked: Level | None, settings: Config, budget: float | None) -> Proof | None:
     """The GPU tests, within the time that is given; without one, there is some for the machine and some for them."""
+    level = asked or settings.smoke
     if level is None:
         return None
     from gpuenv.cli.gpu_tests import Proof
     from gpuenv.smoke.plan import BUDGET
 
-    return Proof(level, options.TIMEOUT + _SLACK * BUDGET[level] if budget is None else budget)
+    seconds = options.TIMEOUT + _SLACK * BUDGET[level] if budget is None else budget
+    return Proof(level, seconds, settings.file if asked is None else None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:

@@ -12,6 +12,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
     Kernel,
+    NetworkOffline,
     interpreter_of,
     put_back_first,
     show_outcome,
@@ -24,6 +25,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
+    from gpuenv.install.records import Place
 
 
 def rollback(
@@ -36,6 +38,7 @@ def rollback(
     dry_run: options.DryRun = False,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
+    offline: NetworkOffline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = options.TIMEOUT,
@@ -58,14 +61,16 @@ def rollback(
         interpreter = interpreter_of(subject)
         store = _store(interpreter, timeout)
         if listing and not dry_run and not _is_for_reading(store.folder):
-            recovered.extend(put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False))
+            recovered.extend(
+                put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False, offline=offline)
+            )
         if listing:
             _show_history(store, out, subject.named)
             return
         if dry_run:
             _show_plan(store, number, interpreter, out)
             return
-        _roll_back(store, interpreter, number, out, recovered)
+        _roll_back(store, (interpreter, number), out, recovered, offline=offline)
 
 
 def _is_for_reading(folder: Path) -> bool:
@@ -97,30 +102,40 @@ def _show_history(store: Store, out: Output, python: str | None) -> None:
 def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:
     from gpuenv.install.conda_state import read_state
     from gpuenv.install.history import plan_of_rollback
-    from gpuenv.install.records import Place
     from gpuenv.install.recovery import committed, up_to
     from gpuenv.install.text import plan_lines
 
     journals = up_to(committed(store), number)
     states = {journal.number: read_state(store, journal.number) for journal in journals}
     condas = {number: state.tool.label for number, state in states.items() if state is not None}
-    plan = plan_of_rollback(journals, Place(interpreter, str(store.root), str(store.root), ""), condas)
+    plan = plan_of_rollback(journals, _place(interpreter, store), condas)
     out.emit(plan, lambda: plan_lines(plan))
 
 
-def _roll_back(store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str]) -> None:
-    from gpuenv.install.records import Outcome, Place, Result
+def _place(interpreter: str, store: Store) -> Place:
+    """The environment by the marks in its folder: its interpreter is not asked, for it may be what is to be undone."""
+    from gpuenv.install.conda_prefix import META
+    from gpuenv.install.records import Place
+
+    own = "venv" if (store.root / "pyvenv.cfg").is_file() else "system"
+    kind = "conda" if (store.root / META).is_dir() else own
+    return Place(interpreter, str(store.root), str(store.root), kind)
+
+
+def _roll_back(store: Store, what: tuple[str, str | None], out: Output, recovered: list[str], *, offline: bool) -> None:
+    """Undoes; what is the interpreter and the number."""
+    from gpuenv.install.records import Outcome, Result
     from gpuenv.install.recovery import committed, roll_back
 
+    interpreter, number = what
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
     with store.locked():
-        recovered[:] = put_back_first(interpreter, store, dry_run=False, held=True)
+        recovered[:] = put_back_first(interpreter, store, dry_run=False, held=True, offline=offline)
         # What was asked for may be done by then: an interrupted one is the newest, whether it came or went.
         done = number in recovered or (number is None and recovered)
-        undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ)
+        undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ, offline=offline)
     told = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
-    place = Place(interpreter, str(store.root), str(store.root), "")
     message = f"the environment is as it was before install {told}" if told else "the interrupted install was put back"
     if not told and committed(store):
         message += "; what was installed before it stands"
@@ -130,7 +145,7 @@ def _roll_back(store: Store, interpreter: str, number: str | None, out: Output, 
             ExitCode.OK,
             message,
             undone[-1].number if undone else None,
-            place,
+            _place(interpreter, store),
             recovered=tuple(recovered),
         ),
         out,

@@ -35,6 +35,8 @@ def run(
 
     Input, output, signals and the exit code are the program's own. Where it succeeds, nothing is added; where it
     fails, what it said is explained as gpuenv explain does, if a cause is known.
+
+    Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     from gpuenv.cli.passthrough import NotStarted, die_of, run_through
 
@@ -44,7 +46,7 @@ def run(
     except NotStarted as error:
         raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
     if ended.status:
-        target = None if snapshot is not None else python or _interpreter(command[0])
+        target = (python or _interpreter(command[0])) if probe and snapshot is None else None
         subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         _explain(ended.pieces(), subject, matrix, color=not no_color, redacted=redact)
     if ended.status < 0:

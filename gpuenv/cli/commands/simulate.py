@@ -42,7 +42,7 @@ def simulate(
     gpuenv. No CUDA program runs on it: CuPy finds no GPU that works. The target environment, and what lies in
     /usr/local, stay this host's. Linux only.
 
-    Exit code: that of the command.
+    Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     if list_profiles:
         _list(color=not no_color)

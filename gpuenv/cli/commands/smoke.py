@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import replace
@@ -98,10 +99,8 @@ def smoke(
         raise typer.Exit(_demonstrate(demo, python, wanted, redact=redact))
     else:
         done = _prove(order, python, driver_root, _read(compare))
-        if save_baseline is not None and done.unusable is None and not done.interrupted:
-            from gpuenv.cli.output import emit_json
-
-            emit_json(done.result, save_baseline, redacted=redact)
+        if save_baseline is not None:
+            _keep(done, save_baseline, redact=redact)
         how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
         forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
@@ -182,6 +181,17 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
         return prove_alone(order, subject, interpreter, baseline)
     except ValueError as error:  # --gpu names none
         raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def _keep(done: Alone, place: Path, *, redact: bool) -> None:
+    """The result as a baseline for later runs; one that is there stays where there is nothing to put in its place."""
+    if done.interrupted or not any(test.measured for test in done.result.tests):
+        why = "the tests were interrupted" if done.interrupted else "nothing was measured"
+        announce(f"{place} is not written: {why}")
+        return
+    from gpuenv.cli.output import emit_json
+
+    emit_json(done.result, place, redacted=redact)
 
 
 def _report(done: Alone, python: str | None) -> Report:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpuenv.image.choose import Wish
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.records import Matrix
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +67,40 @@ def wishes_of(asked: Asked) -> tuple[Wish, ...]:
     if arch is not None and f"linux-{arch}" not in DOCKER_PLATFORMS:
         raise CommandError(ExitCode.USAGE, f"--arch {asked.arch}: expected x86_64 or aarch64")
     kinds = [Kind(name) for name in asked.kinds] or (list(Kind) if asked.every else [Kind.WHEELS])
-    try:
-        line, cupy = line_and_release(asked.cupy or "")
-        if asked.base is not None:
-            split(asked.base)
-        if asked.tag is not None:
-            _refuse_digest(asked.tag)
-        python = PythonVersion.parse(asked.python) if asked.python else None
-        wish = Wish(
-            cuda=CudaVersion.parse(asked.cuda) if asked.cuda else None,
-            line=line,
-            cupy=cupy,
-            python=replace(python, micro=None) if python else None,
-            arch=arch,
-            base=asked.base,
-            capabilities=tuple(ComputeCapability.parse(entry) for entry in asked.capabilities),
-        )
-    except ValueError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+    line, cupy = _read("--cupy", asked.cupy or "", line_and_release)
+    if asked.base is not None:
+        _read("--base", asked.base, split)
+    if asked.tag is not None:
+        _read("--tag", asked.tag, _without_digest)
+    python = _read("--python", asked.python, PythonVersion.parse) if asked.python else None
+    wish = Wish(
+        cuda=_read("--cuda", asked.cuda, CudaVersion.parse) if asked.cuda else None,
+        line=line,
+        cupy=cupy,
+        python=replace(python, micro=None) if python else None,
+        arch=arch,
+        base=asked.base,
+        capabilities=tuple(
+            _read("--compute-capability", entry, ComputeCapability.parse) for entry in asked.capabilities
+        ),
+    )
     return tuple(replace(wish, kind=kind) for kind in dict.fromkeys(kinds))
 
 
-def _refuse_digest(tag: str) -> None:
+def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """What an option says; what is wrong with it is told with its name, for a command has many."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"{option} {text}: {error}") from error
+
+
+def _without_digest(tag: str) -> str:
     from gpuenv.image.reference import split
 
     if split(tag)[2] is not None:
-        raise ValueError(f"--tag {tag}: a digest is not given, it comes of the build")
+        raise ValueError("a digest is not given, it comes of the build")
+    return tag
 
 
 def refuse_unreadable(secrets: Mapping[str, Path]) -> None:
