@@ -108,7 +108,7 @@ def _wanted(text: str, names: Sequence[str]) -> Wanted:
         raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
     if equals and not path:
         raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
-    return Wanted(name, Path(path) if equals else None)
+    return Wanted(name, Path(path) if equals and path != "-" else None)  # as of programs everywhere: standard output
 
 
 def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:

@@ -57,6 +57,7 @@ ConfigFile = Annotated[
     ),
 ]
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
+STANDARD_OUTPUT = Path("-")
 MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
 Formats = Annotated[
@@ -72,7 +73,14 @@ History = Annotated[
     typer.Option("--history", metavar="DIR", help="Reports of earlier runs in JSON, for the page in HTML."),
 ]
 OutputFile = Annotated[
-    Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="Write the result to a file.")
+    Optional[Path],
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the result to a file; - is standard output.",
+        callback=lambda path: None if path == STANDARD_OUTPUT else path,
+    ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never use the network. This command never does.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]

@@ -109,3 +109,22 @@ def test_a_file_that_is_there_keeps_its_rights(tmp_path: Path) -> None:
     path.write_text("", encoding="utf-8")
     path.chmod(0o640)
     assert mode_after(path, *SMALLEST, "-o", str(path)) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("words", "plain"),
+    [
+        (("resolve", "-o", "-"), ("resolve",)),
+        (("resolve", "--format", "json", "--output=-"), ("resolve", "--format", "json")),
+        (("preflight", "--format", "junit=-"), ("preflight", "--format", "junit")),
+    ],
+)
+def test_a_dash_is_standard_output_and_no_file(
+    words: tuple[str, ...], plain: tuple[str, ...], tmp_path: Path, recordings: dict[str, Path]
+) -> None:
+    told = gpuenv(*words, "--snapshot", recordings["fit"], cwd=tmp_path)
+    usual = gpuenv(*plain, "--snapshot", recordings["fit"], cwd=tmp_path)
+    assert told.returncode == usual.returncode
+    assert told.stdout.splitlines()[0] == usual.stdout.splitlines()[0]
+    assert len(told.stdout) == len(usual.stdout)
+    assert not list(tmp_path.iterdir())
