@@ -8,16 +8,16 @@ environment that was moved can still be put back. Numbers count up: no clock dec
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.install.exclusive import ROOM, held
 from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.numbers import whole_number
@@ -25,7 +25,6 @@ from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.journal/1"
 _PRIVATE = 0o700
-_ROOM = "Make room or rights there, and try again."
 
 
 class State(str, Enum):
@@ -153,23 +152,6 @@ class Store:
             return ()
         return tuple(sorted((name for name in names if whole_number(name) is not None), key=int))
 
-    def open(self) -> None:
-        """Makes the folder.
-
-        Raises:
-            TargetUnusable: when it cannot be made, or belongs to somebody else.
-        """
-        try:
-            self.folder.mkdir(mode=_PRIVATE, exist_ok=True)
-            told = self.folder.lstat()
-        except OSError as error:
-            raise TargetUnusable(
-                f"{self.root}: the environment cannot be written: {error.strerror}",
-                "Install as a user who may write there, or into an environment of your own.",
-            ) from error
-        if self.folder.is_symlink() or told.st_uid not in {0, os.geteuid()}:
-            raise TargetUnusable(f"{self.folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
-
     def begin(self) -> str:
         """A new transaction's number; its folder is made.
 
@@ -180,7 +162,7 @@ class Store:
         try:
             self.transaction(number).mkdir(mode=_PRIVATE)
         except OSError as error:
-            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}", _ROOM) from error
+            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}", ROOM) from error
         return number
 
     def write(self, journal: Journal) -> None:
@@ -233,38 +215,13 @@ class Store:
             sync_folder(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the environment against every other gpuenv; a process that dies lets go by itself.
+    def locked(self) -> AbstractContextManager[None]:
+        """Holds the environment against every other gpuenv; see ``held``.
 
         Raises:
             TargetUnusable: when another one holds it, or nothing can be written or held there.
         """
-        self.open()
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-        try:
-            handle = os.open(self.folder / "lock", flags, 0o600)
-        except OSError as error:
-            raise TargetUnusable(f"{self.folder}/lock: cannot be written: {error.strerror}", _ROOM) from error
-        try:
-            self._hold(handle)
-            yield
-        finally:
-            os.close(handle)
-
-    def _hold(self, handle: int) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TargetUnusable(
-                f"{self.root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
-            ) from error
-        except OSError as error:
-            raise TargetUnusable(
-                f"{self.folder}/lock: cannot be locked: {error.strerror}",
-                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
-                "locks, or install into an environment on a disk of this machine.",
-            ) from error
+        return held(self.root, self.folder)
 
 
 def not_read(path: Path, what: str, error: Exception) -> InstallError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,47 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         Store(tmp_path).locked(),
     ):
         raise AssertionError
+
+
+def test_who_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with Store(tmp_path).locked():
+        pass
+    assert not list(tmp_path.iterdir())
+    with Store(tmp_path).locked():
+        Store(tmp_path).begin()
+    assert sorted(entry.name for entry in Store(tmp_path).folder.iterdir()) == ["0001", "lock"]
+
+
+def test_where_there_is_no_environment_nobody_else_is_blamed(tmp_path: Path) -> None:
+    with pytest.raises(TargetUnusable, match="No such file"), Store(tmp_path / "gone").locked():
+        raise AssertionError
+
+
+def test_one_at_a_time_also_where_each_takes_its_lock_away(tmp_path: Path) -> None:
+    """Four processes come and go; each notes its coming and going, which must be in turn."""
+    environment, notes = tmp_path / "environment", tmp_path / "notes"
+    environment.mkdir()
+    program = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from gpuenv.install.errors import TargetUnusable\n"
+        "from gpuenv.install.journal import Store\n"
+        "notes = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "until = time.monotonic() + 2\n"
+        "while time.monotonic() < until:\n"
+        "    try:\n"
+        "        with Store(Path(sys.argv[1])).locked():\n"
+        "            os.write(notes, b'+')\n"
+        "            os.write(notes, b'-')\n"
+        "    except TargetUnusable as error:\n"
+        "        assert 'another gpuenv' in str(error), error\n"
+    )
+    command = [sys.executable, "-c", program, str(environment), str(notes)]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait(timeout=60) for process in processes] == [0] * 4
+    assert not notes.read_text().replace("+-", "")
+    assert len(notes.read_text()) > 200
+    assert not list(environment.iterdir())
 
 
 def test_a_file_system_without_locks_is_said_to_be_one(ground: Ground, tmp_path: Path) -> None:

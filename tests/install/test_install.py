@@ -182,6 +182,7 @@ def test_without_a_terminal_consent_has_to_be_given_beforehand(ground: Ground) -
     assert "+ cupy-cuda12x 14.2.0" in done.stdout
     assert "--yes" in done.stderr
     assert contents(target) == before
+    assert not (target / ".gpuenv").exists()
 
 
 def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) -> None:
