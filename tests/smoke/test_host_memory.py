@@ -60,13 +60,14 @@ MIB = 1 << 20
 
 
 def group(folder: Path, limit: str, used: int, names: tuple[str, str, str]) -> None:
-    """A control group of memory: its limit, what is used, and 100 MiB of that files."""
+    """A control group of memory: its limit, what is used, and 100 MiB of that files and, if it tells, their names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / names[0]).write_text(f"{limit}\n", encoding="ascii")
     (folder / names[1]).write_text(f"{used * MIB}\n", encoding="ascii")
-    (folder / "memory.stat").write_text(
-        f"anon 5\n{names[2]}inactive_file {60 * MIB}\n{names[2]}active_file {40 * MIB}\nodd\n", encoding="ascii"
-    )
+    files = {"inactive_file": 60, "active_file": 10, "slab_reclaimable": 30} if names == SECOND else {}
+    files = files or {"total_inactive_file": 60, "total_active_file": 40}
+    told = "".join(f"{name} {count * MIB}\n" for name, count in files.items())
+    (folder / "memory.stat").write_text(f"anon 5\n{told}slab_unreclaimable {7 * MIB}\nodd\n", encoding="ascii")
 
 
 SECOND = ("memory.max", "memory.current", "")
