@@ -53,7 +53,8 @@ class Trouble(str, Enum):
         DEADLINE: no answer in time; killed.
         NO_DEVICE: CUDA shows no GPU.
         WRONG_DEVICE: CUDA shows another GPU than the one asked for.
-        TOO_SMALL: the GPU has less memory than the test needs.
+        TOO_SMALL: the GPU, or the pool's limit, has less memory than the test needs.
+        HOST_MEMORY: the host, or what a container may take of it, has less memory left than the test needs.
         NOT_APPLICABLE: something that the test needs is not there.
         GIVEN_UP: not started, since the GPU did not answer the tests before.
         NO_TIME: not started, or cut off early, since the time for the whole run was used up.
@@ -72,6 +73,7 @@ class Trouble(str, Enum):
     NO_DEVICE = "no-device"
     WRONG_DEVICE = "wrong-device"
     TOO_SMALL = "too-small"
+    HOST_MEMORY = "host-memory"
     NOT_APPLICABLE = "not-applicable"
     GIVEN_UP = "given-up"
     NO_TIME = "no-time"

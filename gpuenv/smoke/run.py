@@ -162,7 +162,8 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
 
 def _may_be_ours(result: TestResult) -> bool:
     """Whether a test that ran beside others may have lacked what those held."""
-    return result.status is TestStatus.BUSY or result.trouble is Trouble.OUT_OF_MEMORY or is_killed(result)
+    lacked = result.trouble in (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY)
+    return lacked or result.status is TestStatus.BUSY or is_killed(result)
 
 
 def _one(run: _Run, task: Task) -> TestResult:

@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.smoke.payload.answers import judge
 from gpuenv.smoke.payload.free import Room, host_room
-from gpuenv.smoke.payload.harness import HOST, UNTOLD, fitted
+from gpuenv.smoke.payload.harness import HOST, UNTOLD, before_it_began, fitted
 from tests.smoke.payload import MODULES, module
 from tests.smoke.test_sizes import MEMINFO, Sized
 
@@ -27,7 +27,7 @@ def test_sizes_are_halved_until_the_host_has_room_for_them_too() -> None:
     assert fitted(Sized, {"n": 2048}, Room(free, total, host=5 << 30)) == ({"n": 1024}, None)
     assert fitted(Sized, {"n": 2048}, Room(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
     _, trouble = fitted(Sized, {"n": 2048}, Room(free, total, host=90 << 20))
-    assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
+    assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
     assert trouble.detail == "needs 96 MiB of the host's memory; this program may take 90 MiB more"
     assert fitted(object(), {}, Room(free, total, host=100 << 20)) == ({}, None)
 
@@ -54,6 +54,16 @@ def test_no_test_takes_more_of_the_host_s_memory_than_is_reckoned(stem: str) -> 
     finally:
         tracemalloc.stop()
     assert peak <= getattr(test, "HOST", HOST) * test.memory(size) + UNTOLD / 2
+
+
+def test_a_lack_of_the_host_s_memory_that_python_tells_is_no_failure_of_the_gpu() -> None:
+    """A system that promises no more than it has (vm.overcommit_memory, ulimit -v) refuses, and ends nobody."""
+    with pytest.raises(MemoryError) as refused:
+        np.empty(1 << 60, dtype=np.uint8)
+    told = before_it_began(refused.value)
+    assert (told.status, told.trouble) == ("skipped", "host-memory")
+    assert "Unable to allocate" in told.detail
+    assert before_it_began(ValueError("Unable to allocate")).status == "failed"
 
 
 MIB = 1 << 20

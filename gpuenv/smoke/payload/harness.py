@@ -20,6 +20,7 @@ from gpuenv.smoke.payload.troubles import (
     classify,
     found_no_room,
     lack_of_memory,
+    refused_beside,
     too_little,
     too_little_beside,
 )
@@ -243,6 +244,8 @@ def cuda_status(error: Exception) -> Optional[int]:
 
 
 def _of_exception(error: Exception) -> Trouble:
+    if isinstance(error, MemoryError):  # the GPU's own lack of memory has been told by then
+        return refused_beside(first_line(error))
     return classify(type(error).__name__, cuda_status(error), first_line(error))
 
 
