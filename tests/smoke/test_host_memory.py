@@ -37,6 +37,28 @@ def test_what_shares_the_machine_s_memory_has_room_for_both_sides() -> None:
     free, total = 5 << 30, 8 << 30
     assert fitted(Sized, {"n": 2048}, Room(free, total)) == ({"n": 2048}, None)
     assert fitted(Sized, {"n": 2048}, Room(free, total, host=free, shared=True)) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, Room(free, total, shared=True)) == ({"n": 1024}, None), "nobody knows the host's"
+
+
+class Fixed:
+    """A test of one size."""
+
+    @staticmethod
+    def memory(size: dict[str, int]) -> int:
+        return size["mib"] << 20
+
+
+def test_what_a_test_takes_of_the_host_s_memory_is_not_held_by_others_of_the_gpu_s() -> None:
+    """The GPU of a Jetson was called busy, and the whole run with it, where its own part had room."""
+    free, total = 3 << 30, 8 << 30
+    assert fitted(Fixed, {"mib": 600}, Room(free, total, host=free, shared=True))[1] is None
+    _, trouble = fitted(Fixed, {"mib": 900}, Room(free, total, host=free, shared=True))
+    assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
+    assert trouble.detail == "needs 3.8 GiB of the host's memory; this program may take 3.0 GiB more"
+    _, trouble = fitted(Fixed, {"mib": 3000}, Room(free, total, host=free, shared=True))
+    assert (trouble.status, trouble.trouble) == ("skipped", "host-memory"), "nor would it have room without others"
+    _, trouble = fitted(Fixed, {"mib": 1500}, Room(1 << 30, total, host=1 << 30, shared=True))
+    assert (trouble.status, trouble.trouble) == ("busy", "memory-held-by-others"), "its own part has none"
 
 
 @pytest.mark.parametrize("stem", [stem for stem in MODULES if hasattr(module(stem), "memory")])
