@@ -49,6 +49,7 @@ class Trouble(str, Enum):
         DEVICE_UNAVAILABLE: another process has the GPU for itself.
         CONTEXT_LOST: an error after which the process can use the GPU no more.
         SIGNAL: the process was ended by a signal.
+        KILLED: somebody else has ended the process, mostly the kernel, for want of the host's memory.
         ENDED_EARLY: the process ended before its verdict.
         DEADLINE: no answer in time; killed.
         NO_DEVICE: CUDA shows no GPU.
@@ -68,6 +69,7 @@ class Trouble(str, Enum):
     DEVICE_UNAVAILABLE = "device-unavailable"
     CONTEXT_LOST = "context-lost"
     SIGNAL = "signal"
+    KILLED = "killed"
     ENDED_EARLY = "ended-early"
     DEADLINE = "deadline"
     NO_DEVICE = "no-device"

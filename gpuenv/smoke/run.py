@@ -22,7 +22,7 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import how_it_ended, is_killed, verdict, with_the_lost
+from gpuenv.smoke.verdict import how_it_ended, verdict, with_the_lost
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
@@ -162,8 +162,8 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
 
 def _may_be_ours(result: TestResult) -> bool:
     """Whether a test that ran beside others may have lacked what those held."""
-    lacked = result.trouble in (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY)
-    return lacked or result.status is TestStatus.BUSY or is_killed(result)
+    lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
+    return result.status is TestStatus.BUSY or result.trouble in lacked
 
 
 def _one(run: _Run, task: Task) -> TestResult:

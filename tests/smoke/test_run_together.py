@@ -125,7 +125,7 @@ def test_what_was_killed_beside_others_is_asked_again_alone(tmp_path: Path) -> N
     assert [result.status for result in beside] == [TestStatus.PASSED] * 2
     (tmp_path / "asked").unlink()
     alone = run(tmp_path, task("killed_at_first")).tests[0]
-    assert (alone.status, alone.trouble) == (TestStatus.CRASHED, Trouble.SIGNAL)
+    assert (alone.status, alone.trouble) == (TestStatus.CRASHED, Trouble.KILLED)
     assert "memory of the host or the container" in (alone.detail or "")
     crashed = run(tmp_path, task("segfaults"), task("passes"), at_once=2).tests[0]
     assert crashed.trouble is Trouble.SIGNAL
