@@ -203,8 +203,8 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
         "seed": task.seed,
         "size": dict(task.size),
         "fault": fault,
-        # What was named by its UUID must be that. CuPy does not tell the UUID of a MIG instance on every driver.
-        "uuid": only.uuid if only and not only.instance and only.visible == only.uuid else None,
+        # CuPy does not tell the UUID of a MIG instance on every driver.
+        "uuid": only.uuid if only and not only.instance and only.told_alike else None,
     }
 
 
