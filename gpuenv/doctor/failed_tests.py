@@ -10,7 +10,7 @@ from gpuenv.doctor.registry import Facts
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
 from gpuenv.model.record import replace
-from gpuenv.model.smoke import FAULT_VARIABLE, SmokeResult, TestResult
+from gpuenv.model.smoke import FAULT_VARIABLE, SmokeResult, TestResult, Trouble
 from gpuenv.model.snapshot import Snapshot
 
 # What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
@@ -29,6 +29,12 @@ _CURES: dict[Cause, tuple[Fix, ...]] = {
         ),
     ),
 }
+
+# Neither the GPU nor the environment has a part in it.
+_OF_KILLED = (
+    Fix("See in the kernel's log whether memory was used up when the test was killed.", ("sudo", "dmesg")),
+    Fix("If so, give the host, the container or the job more of it, or end what takes it."),
+)
 
 
 def cures_of_tests(
@@ -50,7 +56,9 @@ def cures_of_tests(
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
     reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
     cures = _CURES.get(cause, (explained,))
-    if sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
+    if cause is Cause.GPU_TEST_FAILED and all(test.trouble is Trouble.KILLED for test in tests):
+        cures = _OF_KILLED
+    elif sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
         cures = _spared(snapshot, tests, sound)
     elif cause in _OF_THE_ENVIRONMENT:
         cures = _afresh(facts)

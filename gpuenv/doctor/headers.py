@@ -23,7 +23,7 @@ def headers_package(family: str, distribution: str, kernel: str) -> str | None:
 
     Args:
         family: as ``remedies.family`` names it.
-        distribution: ``amzn 2023``.
+        distribution: ``amzn 2023``, or as people see it.
         kernel: what ``uname -r`` says.
     """
     if family == "debian" and _OF_PROXMOX.fullmatch(kernel):
@@ -44,7 +44,7 @@ def _of_red_hat(distribution: str, kernel: str) -> str:
     if "uek" in kernel:
         return f"kernel-uek-devel-{kernel}"
     major, minor = _numbers(kernel)
-    if distribution.startswith("amzn 2023") and (major, minor) > (6, 1):
+    if distribution.startswith(("amzn 2023", "Amazon Linux 2023")) and (major, minor) > (6, 1):
         return f"kernel{major}.{minor}-devel-{kernel}"
     return f"kernel-devel-{kernel}"
 

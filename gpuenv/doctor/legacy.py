@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from gpuenv.doctor.machine import contained
 from gpuenv.model.finding import Fix
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Snapshot
 
 WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
+_NUMBER = pattern(r"(?<= )\d+")
 _STREAM = "nvidia-driver:{0}-dkms"
 OF_NIXOS = "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{0}"
 _ELSEWHERE = {
@@ -46,5 +48,6 @@ def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) 
 
 
 def release_of(snapshot: Snapshot) -> str:
-    """``9`` of Rocky Linux 9.5."""
-    return (snapshot.host.distribution.value or "").partition(" ")[2].split(".")[0]
+    """``9`` of rocky 9.5, and of Rocky Linux 9.5 (Blue Onyx); nothing where none is told."""
+    found = _NUMBER.search(snapshot.host.distribution.value or "")
+    return found[0] if found else ""

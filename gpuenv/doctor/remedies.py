@@ -24,6 +24,11 @@ _FAMILIES = {
     **dict.fromkeys(("arch", "manjaro", "endeavouros", "cachyos", "garuda", "artix"), "arch"),
     **dict.fromkeys(("opensuse-leap", "opensuse-tumbleweed", "opensuse", "sles", "sled", "suse"), "suse"),
 }
+# Those whose name as people see it (PRETTY_NAME of os-release, inxi's Distro) does not begin with their ID.
+_SEEN = {
+    **dict.fromkeys(("linux mint", "pop!_os", "kde neon"), "ubuntu"),
+    **dict.fromkeys(("red hat enterprise linux", "oracle linux", "amazon linux"), "rhel"),
+}
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
@@ -34,7 +39,9 @@ _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 
 def family(snapshot: Snapshot) -> str | None:
     """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
-    return _FAMILIES.get((snapshot.host.distribution.value or "").partition(" ")[0].casefold())
+    name = (snapshot.host.distribution.value or "").casefold()
+    seen = next((kind for words, kind in _SEEN.items() if name.startswith(words)), None)
+    return seen or _FAMILIES.get(name.partition(" ")[0])
 
 
 def _package(snapshot: Snapshot, names: dict[str, str]) -> tuple[str, ...] | None:

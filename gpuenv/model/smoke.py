@@ -49,11 +49,13 @@ class Trouble(str, Enum):
         DEVICE_UNAVAILABLE: another process has the GPU for itself.
         CONTEXT_LOST: an error after which the process can use the GPU no more.
         SIGNAL: the process was ended by a signal.
+        KILLED: somebody else has ended the process, mostly the kernel, for want of the host's memory.
         ENDED_EARLY: the process ended before its verdict.
         DEADLINE: no answer in time; killed.
         NO_DEVICE: CUDA shows no GPU.
         WRONG_DEVICE: CUDA shows another GPU than the one asked for.
-        TOO_SMALL: the GPU has less memory than the test needs.
+        TOO_SMALL: the GPU, or the pool's limit, has less memory than the test needs.
+        HOST_MEMORY: the host, or what a container may take of it, has less memory left than the test needs.
         NOT_APPLICABLE: something that the test needs is not there.
         GIVEN_UP: not started, since the GPU did not answer the tests before.
         NO_TIME: not started, or cut off early, since the time for the whole run was used up.
@@ -67,11 +69,13 @@ class Trouble(str, Enum):
     DEVICE_UNAVAILABLE = "device-unavailable"
     CONTEXT_LOST = "context-lost"
     SIGNAL = "signal"
+    KILLED = "killed"
     ENDED_EARLY = "ended-early"
     DEADLINE = "deadline"
     NO_DEVICE = "no-device"
     WRONG_DEVICE = "wrong-device"
     TOO_SMALL = "too-small"
+    HOST_MEMORY = "host-memory"
     NOT_APPLICABLE = "not-applicable"
     GIVEN_UP = "given-up"
     NO_TIME = "no-time"

@@ -28,6 +28,7 @@ class Device:
         index: NVML index of the GPU, for those who name it so.
         exclusive: whether it lets in one process at a time.
         instance: whether it is a MIG instance.
+        told_alike: whether a test may hold the UUID that CUDA tells against this one.
     """
 
     visible: str
@@ -38,6 +39,7 @@ class Device:
     index: int | None = None
     exclusive: bool = False
     instance: bool = False
+    told_alike: bool = True
 
     @property
     def record(self) -> TestedGpu:
@@ -87,6 +89,7 @@ def _whole(gpu: Gpu, visible: str) -> Device:
         memory_total=gpu.memory_total.value,
         index=gpu.index.value,
         exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
+        told_alike=visible == gpu.uuid.value,
     )
 
 
@@ -134,6 +137,7 @@ def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str
                 compute_capability=str(entry.get("capability") or "") or None,
                 memory_total=total if isinstance(total, int) else None,
                 instance=place.startswith("MIG-"),
+                told_alike=len(facts) > 1,  # one alone cannot be taken for another
             )
         )
     return tuple(devices)

@@ -22,7 +22,7 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import how_it_ended, is_killed, verdict, with_the_lost
+from gpuenv.smoke.verdict import how_it_ended, verdict, with_the_lost
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
@@ -162,7 +162,8 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
 
 def _may_be_ours(result: TestResult) -> bool:
     """Whether a test that ran beside others may have lacked what those held."""
-    return result.status is TestStatus.BUSY or result.trouble is Trouble.OUT_OF_MEMORY or is_killed(result)
+    lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
+    return result.status is TestStatus.BUSY or result.trouble in lacked
 
 
 def _one(run: _Run, task: Task) -> TestResult:
@@ -202,8 +203,8 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
         "seed": task.seed,
         "size": dict(task.size),
         "fault": fault,
-        # What was named by its UUID must be that. CuPy does not tell the UUID of a MIG instance on every driver.
-        "uuid": only.uuid if only and not only.instance and only.visible == only.uuid else None,
+        # CuPy does not tell the UUID of a MIG instance on every driver.
+        "uuid": only.uuid if only and not only.instance and only.told_alike else None,
     }
 
 

@@ -10,11 +10,12 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.record import replace
 from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.outcome import KILLED
 from gpuenv.smoke.plan import Task
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 
 _LONGEST = 1000  # characters of a detail
-_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
+_WHY_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
 OF_PROGRAMS = frozenset(
     (
         *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
@@ -54,9 +55,10 @@ def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
         detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
         return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
     if child.ending is Ending.CRASHED:
-        why = f" ({_KILLED})" if child.signal_name == "SIGKILL" else ""
+        is_killed = child.signal_name == KILLED  # what gpuenv kills itself is out of time
+        why = f" ({_WHY_KILLED})" if is_killed else ""
         detail = f"ended by {child.signal_name}{_stage(facts)}{why}{_last_words(child)}"
-        return TestStatus.CRASHED, Trouble.SIGNAL, detail, None
+        return TestStatus.CRASHED, Trouble.KILLED if is_killed else Trouble.SIGNAL, detail, None
     if child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True:
         said = _verdict_of(facts.get("verdict"))
         if said is not None:
@@ -65,11 +67,6 @@ def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
         return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
     detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
     return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
-
-
-def is_killed(result: TestResult) -> bool:
-    """Whether somebody else has killed the test: what gpuenv kills is out of time."""
-    return result.trouble is Trouble.SIGNAL and _KILLED in (result.detail or "")
 
 
 def how_it_ended(child: ChildResult, seconds: float) -> str:

@@ -9,7 +9,9 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.legacy import older_driver
+from gpuenv.doctor.headers import headers_package
+from gpuenv.doctor.legacy import older_driver, release_of
+from gpuenv.doctor.remedies import family
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codes import Nvml
@@ -224,3 +226,36 @@ def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
 ) -> None:
     snapshot = Snapshot(host=Host(distribution=known(distribution, "os-release")))
     assert older_driver(snapshot, "rhel", 580, "Install it").command == command
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("ubuntu 24.04", "ubuntu"), ("Ubuntu 22.04.4 LTS", "ubuntu"), ("linuxmint 21.3", "ubuntu")),
+        *(("Linux Mint 21.3 Virginia", "ubuntu"), ("Pop!_OS 22.04 LTS", "ubuntu"), ("KDE neon 6.0", "ubuntu")),
+        *(("Debian GNU/Linux 12 (bookworm)", "debian"), ("Arch Linux", "arch"), ("EndeavourOS", "arch")),
+        *(("Red Hat Enterprise Linux 9.4 (Plow)", "rhel"), ("Oracle Linux Server 8.10", "rhel"), ("amzn 2023", "rhel")),
+        *(("Amazon Linux 2023", "rhel"), ("Rocky Linux 9.4 (Blue Onyx)", "rhel"), ("Fedora Linux 40", "fedora")),
+        *(("openSUSE Tumbleweed", "suse"), ("SUSE Linux Enterprise Server 15 SP5", "suse")),
+        *(("Linux From Scratch", None), ("nixos 24.05", None), ("", None)),
+    ],
+)
+def test_a_distribution_is_known_by_its_id_and_by_its_name_as_people_see_it(name: str, kind: str | None) -> None:
+    assert family(Snapshot(host=Host(distribution=known(name, "paste")))) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "release"),
+    [
+        *(("rocky 9.5", "9"), ("Rocky Linux 9.5 (Blue Onyx)", "9"), ("Red Hat Enterprise Linux 8.10 (Ootpa)", "8")),
+        *(("ol 8.10", "8"), ("Oracle Linux Server 8.10", "8"), ("CentOS Stream 9", "9"), ("amzn 2023", "2023")),
+        *(("arch", ""), ("Arch Linux", ""), ("", "")),
+    ],
+)
+def test_so_is_its_release(name: str, release: str) -> None:
+    assert release_of(Snapshot(host=Host(distribution=known(name, "paste")))) == release
+
+
+def test_the_headers_of_amazon_s_newer_kernels_are_known_by_either_name() -> None:
+    kernel = "6.12.20-23.97.amzn2023.x86_64"
+    assert headers_package("rhel", "Amazon Linux 2023.8", kernel) == headers_package("rhel", "amzn 2023", kernel)

@@ -41,6 +41,7 @@ def ended(trouble: Trouble, cause: Cause | None = None, status: TestStatus = Tes
         (ended(Trouble.OUT_OF_MEMORY), Cause.OUT_OF_MEMORY),
         (ended(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED), Cause.ILLEGAL_MEMORY_ACCESS),
         (ended(Trouble.SIGNAL, None, TestStatus.CRASHED), Cause.DRIVER_UNRESPONSIVE),
+        (ended(Trouble.KILLED, None, TestStatus.CRASHED), Cause.GPU_TEST_FAILED),
         (ended(Trouble.DEADLINE, None, TestStatus.TIMED_OUT), Cause.DRIVER_UNRESPONSIVE),
         (ended(Trouble.ENDED_EARLY, None, TestStatus.CRASHED), Cause.GPU_TEST_FAILED),
         (ended(Trouble.WRONG_DEVICE), Cause.SOURCES_DISAGREE),
@@ -91,6 +92,17 @@ def test_a_broken_gpu_explains_what_else_fails_on_it() -> None:
     first, second = found(smoke(PASSED, WRONG, elsewhere, broken))
     assert (first.cause, len(first.evidence)) == (Cause.GPU_HARDWARE_FAULT, 2)
     assert (second.cause, second.evidence[0].fact) == (Cause.GPU_TEST_FAILED, f"blas.gemv on {OTHER}")
+
+
+def test_where_the_kernel_has_killed_a_test_neither_driver_nor_gpu_is_to_be_cured() -> None:
+    """The report told of a want of the host's memory, and to restart the machine or reset the GPU for it."""
+    (finding,) = found(smoke(PASSED, ended(Trouble.KILLED, None, TestStatus.CRASHED)))
+    cures = " ".join(fix.text for fix in finding.fix)
+    assert "memory" in cures
+    assert not {"restart", "reset", "wheel", "cupy"} & set(cures.lower().replace(",", "").split())
+    both = ended(Trouble.KILLED, None, TestStatus.CRASHED), replace(WRONG, name="blas.gemv")
+    (finding,) = found(smoke(PASSED, *both))
+    assert "restart this one" in " ".join(fix.text for fix in finding.fix), "one of them says more of it"
 
 
 def test_many_failures_of_one_cause_are_one_finding() -> None:

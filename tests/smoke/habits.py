@@ -75,6 +75,15 @@ def busy_at_first() -> dict[str, object] | None:
     return busy()
 
 
+def crowded_at_first() -> dict[str, object] | None:
+    """Left without the host's memory by those beside it, and right when it is asked again."""
+    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+    if mark.exists():
+        return None
+    mark.write_text("", encoding="utf-8")
+    return {"status": "skipped", "trouble": "host-memory", "detail": "too little is left", "cause": None}
+
+
 def killed_at_first() -> None:
     """Killed the first time, as by a kernel that is short of memory, and right when it is asked again."""
     mark = Path(os.environ["HABITS_FOLDER"]) / "asked"

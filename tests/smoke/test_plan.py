@@ -91,7 +91,11 @@ def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
     ]
     first, second = seen_by_cupy(facts, {})
     assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [first], Wish())
+    assert order_of(task, None)["uuid"] == A, "numbers move up where a GPU goes, and the next would pass for it"
     assert (second.visible, second.uuid) == ("1", None)
+    (only,) = seen_by_cupy(facts[:1], {})
+    assert order_of(replace(task, devices=(only,)), None)["uuid"] is None, "there is none to be mixed up with"
     (hidden,) = seen_by_cupy(facts[1:], {"CUDA_VISIBLE_DEVICES": "3"})
     assert hidden.visible == "3", "the caller's own numbers count"
     (instance,) = seen_by_cupy(facts[:1], {"CUDA_VISIBLE_DEVICES": M1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +13,8 @@ from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.smoke.payload.answers import judge
 from gpuenv.smoke.payload.common.near import numbers
-from gpuenv.smoke.payload.gpu import enough
-from tests.smoke.payload import module
+from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough
+from tests.smoke.payload import FOLDER, module
 
 Array = Any  # an array of NumPy
 blas_matmul_f16, blas_matmul_bf16 = module("blas_matmul_f16"), module("blas_matmul_bf16")
@@ -98,6 +99,26 @@ def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
         assert 2 * 8 * size["batch"] * size["n"] / fastest > 100e-6
     for size in module("transfer_rates").LEVELS.values():
         assert 2 * (size["mib"] << 20) / fastest > 100e-6
+
+
+def test_the_rate_of_a_size_that_was_halved_too_often_is_not_told() -> None:
+    """It is that of the host that asks, or of a cache: a sound GPU was slower than its sisters, or than it can be."""
+    gpu, mib = Gpu(None, "normal", None, 0, 0), 1 << 20
+    gpu.rate("whole", 512.0 * mib, 256 * mib, 0.0001, "B/s")
+    gpu.rate("halved, of a slow GPU", 8.0 * mib, 4 * mib, 0.002, "B/s")
+    gpu.rate("halved, of a fast one", 128.0 * mib, 64 * mib, 0.00006, "B/s")
+    assert list(gpu.measured) == ["whole", "halved, of a slow GPU"]
+    assert gpu.measured["whole"] == (5120000.0 * mib, "B/s")
+
+
+@pytest.mark.parametrize("stem", ["fft_rates", "transfer_rates"])
+def test_each_rate_of_the_gpu_is_told_so_and_at_all_where_there_is_room(stem: str) -> None:
+    source, test = (FOLDER / f"{stem}.py").read_text(encoding="utf-8"), module(stem)
+    direct = set(re.findall(r'gpu\.measure\("(\w+)"', source))
+    assert direct <= {"numpy_fft", "h2d_pageable", "d2h_pageable"}, "which time the host"
+    for size in test.LEVELS.values():
+        given = size["mib"] << 20 if "mib" in size else size["batch"] * size["n"] * 8
+        assert given >= LARGE
 
 
 def test_the_processors_beside_a_gpu_are_read_as_the_kernel_lists_them() -> None:

@@ -49,7 +49,7 @@ def test_a_test_that_passes(tmp_path: Path) -> None:
         ("says_nothing_of_sense", "crashed", "ended-early", None, "exit code 0 before its verdict"),
         ("closes_its_channel", "crashed", "ended-early", None, "exit code 0 before its verdict"),
         ("deadline_code", "crashed", "ended-early", None, "exit code 124 before its verdict"),
-        ("kills_its_group", "crashed", "signal", None, "ended by SIGKILL"),
+        ("kills_its_group", "crashed", "killed", None, "ended by SIGKILL"),
         ("prints_rubbish", "passed", None, None, None),
         ("floods", "passed", None, None, None),
         ("leaves_a_grandchild", "passed", None, None, None),

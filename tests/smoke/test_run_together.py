@@ -125,11 +125,20 @@ def test_what_was_killed_beside_others_is_asked_again_alone(tmp_path: Path) -> N
     assert [result.status for result in beside] == [TestStatus.PASSED] * 2
     (tmp_path / "asked").unlink()
     alone = run(tmp_path, task("killed_at_first")).tests[0]
-    assert (alone.status, alone.trouble) == (TestStatus.CRASHED, Trouble.SIGNAL)
+    assert (alone.status, alone.trouble) == (TestStatus.CRASHED, Trouble.KILLED)
     assert "memory of the host or the container" in (alone.detail or "")
     crashed = run(tmp_path, task("segfaults"), task("passes"), at_once=2).tests[0]
     assert crashed.trouble is Trouble.SIGNAL
     assert "memory" not in (crashed.detail or ""), "what crashes by itself has done so, and is not asked again"
+
+
+def test_what_lacked_the_host_s_memory_beside_others_is_asked_again_alone(tmp_path: Path) -> None:
+    """A dozen programs that have loaded CUDA leave little of a container's; each alone has enough."""
+    beside = run(tmp_path, task("crowded_at_first"), task("passes"), at_once=2).tests
+    assert [result.status for result in beside] == [TestStatus.PASSED] * 2
+    (tmp_path / "asked").unlink()
+    alone = run(tmp_path, task("crowded_at_first")).tests[0]
+    assert (alone.status, alone.trouble) == (TestStatus.SKIPPED, Trouble.HOST_MEMORY)
 
 
 def test_a_gpu_that_only_some_tests_are_shown_is_lost_and_not_left_out(tmp_path: Path) -> None:

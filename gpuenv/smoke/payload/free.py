@@ -7,11 +7,11 @@ from typing import Any, Iterator, NamedTuple, Tuple
 INTEGRATED = 18  # cudaDevAttrIntegrated (driver_types.h)
 MEMINFO = "/proc/meminfo"
 MEMBERSHIP, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
-# Limit, use, and what of that is files, which the kernel gives away when memory is asked for: CUDA's libraries may
-# well be gigabytes (Control Group v2, Memory Interface Files; cgroup-v1/memory).
+# Limit, use, and what of that is files and their names, which the kernel gives away when memory is asked for: CUDA's
+# libraries may well be gigabytes (Control Group v2, Memory Interface Files; cgroup-v1/memory, which tells no names).
 SECOND = ("memory.max", "memory.current", "")
 FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
-FILES = ("inactive_file", "active_file")
+FILES = ("inactive_file", "active_file", "slab_reclaimable")
 
 
 class Room(NamedTuple):

@@ -13,6 +13,7 @@ from gpuenv.smoke.payload.free import free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
+LARGE, SLOW = 256 << 20, 1e-3  # bytes that a round moves, or its seconds, from which on its time is the GPU's own
 
 
 class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
@@ -147,6 +148,15 @@ class Gpu:
     def measure(self, name: str, value: float, unit: str) -> None:
         """Notes a number for the result."""
         self.measured[name] = (float(value), unit)
+
+    def rate(self, name: str, amount: float, moved: float, seconds: float, unit: str) -> None:
+        """Notes an amount a second, where it is that of the GPU or its link.
+
+        Not of a round so short that the host's asking for it counts, and of so little memory that a cache holds it: a
+        size that was halved for want of room would make a sound GPU look slow beside its sisters or its own yesterday.
+        """
+        if moved >= LARGE or seconds >= SLOW:
+            self.measure(name, amount / seconds, unit)
 
     def plant(self) -> None:
         """Does what is to be done before a test, where a fault is to be planted."""

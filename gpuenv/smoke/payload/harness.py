@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional
 from gpuenv.smoke.payload.free import Room, free_and_total, room_here
 from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
+    CONTEXT,
     LIBRARY_ERRORS,
     MEMORY_ALLOCATION,
     RESERVE,
@@ -20,6 +21,7 @@ from gpuenv.smoke.payload.troubles import (
     classify,
     found_no_room,
     lack_of_memory,
+    refused_beside,
     too_little,
     too_little_beside,
 )
@@ -182,9 +184,13 @@ def _cramped(test: Any, size: Dict[str, Any], room: Room) -> Optional[Trouble]:
     told = test.memory(size) if hasattr(test, "memory") else 0
     if told and room.limit and told > room.limit:
         return above_limit(told, room.limit)
-    beside = int(told * getattr(test, "HOST", HOST)) or UNTOLD
-    trouble = too_little((told or UNTOLD) + RESERVE + (beside if room.shared else 0), room.free, room.total)
-    return trouble or too_little_beside(beside, room.host)
+    needed, beside = (told or UNTOLD) + RESERVE, int(told * getattr(test, "HOST", HOST)) or UNTOLD
+    trouble = too_little(needed, room.free, room.total)
+    if not room.shared:
+        return trouble or too_little_beside(beside, room.host)
+    # Others hold what is lacking where the GPU's own part alone has no room, and both would have it without them.
+    is_held = trouble and not too_little_beside(needed + beside, room.total - CONTEXT)
+    return trouble if is_held else too_little_beside(needed + beside, room.host or room.free)
 
 
 def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
@@ -243,6 +249,8 @@ def cuda_status(error: Exception) -> Optional[int]:
 
 
 def _of_exception(error: Exception) -> Trouble:
+    if isinstance(error, MemoryError):  # the GPU's own lack of memory has been told by then
+        return refused_beside(first_line(error))
     return classify(type(error).__name__, cuda_status(error), first_line(error))
 
 

@@ -109,7 +109,12 @@ def too_little_beside(needed: float, room: float) -> Optional[Trouble]:
     if not room or needed <= room:
         return None
     detail = "needs %s of the host's memory; this program may take %s more" % (size(needed), size(room))
-    return Trouble("skipped", "too-small", detail)
+    return Trouble("skipped", "host-memory", detail)
+
+
+def refused_beside(text: str) -> Trouble:
+    """A lack of the host's memory that Python tells: a system may refuse what it cannot give, and end nobody for it."""
+    return Trouble("skipped", "host-memory", "the host gave this program no more memory: %s" % text)
 
 
 def above_limit(needed: float, limit: float) -> Trouble:

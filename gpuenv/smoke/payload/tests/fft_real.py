@@ -11,6 +11,7 @@ GROUP = "fft"
 TITLE = "real to complex and back"
 LEVELS = {"normal": {"lengths": [1024, 1009, 30000]}, "deep": {"lengths": [1024, 1009, 30000, 4194304]}}
 NEEDS: list = []
+HOST = 1.5  # as fft.complex
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; forth and back twice that over sqrt(n)"
 
 

@@ -10,6 +10,7 @@ GROUP = "random"
 TITLE = "reproducible seeds, and permutations"
 LEVELS = {"normal": {"n": 100003}, "deep": {"n": 3000017}}
 NEEDS: list = []
+HOST = 0.75  # a permutation alone
 TOLERANCE = "exact where the seed is the same; of other seeds at most 3 doubles in a million agree by chance"
 SHRINKS = "n"
 

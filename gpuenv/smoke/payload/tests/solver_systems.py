@@ -11,6 +11,7 @@ GROUP = "solver"
 TITLE = "linear systems and least squares"
 LEVELS = {"quick": {"n": 128}, "normal": {"n": 400}, "deep": {"n": 1500}}
 NEEDS: list = []
+HOST = 0.5  # two matrices: the GPU needs workspaces
 ENVIRONMENT = plain.ENVIRONMENT  # the rank in lstsq is a reduction
 TOLERANCE = (
     "the right-hand side is made from a known solution; the matrix has a condition number below 4 (rows off the"

@@ -37,15 +37,15 @@ def run(gpu, given):
     gpu.measure("h2d_pageable", size / gpu.best(lambda: there.set(host)), "B/s")
     got["pageable"] = gpu.down(there)
     part.fill(0)
-    gpu.measure("h2d_pinned", less / gpu.best(lambda: part.set(pinned)), "B/s")
+    gpu.rate("h2d_pinned", less, less, gpu.best(lambda: part.set(pinned)), "B/s")
     got["pinned"] = gpu.down(there)
     gpu.measure("d2h_pageable", size / gpu.best(lambda: there.get(out=pageable)), "B/s")
     pinned[...] = 0
-    gpu.measure("d2h_pinned", less / gpu.best(lambda: part.get(out=pinned)), "B/s")
+    gpu.rate("d2h_pinned", less, less, gpu.best(lambda: part.get(out=pinned)), "B/s")
     # A copy reads and writes every byte. 3: device to device.
     to, of, stream = other.data.ptr, there.data.ptr, cp.cuda.get_current_stream().ptr
     took = gpu.steady(lambda: gpu.runtime.memcpyAsync(to, of, there.nbytes, 3, stream))
-    gpu.measure("device_copy", 2.0 * size / took, "B/s")
+    gpu.rate("device_copy", 2.0 * size, size, took, "B/s")
     got["device"] = gpu.down(other)
     if not (np.array_equal(pageable, host) and np.array_equal(pinned, host[: pinned.size])):
         raise ValueError("what was copied back while it was measured is not what was sent")
