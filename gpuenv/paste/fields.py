@@ -255,7 +255,7 @@ OF_PYTHON = (
 OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
-    _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.UNAME, "kernel", r"Linux (?!version )\S+ (\d+\.\S+) .*#\d"),
     _line(forms.DMESG, "kernel", r"Linux version (\d+\.\d+\.\d+\S*) \("),
     _line(forms.REPORT, "kernel", r"Kernel(?: [Vv]ersion| [Rr]elease)?\s?: (?:Linux )?(\d+\.\d+\.\d+[\w.+-]*)$"),
     _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),
