@@ -74,7 +74,8 @@ _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.
 
 _NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't communicate"  # as people quote it, too
 _REFUSED = (
-    r"(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:No such device|Key was rejected|Required key|Exec format"
+    r"(?:modprobe: ERROR: )?could not insert '?nvidia(?!_(?:peermem|fs))\w*'?: "
+    r"(?:No such device|Key was rejected|Required key|Exec format"
     r"|Operation not permitted|Invalid argument|Unknown symbol)"
 )
 _INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
