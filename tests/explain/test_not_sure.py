@@ -112,6 +112,7 @@ def test_a_message_of_several_causes_is_sure_of_none(text: str) -> None:
         f"ModuleNotFoundError: {NO_CUPY}",
         f">>> numpy.sum(cupy.array([1, 2]))\n{NOT_AN_ARRAY}",
         "./saxpy\n========= Invalid __global__ read of size 8 bytes",
+        "k = cupy.RawKernel(code, 'saxpy')\n========= Invalid __global__ read of size 8 bytes\n=========     at saxpy",
     ],
 )
 def test_where_nothing_speaks_against_it_it_is_sure(text: str) -> None:
