@@ -48,7 +48,8 @@ class DeviceReader:
         self._place: str | None = None  # the device of ubuntu-drivers that the lines are about
         self._names: dict[str, str] = {}  # its maker and model
         self._inxi = InxiReader()
-        self._keys: dict[str, int] = {}  # the controllers that inxi has told of, by its own key
+        self._keys: dict[str, int] = {}  # the controllers that an output of inxi has told of, by its own key
+        self._section = ""  # which one of them that was
 
     @property
     def whole(self) -> bool:
@@ -114,6 +115,9 @@ class DeviceReader:
 
     def _put(self, device: PastedDevice, key: str | None = None) -> None:
         """Opens the controller; one that another output has told of is filled."""
+        section = (key or "").partition(" ")[0]
+        if key and section != self._section:
+            self._keys, self._section = {}, section
         told = self._keys.values() if key else ()  # two of one product are two
         same = (place for place, entry in enumerate(self.found) if place not in told and _is_same(entry, device))
         known = self._keys.get(key or "", next(same, None))
@@ -137,7 +141,8 @@ def _is_same(first: PastedDevice, second: PastedDevice) -> bool:
     if first.pci and second.pci:
         return pci_key(first.pci) == pci_key(second.pci)
     one, other = (_BRACKETS.search(entry.name or "") for entry in (first, second))
-    return first.vendor == second.vendor and one is not None and other is not None and one[1] == other[1]
+    of_one_product = one is not None and other is not None and one[1] == other[1]
+    return first.vendor == second.vendor and (of_one_product or first.name == second.name)
 
 
 def _device(line: str) -> PastedDevice | None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _BEGINS = pattern(r"(?=<(?:nvidia_smi_log\b|gpu id=))")
 _TAG = pattern(r"(</?[a-z]\w*(?: id=\"[^\"<>&]*\")?\s*/?>)", re.IGNORECASE)
 _ROOT, _GPU = "<nvidia_smi_log", "<gpu id="
+# Without the root above it, an address alone tells nvidia-smi's element from that of other programs.
+_ADDRESSED = pattern(r"<gpu id=\"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\"", re.IGNORECASE)
 _DEEPEST = 16  # elements in each other; nvidia-smi's are seven
 _MOST = 1000  # documents of a paste
 
@@ -46,7 +48,7 @@ class DocumentReader:
         return found
 
     def _read(self, part: str) -> None:
-        if part.startswith(_ROOT) or (part.startswith(_GPU) and self._is_elsewhere()):
+        if part.startswith(_ROOT) or (_ADDRESSED.match(part) and self._is_elsewhere()):
             self._begin()
         if self._elements is None:
             return

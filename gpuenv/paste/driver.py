@@ -88,7 +88,7 @@ def _module(pasted: Pasted) -> Reading[Module]:
     the driver loaded, the running kernel has the module that was built for it, by DKMS or by the package's maker.
     """
     loaded = reading(pasted, "module", Module)
-    if loaded.known or any(pasted.gpus.get(form) for form in forms.ALL_GPUS):
+    if loaded.known or _is_at_work(pasted):
         return loaded
     refused, missed = reading(pasted, "module-absent", Module), reading(pasted, "module-missing", Module)
     absent = refused if refused.known else missed
@@ -101,6 +101,13 @@ def _module(pasted: Pasted) -> Reading[Module]:
     if kernel is None or not listed or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
         return loaded
     return known(_installed(there=kernel in built), "pasted list of what was built")
+
+
+def _is_at_work(pasted: Pasted) -> bool:
+    """Whether a program has listed GPUs that only a loaded driver shows; torch's list is that of nvidia-smi."""
+    complaint = answers(pasted, "nvml") or answers(pasted, "module-down")
+    listed = (*forms.DRIVEN_GPUS, *(() if complaint else (forms.COLLECT_ENV,)))
+    return any(pasted.gpus.get(form) for form in listed)
 
 
 def _built_for(pasted: Pasted) -> tuple[str, ...]:

@@ -74,7 +74,8 @@ _BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.
 
 _NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't communicate"  # as people quote it, too
 _REFUSED = (
-    r"(?:modprobe: ERROR: )?could not insert '?nvidia\w*'?: (?:No such device|Key was rejected|Required key|Exec format"
+    r"(?:modprobe: ERROR: )?could not insert '?nvidia(?!_(?:peermem|fs))\w*'?: "
+    r"(?:No such device|Key was rejected|Required key|Exec format"
     r"|Operation not permitted|Invalid argument|Unknown symbol)"
 )
 _INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
@@ -255,7 +256,7 @@ OF_PYTHON = (
 OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
-    _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.UNAME, "kernel", r"Linux (?!version )\S+ (\d+\.\S+) .*#\d"),
     _line(forms.DMESG, "kernel", r"Linux version (\d+\.\d+\.\d+\S*) \("),
     _line(forms.REPORT, "kernel", r"Kernel(?: [Vv]ersion| [Rr]elease)?\s?: (?:Linux )?(\d+\.\d+\.\d+[\w.+-]*)$"),
     _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),

@@ -61,6 +61,7 @@ class GpuReader:
         self.amd: list[tuple[str | None, str | None]] = []
         self._open: tuple[str, str] | None = None  # the entry that following lines are about
         self._at_length = LongReader()
+        self._this_time = PastedGpu()  # what the output in hand says of it; the one before may have said it too
         self._columns: tuple[str, ...] = ()
         self.told: list[tuple[str, str, str]] = []  # beside GPUs, by the line that was read last: output, fact, value
 
@@ -109,8 +110,10 @@ class GpuReader:
         form = None
         for key, value in self._at_length.look(line, is_open=self._is_open(forms.SMI_Q)):
             if key == GPU:
-                count = len(self.found.get(forms.SMI_Q, {}))
-                form = self._put(forms.SMI_Q, value, index=count, pci=value)
+                known = self.found.get(forms.SMI_Q, {})
+                number = known[value].index if value in known else len(known)
+                form = self._put(forms.SMI_Q, value, index=number, pci=value)
+                self._this_time = PastedGpu()
             elif key[0] == OF_ALL:
                 self._of_the_driver(key[1], value)
             elif self._is_open(forms.SMI_Q):
@@ -123,12 +126,19 @@ class GpuReader:
             self.told.append((forms.SMI_Q, fact, value))
 
     def _of_a_gpu(self, key: tuple[str, str], value: str) -> str | None:
+        """What is counted or listed is so within one output; what it does not say stands as another has said it."""
         gpu = self.found[forms.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
-        if key != INSTANCES:
-            return self._more(forms.SMI_Q, **values_of(gpu, key, value))
-        if value == "None" and gpu.mig:
-            self.told.append((forms.SMI_Q, "mig-none", "yes"))
-        return self._more(forms.SMI_Q, mig_count=0 if value == "None" else (gpu.mig_count or 0) + 1)
+        now = self._this_time
+        if key == INSTANCES:
+            values: dict[str, object] = {"mig_count": 0 if value == "None" else (now.mig_count or 0) + 1}
+            if value == "None" and gpu.mig:
+                self.told.append((forms.SMI_Q, "mig-none", "yes"))
+        else:
+            values = values_of(now, key, value)
+        if not values:
+            return self._more(forms.SMI_Q)
+        self._this_time = replace(now, **values)  # type: ignore[arg-type]
+        return self._more(forms.SMI_Q, **{**values, "health": {**gpu.health, **self._this_time.health}})
 
     def _is_open(self, form: str) -> bool:
         return self._open is not None and self._open[0] == form
@@ -156,8 +166,10 @@ class GpuReader:
             return self._put(form, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
         instance = _INSTANCE.match(line)
         if instance and self._open and self._open[0] == forms.SMI_L:
-            known = self.found[forms.SMI_L][self._open[1]].mig_instances
-            return self._more(forms.SMI_L, mig=True, mig_instances=(*known, (instance[2], instance[1])))
+            listed_so_far = self.found[forms.SMI_L][self._open[1]].mig_instances
+            found = (instance[2], instance[1])
+            more = {} if found in listed_so_far else {"mig_instances": (*listed_so_far, found)}
+            return self._more(forms.SMI_L, mig=True, **more)
         device = _DEVICE.match(line)
         if device is None or "<" in device[3]:
             return None

@@ -33,7 +33,8 @@ _ALTERNATE = pattern(r"\b(?:alternate|modules): ([\w-]+(?:,\s?[\w-]+)*)")
 _BUS = pattern(r"\bbus[- ]ID: ((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\b")
 _CHIP = pattern(r"\bchip[- ]ID: ([0-9a-f]{4}):([0-9a-f]{4})\b")
 _VENDORS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD, "Intel": INTEL}
-_OF_OTHERS = pattern(r"\btype: USB\b|\bAudio\b")
+_OF_OTHERS = pattern(r"\btype: USB\b|\b(?:Audio|Ethernet|Network)\b")
+_OTHER_DEVICES = frozenset(("Audio", "Network", "Bluetooth", "USB", "RAID"))  # sections that have devices of their own
 _LONGEST = 1200  # characters of a device
 
 
@@ -41,23 +42,29 @@ class InxiReader:
     """Takes lines and tells the devices in them.
 
     Attributes:
-        whole: whether a list was read to its end, so that what is not in it is not there.
         release: of the driver that the device which was told last has.
     """
 
     def __init__(self) -> None:
-        self.whole = False
+        self._is_whole = False
+        self._is_missed = False  # whether a device of NVIDIA's was not understood
         self.release: str | None = None
         self._is_graphics = False
+        self._is_elsewhere = False
         self._device: str | None = None  # what is said of the device in hand
         self._key = ""  # and what it is called
         self._sections = 0
         self._found = False
 
+    @property
+    def whole(self) -> bool:
+        """Whether a list was read to its end, so that what is not in it is not there."""
+        return self._is_whole and not self._is_missed
+
     def look(self, line: str) -> list[tuple[str, PastedDevice]]:
         """Takes a line; returns the devices that it tells of, also those of which it says more, each with its key."""
         is_open = self._is_graphics or self._device is not None
-        if not is_open and "Graphics:" not in line and "Device-" not in line:
+        if not is_open and "Graphics:" not in line and "Device-" not in line and not line.endswith(":"):
             return []
         pieces = _KEYED.split(_COLOURS.sub("", line))
         told = [self._more(pieces[0])]
@@ -66,19 +73,25 @@ class InxiReader:
         return [device for device in told if device is not None]
 
     def _keyed(self, key: str, value: str) -> tuple[str, PastedDevice] | None:
+        self._is_missed = self._is_missed or self._is_not_understood()
         self._device = None
         if _DEVICE.match(key):
-            is_alone = not self._is_graphics and value.lstrip().startswith("NVIDIA ")
+            is_alone = not (self._is_graphics or self._is_elsewhere) and value.lstrip().startswith("NVIDIA ")
             if self._is_graphics or is_alone:
                 self._device, self._key = "", f"{self._sections} {key}"
             return self._more(value)
         if key == "Graphics" or _IS_BEHIND.fullmatch(key):
-            self.whole = self.whole or (key != "Graphics" and self._is_graphics and self._found)
+            self._is_whole = self._is_whole or (key != "Graphics" and self._is_graphics and self._found)
             self._is_graphics = self._is_graphics or key == "Graphics"
             self._sections += key == "Graphics"
         else:
             self._is_graphics = False
+        self._is_elsewhere = key in _OTHER_DEVICES or (self._is_elsewhere and key != "Graphics")
         return None
+
+    def _is_not_understood(self) -> bool:
+        text = self._device or ""
+        return self._is_graphics and "nvidia" in text.casefold() and not (self._read(text) or _OF_OTHERS.search(text))
 
     def _more(self, text: str) -> tuple[str, PastedDevice] | None:
         if self._device is None or not text.strip() or len(self._device) > _LONGEST:
@@ -89,7 +102,9 @@ class InxiReader:
 
     def _read(self, text: str) -> PastedDevice | None:
         name, driver, bus, chip = _NAME.match(text), _DRIVER.search(text), _BUS.search(text), _CHIP.search(text)
-        vendor = next((number for maker, number in _VENDORS.items() if text.startswith(maker)), None)
+        vendor = next(
+            (number for maker, number in _VENDORS.items() if text.casefold().startswith(maker.casefold())), None
+        )
         if name is None or vendor is None or driver is None or _OF_OTHERS.search(text):
             return None
         self._found = True

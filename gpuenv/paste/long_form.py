@@ -115,6 +115,7 @@ _REASON = pattern(r"clocks_(?:throttle|event)_reason_(\w+)$")
 _PID, _KIND = ("Process ID", "pid"), ("Type", "type")
 _PROGRAM, _HELD = ("Name", "process_name"), ("Used GPU Memory", "used_memory")
 _LONGEST = 40  # of a program's name
+_MOST = 500  # processes of a GPU
 
 
 def section_of(path: tuple[str, ...]) -> str:
@@ -170,7 +171,11 @@ def _of_health(health: Mapping[str, object], key: Key, value: str) -> dict[str, 
         told = _REASON.match(name)
         reason = _REASONS.get(told[1] if told else name)
         former = health.get("throttle_reasons") or ()
-        return {"throttle_reasons": (*former, reason)} if reason and isinstance(former, tuple) else {}
+        return (
+            {"throttle_reasons": (*former, reason)}
+            if reason and isinstance(former, tuple) and reason not in former
+            else {}
+        )
     return {}
 
 
@@ -189,7 +194,7 @@ def _of_processes(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
         return {"process": pid, "users": users}
     if name in ("Processes", "processes") and value == "None":
         return {"users": ()}
-    if gpu.process is not None and name in _KIND and "C" in value:
+    if gpu.process is not None and name in _KIND and "C" in value and len(users) < _MOST:
         return {"users": (*users, GpuUser(gpu.process))}
     more = _of_a_user(name, value) if users and users[-1].pid == gpu.process else {}
     return {"users": (*users[:-1], replace(users[-1], **more))} if more else {}  # type: ignore[arg-type]

@@ -112,6 +112,7 @@ def test_a_message_of_several_causes_is_sure_of_none(text: str) -> None:
         f"ModuleNotFoundError: {NO_CUPY}",
         f">>> numpy.sum(cupy.array([1, 2]))\n{NOT_AN_ARRAY}",
         "./saxpy\n========= Invalid __global__ read of size 8 bytes",
+        "k = cupy.RawKernel(code, 'saxpy')\n========= Invalid __global__ read of size 8 bytes\n=========     at saxpy",
     ],
 )
 def test_where_nothing_speaks_against_it_it_is_sure(text: str) -> None:
@@ -168,4 +169,59 @@ def test_what_is_told_or_printed_is_known(text: str, cause: Cause) -> None:
     ],
 )
 def test_what_only_comes_near_is_none(text: str) -> None:
+    assert ranked(text) == ()
+
+
+NO_SMI = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+NO_MEMORY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes"
+ILLEGAL = "CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was encountered"
+ORDINAL = "RuntimeError: CUDA error: invalid device ordinal"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (NO_SMI, "The same notebook works on Google Colab."),
+        (NO_DEVICE, "In Colab it runs; on my workstation it does not."),
+        (NO_DRIVER_IN_DOCKER, "The host has no NVIDIA GPU driver problem: nvidia-smi answers there."),
+        (NO_DRIVER_IN_DOCKER, "The server has no NVIDIA GPUs in MIG mode."),
+        (NO_DRIVER_IN_DOCKER, "It works on a machine without an NVIDIA card."),
+        ("ImportError: libcuda.so.1: cannot open shared object file", "The host has no NVIDIA GPU drivers so far."),
+        (NO_DEVICE, "MIG mode disabled and persistence mode enabled"),
+        (NO_VIDEO, "Adding NVIDIA_DRIVER_CAPABILITIES=all resolved it."),
+        (NO_VIDEO, "The fix was to add NVIDIA_DRIVER_CAPABILITIES=all"),
+        (NO_VIDEO, "Try docker run -e NVIDIA_DRIVER_CAPABILITIES=all"),
+        (NO_VIDEO, "Without NVIDIA_DRIVER_CAPABILITIES=all the library is not there."),
+        (UNKNOWN, "I never installed the nvidia driver inside the container."),
+        (UNKNOWN, "The container worked until I ran systemctl daemon-reload on the host."),
+        (UNKNOWN, "The GPU in the container is lost only after daemon-reload is called on the host."),
+        (UNKNOWN, "I first run nvidia-smi on the host, which works, and then in the container."),
+        (NO_MEMORY, "This happens right after the cudaMemcpyAsync call."),
+        (NO_MEMORY, "Random numbers are sent with cudaMemcpyAsync."),
+        (ILLEGAL, "It crashes right after cudaMemcpyAsync."),
+        (ORDINAL, "Without CUDA_VISIBLE_DEVICES all GPUs are detected."),
+        (ORDINAL, "If CUDA_VISIBLE_DEVICES is not set, all GPUs are used."),
+        (LACKS_NAME, 'File "/home/user/cupy/bench.py", line 3, in <module>'),
+    ],
+)
+def test_a_sentence_that_says_something_else_changes_nothing(message: str, sentence: str) -> None:
+    """What works elsewhere, was the cure or is denied is no fact of the machine that fails."""
+    alone, beside = ranked(message)[0], ranked(f"{message}\n{sentence}")[0]
+    assert beside.cause is alone.cause
+    assert beside.confidence >= min(alone.confidence, SURE) - 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The container worked until I ran apt upgrade on the host.",
+        "We first run the tests on the host and then in the container.",
+        "cupy-cuda11x fails and cupy-cuda12x fails as well.",
+        "Setting no CUDA_VISIBLE_DEVICES all GPUs are used.",
+        "make: *** [Makefile:12: build-nvidia] Error 1",
+        "make: *** [docker-nvidia] Error 2",
+        "make: *** [CMakeFiles/nvidia_plugin.dir/build.make:76: CMakeFiles/nvidia_plugin.dir/x.cpp.o] Error 1",
+    ],
+)
+def test_what_has_only_the_words_of_a_cause_is_none(text: str) -> None:
     assert ranked(text) == ()

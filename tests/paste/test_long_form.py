@@ -286,3 +286,10 @@ def test_gpus_that_wait_for_their_fabric(states: tuple[str, str], cause: str | N
     xml = "".join(of_xml.format(number, name, state) for number, state in enumerate(states))
     expected = cause if "HBM3" in name else None
     assert primary(text) == primary(f"<nvidia_smi_log>{xml}</nvidia_smi_log>") == expected
+
+
+@pytest.mark.parametrize("number", ["0", "card0", ""])
+def test_an_element_of_another_program_is_no_gpu(number: str) -> None:
+    other = f'<gpus>\n<gpu id="{number}"><name>AMD Radeon RX 7900 XTX</name></gpu>\n</gpus>\n'
+    assert snapshot_of(other).gpus == ()
+    assert [gpu.name.value for gpu in snapshot_of(T4 + other).gpus] == ["Tesla T4"]

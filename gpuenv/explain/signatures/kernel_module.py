@@ -134,7 +134,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "gcc and make, in the folder of nvidia's DKMS source",
         pattern=(
-            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|NVIDIA-Linux-\S+\.[cho]:\d+:\d+: (?:fatal )?error|GPL-incompatible module nvidia\S*\.ko|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*(?<!/opt/)nvidia\S* ?\] Error"
+            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|NVIDIA-Linux-\S+\.[cho]:\d+:\d+: (?:fatal )?error|GPL-incompatible module nvidia\S*\.ko|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|(?<!C)make(?!.*CMakeFiles).*(?:(?<!/opt)/nvidia\S*|(?<!/opt/)\bnvidia\S*\.k?o) ?\] Error"
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",

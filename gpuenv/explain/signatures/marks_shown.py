@@ -17,6 +17,7 @@ _OF_PIP = (
 )
 
 _TEXT = "the text around an error"
+_FINE = r"(?<!not )(?:works|worked|runs|ran)\b(?: \w+){0,2}"
 
 SIGNATURES = (
     mark("dll-named", (".dll",), r"\w\.dll\b"),
@@ -125,26 +126,43 @@ SIGNATURES = (
         mark="building-cupy",
     ),
     # What the container was given cannot be what it lacks; where it is told as the cure, it was not given before.
-    mark(
-        "capability-given",
-        ("nvidia_driver_capabilities",),
-        r"NVIDIA_DRIVER_CAPABILITIES\W{1,4}(?:all\b|(?=[\w,]*\bcompute)(?=[\w,]*\bvideo)[\w,]+)(?!.{0,120}\b(?:works?|worked|help\w*|solve\w*|fix\w*|cure\w*|needed|missing|lack\w*)\b)",
+    replace(
+        mark(
+            "capability-given",
+            ("nvidia_driver_capabilities",),
+            r"NVIDIA_DRIVER_CAPABILITIES\W{1,4}(?:all\b|(?=[\w,]*\bcompute)(?=[\w,]*\bvideo)[\w,]+)(?!.{0,120}\b(?:works?|worked|help\w*|(?:re)?solv\w*|fix\w*|cure\w*|needed|missing|lack\w*|did (?:it|the trick))\b)",
+        ),
+        unless=r"\b(?:without|lack\w*|missing|must|should|try|need(?:s|ed)?|ha(?:s|ve|d) to|please|add|adding|(?:re)?solv\w*|fix(?:es|ed)?|work(?:s|ed)|cures?)\b.{0,80}NVIDIA_DRIVER_CAPABILITIES",
     ),
     # A line of CuPy's own Python files in a traceback; its __init__.py only answers for what is not there.
     mark(
         "cupy-file-frame",
         ("cupy",),
-        r"File \"(?:[^\"]*[/\\])?cupyx?[/\\](?!__init__\b)[^\"]+\", line \d",
+        # A user's folder may be called cupy too: CuPy's lies among packages, or in a folder cupy of its source.
+        r"File \"(?:[^\"]*(?:-packages|\.egg|\bcupy|\.\.\.)[/\\])?cupyx?[/\\](?!__init__\b)[^\"]+\", line \d",
     ),
     # Programs that are named for the platform of AMD's cards.
     also("amd", "roc-program", ("roc",), r"\broc(?:hpcg|hpl|blas|sparse|solver|fft|rand|thrust|prim|minfo|alution)\b"),
-    mark("colab", ("colab",), r"\b(?:in|on|with|using) (?:Google(?:'s)? )?[Cc]olab\b|/content/"),
-    mark(
-        "said-without-nvidia",
-        ("without a", "with no ", "has no ", "have no ", "without any"),
-        r"\b(?:machine|host|server|laptop|computer|PC|VM|node|box)\b[^.\n]{0,30}\b(?:without an?y?|with no|has no|have no) (?:NVIDIA|[Nn]vidia) (?:graphics )?(?:card|GPU)s?\b",
+    # Where it works there, the error is of another machine.
+    replace(
+        mark("colab", ("colab",), r"\b(?:in|on|with|using) (?:Google(?:'s)? )?[Cc]olab\b|/content/"),
+        unless=rf"{_FINE}.{{0,40}}\bcolab\b|\bcolab\b[^.]{{0,40}}{_FINE}",
     ),
-    also("mig", "mig-enabled-said", ("mig ",), r"\bMIG\b(?: (?!not\b|never\b)\w+){1,8} enabled\b(?! by default)"),
+    replace(
+        mark(
+            "said-without-nvidia",
+            ("without a", "with no ", "has no ", "have no ", "without any"),
+            r"\b(?:machine|host|server|laptop|computer|PC|VM|node|box)\b[^.\n]{0,30}\b(?:without an?y?|with no|has no|have no) (?:NVIDIA|[Nn]vidia) (?:graphics )?(?:card|GPU)s?\b"
+            r"(?! (?:\w+ )?(?:drivers?|problems?|issues?|troubles?|errors?|support|memory|process\w*|free|available|left|in|with|attached|assigned)\b)",
+        ),
+        unless=rf"{_FINE} (?:on|in) (?:an?|the|my|any|another) (?:\w+ )?(?:machine|host|server|laptop|computer|PC|VM|node|box)\b",
+    ),
+    also(
+        "mig",
+        "mig-enabled-said",
+        ("mig ",),
+        r"\bMIG\b(?: (?!not\b|never\b|cannot\b|persistence\b|ECC\b|if\b)\w+){1,8} enabled\b(?! by default)",
+    ),
     # Who caught the error of an import says in his own words that he goes on without it.
     mark(
         "import-caught",
@@ -157,9 +175,12 @@ SIGNATURES = (
         ("cupy.", "cp."),
         r"^(?:>>> ?|In \[\d+\]: ?)?(?:\w{1,20} ?= ?)?(?:cupy|cp)\.\w[\w.]*\((?:cupy|cp)\.\w+\([^()]*\)[^()]{0,40}\)\s*$",
     ),
-    mark(
-        "driver-put-inside",
-        ("in the container", "inside the container", "into the container"),
-        r"\b(?:install\w*|added|put) (?:the |an? )?(?:nvidia[- ]?(?:driver|utils|smi)\S*|drivers?) (?:\w+ ){0,2}?(?:in|inside|into) the container\b",
+    replace(
+        mark(
+            "driver-put-inside",
+            ("in the container", "inside the container", "into the container"),
+            r"\b(?:install\w*|added|put) (?:the |an? )?(?:nvidia[- ]?(?:driver|utils|smi)\S*|drivers?) (?:\w+ ){0,2}?(?:in|inside|into) the container\b",
+        ),
+        unless=r"(?:\b(?:not|never|without|nobody|no need)|n't)\b(?: (?:to|need|have|had|be|been|ever|even|necessary|required)){0,3} (?:install\w*|added|put) ",
     ),
 )

@@ -16,7 +16,7 @@ SIGNATURES = (
         title="A kernel reads or writes outside of its arrays",
         mark="sanitizer",
         # Where only CuPy's own functions are named, the kernel may be CuPy's.
-        sways=(Sway("cupy", Cause.CUPY_BUG, 14),),
+        sways=(Sway("cupy", Cause.CUPY_BUG, 14), Sway("user-kernel", Cause.CUPY_BUG, 0.05)),
     ),
     Signature(
         "sanitizer.race",

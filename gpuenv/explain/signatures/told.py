@@ -130,7 +130,9 @@ SIGNATURES = (
         pattern=(
             rf"CUDA_VISIBLE_DEVICES.{{0,140}}\b(?:still|always|nevertheless|anyway|goes on|keeps?|continues?)\b.{{0,50}}\b(?:us\w+|runs?|running|tak\w+|select\w*|sees?|load\w*|on|with)\b.{{0,20}}{_FIRST}"
             r"|CUDA_VISIBLE_DEVICES.{0,80}(?:no (?:effect|influence)|(?:does|do|did)(?: not|n't) (?:work|take effect|help|have (?:any )?effect)|not (?:working|respected|honou?red|captured|recogni[sz]ed)|\bnot? work\b|useless|unavail\w+|is ignored)"
-            r"|CUDA_VISIBLE_DEVICES.{0,140}\bal(?:l|ways all) (?:the |my |\d )?GPUs (?:are|were|get) (?:still )?(?:detected|used|visible|found|seen|listed)\b"
+            # Without the variable that is as it should be.
+            r"|(?<!without )(?<!unset )(?<!unsetting )(?<!removing )(?<!no )CUDA_VISIBLE_DEVICES(?!.{0,60}(?:\bnot|n't|\bun) ?(?:\w+ )?(?:set|given|defined|there|present)\b)(?!.{0,60}\b(?:removed|empty)\b)"
+            r".{0,140}\bal(?:l|ways all) (?:the |my |\d )?GPUs (?:are|were|get) (?:still )?(?:detected|used|visible|found|seen|listed)\b"
             r"|CUDA_VISIBLE_DEVICES.{0,60}(?:无效|不起作用|没有(?:效果|用|作用)|不生效|不管用)"
         ),
         level=Level.WARNING,
