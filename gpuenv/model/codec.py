@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.model.harmless import harmless
+from gpuenv.model.numbers import LARGEST
 from gpuenv.model.record import is_record
 
 R = TypeVar("R")
@@ -147,7 +148,7 @@ class _Decoder:
         return _number(kind, data, path) if kind in (int, float) else data
 
 
-_LARGEST = {int: 2**64, float: 2**1023}
+_LARGEST = {int: LARGEST, float: 2**1023}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 

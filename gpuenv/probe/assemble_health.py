@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from gpuenv.model.numbers import LARGEST
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import ComputeMode, GpuHealth, PcieLink, Virtualization
 from gpuenv.probe.raw import NvmlGpu
@@ -100,10 +101,11 @@ def pcie(gpu: NvmlGpu | None) -> PcieLink:
 
 
 def _retired(gpu: NvmlGpu) -> int | None:
-    """Of both causes; one that NVML does not tell is not taken for none."""
+    """Of both causes; one that NVML does not tell is not taken for none, nor is a number that nothing counts to one."""
     if gpu.pages_single is None or gpu.pages_double is None:
         return None
-    return gpu.pages_single + gpu.pages_double
+    total = gpu.pages_single + gpu.pages_double
+    return total if total <= LARGEST else None
 
 
 def _reasons(mask: int) -> tuple[str, ...]:

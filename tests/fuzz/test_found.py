@@ -44,6 +44,14 @@ FOUND: tuple[tuple[str, str, object], ...] = (
         "a device whose number no machine counts to, with another fact that is none, ended the assembling",
         {"CudaFacts": f'gpuenv:{{"device.0.ordinal": {10**30}}}\ngpuenv:{{"device.0.uuid": 5}}\n'},
     ),
+    (
+        "children",
+        "retired pages of two kinds came to more than a record holds",
+        {
+            "NvmlFacts": 'gpuenv:{"gpu.0.index": 0}\n'
+            f'gpuenv:{{"gpu.0.pages_single": {2**64}}}\ngpuenv:{{"gpu.0.pages_double": 7}}\n'
+        },
+    ),
 )
 
 
