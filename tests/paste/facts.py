@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.read import read_paste
@@ -19,6 +21,13 @@ MATRIX = load(data_path("matrix.yaml"))
 
 def snapshot_of(text: str) -> Snapshot:
     return to_snapshot(read_paste(text), MATRIX)
+
+
+def primary(text: str) -> str | None:
+    """The cause that the doctor puts first; None where it finds nothing."""
+    snapshot = snapshot_of(text)
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next((finding.cause.value for finding in found if finding.primary), None)
 
 
 def fact(snapshot: Snapshot, path: str) -> str | None:

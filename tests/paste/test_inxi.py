@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.paste.facts import snapshot_of
-from tests.paste.test_nvidia_smi import primary
+from tests.paste.facts import primary, snapshot_of
 
 INTEL = "  Device-1: Intel UHD 620 driver: i915 v: kernel bus-ID: 00:02.0\n"
 TWO = """Graphics:

@@ -8,13 +8,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
-from tests.paste.facts import MATRIX, snapshot_of, wrong
-
-
-def primary(text: str) -> str | None:
-    snapshot = snapshot_of(text)
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    return next((finding.cause.value for finding in found if finding.primary), None)
+from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 
 @pytest.mark.parametrize(
@@ -204,34 +198,6 @@ def test_a_table_that_has_lost_its_lines() -> None:
     assert wrong(" ".join(table.split()), expected) == {}
 
 
-IN_MIG_MODE = (
-    "| NVIDIA-SMI 525.85.12    Driver Version: 525.85.12    CUDA Version: 12.0     |\n"
-    "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                   On |\n"
-    "| N/A   29C    P0    44W / 400W |      0MiB / 81920MiB |     N/A      Default |\n"
-    "|                               |                      |              Enabled |\n"
-)
-BESIDE = IN_MIG_MODE[80:].replace("|   0", "|   1").replace(" Enabled", "Disabled").replace("07:00", "0F:00")
-NO_INSTANCE = "|  No MIG devices found                                                       |\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        pytest.param(IN_MIG_MODE + NO_INSTANCE, "mig-misconfigured", id="none"),
-        pytest.param(IN_MIG_MODE, None, id="not told"),
-        pytest.param(IN_MIG_MODE + BESIDE + NO_INSTANCE, None, id="another GPU beside, whole"),
-        pytest.param(
-            f"{IN_MIG_MODE}{NO_INSTANCE}GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6)\n"
-            "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n",
-            None,
-            id="made since",
-        ),
-    ],
-)
-def test_mig_without_an_instance(text: str, cause: str | None) -> None:
-    assert primary(text) == cause
-
-
 def test_the_answer_to_a_query() -> None:
     text = (
         "index, name, driver_version, memory.total [MiB], compute_cap\n"
@@ -289,17 +255,6 @@ def test_what_speaks_of_a_gpu_and_names_none(text: str) -> None:
 def test_a_cut_name_contradicts_a_name_that_begins_otherwise(listed: str, contradicting: bool) -> None:  # noqa: FBT001 - a case
     text = f"|   0  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\nGPU 0: {listed} (UUID: GPU-1)\n"
     assert ("GPUs" in {entry.fact for entry in conflicts(read_paste(text))}) is contradicting
-
-
-@pytest.mark.parametrize("row", ["", "|   1  Tesla T4   Off  | 00000000:00:1F.0 Off |    0 |\n| N/A   40C    P0    26W /  70W |      0MiB / 15109MiB |  0%  Default |\n"])  # fmt: skip
-@pytest.mark.parametrize("fold", [" ", "", "<br>", "  \t "])
-def test_a_folded_table_keeps_the_row_of_the_mig_mode(fold: str, row: str) -> None:
-    table = IN_MIG_MODE + row + NO_INSTANCE
-    folded = fold.join(table.splitlines())
-    assert [gpu.mig.value for gpu in snapshot_of(folded).gpus] == [True, None][: 1 + bool(row)]
-    assert primary(folded) == primary(table) == (None if row else "mig-misconfigured")
-    spoilt = " ".join(folded.split())
-    assert primary(spoilt) == primary(table)
 
 
 @pytest.mark.parametrize(
