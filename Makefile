@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
 .PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker test-docker-newer docs build clean fuzz
-.PHONY: audit learn test-pythons test-lowest test-newest
+.PHONY: audit learn test-fresh test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -43,7 +43,7 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
-test-long: compiler $(VENV)/installed-dev ## Run the tests that run whole programs many times over.
+test-long: compiler $(VENV)/installed-dev $(VENV)/pytest-7.4.0 ## Run the tests that run whole programs many times over.
 	$(BIN)/python -m pytest -n 2 -q -m "long and not gpu and not docker and not network and not slow"
 
 network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
@@ -63,6 +63,10 @@ fuzz: $(VENV)/installed-dev ## Feed the readers of what others write with spoilt
 audit: $(VENV)/installed-dev ## Known faults of the dependencies: clean, vulnerable, or not audited (exit code 3).
 	@$(BIN)/python -c 'import pip_audit' 2>/dev/null || $(PIP_INSTALL) --editable '.[audit]'
 	@$(BIN)/python -m tests.audit
+
+# Its own checks need no environment here, so that it runs in any checkout.
+test-fresh: ## make doctor and make test on bare Debian 12 and 13, as root and as a user; root, debootstrap, an index.
+	$(PYTHON) -m tests.support.fresh
 
 test-pythons: $(VENV)/installed-dev ## The pure core and recorded machines under Python 3.10 to 3.13; 3.14 is resolved for.
 	@$(BIN)/python -m tests.support.across pythons
@@ -124,6 +128,10 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	@$(PIP_INSTALL) --editable '.[dev]'
 	@touch $(VENV)/installed $@
+
+# The oldest pytest that the plug-in works with, beside the newest.
+$(VENV)/pytest-%: | $(VENV)/installed-dev
+	@$(PIP_INSTALL) --target $@ pytest==$*
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,10 +1,11 @@
-"""The pytest plug-in: ``@pytest.mark.gpu(cc=">=8.0", memory=">=16GiB", count=2)``.
+"""The pytest plug-in: ``@pytest.mark.gpuenv(cc=">=8.0", memory=">=16GiB", count=2)``.
 
-A test with the mark is skipped, with the doctor's reason, where the machine is not fit for it, or fails there with
-``--gpu-required``; so it is on a simulated machine, whose GPUs run no kernel. The machine is asked once a test run and
-only when such a test is about to run; the workers of pytest-xdist share the answer. Nothing of gpuenv but this file is
-imported before.
-Marks are read in ``marks.py``, the machine is asked in ``machine.py``.
+A test with the mark is skipped with the doctor's reason on a machine that cannot run it, or fails there with
+``--gpu-required``. A simulated machine cannot run it either: its GPUs run no kernel. Tests without the mark are left
+alone. The doctor runs once in a test run, and only if a marked test is about to run; the workers of pytest-xdist share
+its report. Until then this file is all that is imported of gpuenv.
+
+``marks.py`` reads marks, ``machine.py`` runs the doctor. The plug-in works with pytest 7.4 and newer.
 """
 
 from __future__ import annotations
@@ -30,20 +31,19 @@ _HEADER = "gpuenv_header"  # of a worker's output: the line of the verdict
 
 @dataclass(slots=True)
 class State:
-    """What a test run knows.
+    """The state of one test run.
 
     Attributes:
-        mark: the mark's name.
-        timeout: seconds that the machine may take to answer.
+        mark: the name of the mark; empty if the plug-in is off.
+        timeout: the doctor's deadline in seconds.
         shared: the folder that the workers share; None without workers.
-        report: what the doctor said; None as long as nobody has asked.
-        trouble: why it could not be asked.
+        report: the doctor's report; None before it has run.
+        trouble: why the doctor gave no report.
         line: the verdict in one line.
-        refused: whether a mark could not be understood, so that nothing will run.
-        ran: marked tests that ran.
-        skipped: marked tests that were skipped, whoever did it.
-        read: the requirements of the marks that were read, by their arguments.
-        lost: the test that was the first to lose the CUDA context of this process.
+        ran: the number of marked tests that ran.
+        skipped: the number of marked tests that were skipped, for any reason.
+        read: the requirements of each mark by its arguments, a cache.
+        lost: the first test that lost the CUDA context of this process.
     """
 
     mark: str
@@ -52,7 +52,6 @@ class State:
     report: Report | None = None
     trouble: str | None = None
     line: str | None = None
-    refused: bool = False
     ran: int = 0
     skipped: int = 0
     read: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
@@ -63,7 +62,7 @@ _STATE = pytest.StashKey[State]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options and settings."""
+    """Adds the options and the setting."""
     group = parser.getgroup(_NAME, "tests that need a GPU")
     group.addoption(
         "--gpu-required", action="store_true", help="Fail a GPU test that this machine cannot run, in place of a skip."
@@ -76,14 +75,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gpu-timeout", type=_seconds, default=30.0, metavar="SECONDS", help="How long the machine may take to answer."
     )
-    parser.addini("gpuenv_mark", "The mark of GPU tests; an empty one turns the plug-in off.", default="gpu")
+    parser.addini("gpuenv_mark", "The mark of GPU tests; empty turns the plug-in off.", default=_NAME)
 
 
 def _seconds(text: str) -> float:
-    """What the doctor takes for --timeout: with anything else it would refuse, and every test be skipped."""
-    import argparse  # noqa: PLC0415 - of use with the option alone
+    """Seconds that the doctor accepts for --timeout; it would refuse others, and every test be skipped."""
+    import argparse  # noqa: PLC0415 - needed for the option alone
 
-    from gpuenv.probe.limits import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - likewise
+    from gpuenv.probe.limits import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - needed for the option alone
 
     try:
         seconds = float(text)
@@ -102,8 +101,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STATE] = state
     config.pluginmanager.register(Counter(state), "gpuenv-counter")
     if state.mark:
-        words = f'{state.mark}(cc=">=8.0", memory=">=16GiB", count=2, ...): needs a GPU that gpuenv calls fit'
-        config.addinivalue_line("markers", words)
+        description = f'{state.mark}(cc=">=8.0", memory=">=16GiB", count=2, ...): needs a GPU that gpuenv calls fit'
+        config.addinivalue_line("markers", description)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,36 +125,18 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - a w
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Removes the folder that the workers shared."""
+    """Removes the folder that the workers share."""
     state = config.stash.get(_STATE, None)
     if state is not None and state.shared is not None and not hasattr(config, "workerinput"):
         shutil.rmtree(state.shared, ignore_errors=True)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Reads every mark that is left after deselection: a slip in one is a usage error, not a skip."""
-    state = config.stash[_STATE]
-    faults = []
-    for item in items:
-        for mark in _marks(item, state):
-            from gpuenv.pytest_plugin.marks import read  # noqa: PLC0415 - of use with a mark alone
-
-            try:
-                read(mark, state)
-            except ValueError as error:
-                faults.append(f"{item.nodeid}: {error}")
-    if faults:
-        state.refused = True
-        raise pytest.UsageError("\n".join(dict.fromkeys(faults)))
-
-
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> str | None:
-    """One line of the verdict, where there are GPU tests."""
+    """The verdict in one line, if there are marked tests."""
     state = config.stash[_STATE]
-    if config.option.collectonly or state.refused or not any(_marks(item, state) for item in items):
+    if config.option.collectonly or not any(_marks(item, state) for item in items):
         return None
-    from gpuenv.pytest_plugin.machine import ask  # noqa: PLC0415 - of use with a mark alone
+    from gpuenv.pytest_plugin.machine import ask  # noqa: PLC0415 - needed for a mark alone
 
     ask(state)
     return state.line
@@ -163,16 +144,19 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips or fails a GPU test that this machine cannot run."""
+    """Skips or fails a marked test that this machine cannot run; a mark with wrong arguments is the test's error."""
     state = item.config.stash[_STATE]
     marks = _marks(item, state)
-    if not marks:
+    if not marks or any(item.iter_markers("skip")):
         return
-    if any(item.iter_markers("skip")):
-        return  # whatever the machine is, it will not run
-    from gpuenv.pytest_plugin.machine import reason_against, report_text  # noqa: PLC0415 - of use with a mark alone
+    from gpuenv.pytest_plugin.machine import reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.marks import read  # noqa: PLC0415 - needed for a mark alone
 
-    reason = reason_against(state, marks)
+    try:
+        requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))
+    except ValueError as error:
+        pytest.fail(str(error), pytrace=False)
+    reason = reason_against(state, requirements)
     if reason is None:
         return
     if not item.config.getoption("--gpu-required"):
@@ -183,7 +167,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Notes which reports are of GPU tests, and adds what is known to a failure that is not the test's own fault."""
+    """Labels the reports of marked tests, and adds the doctor's report to a failure that the machine caused."""
     outcome: Any = yield
     state = item.config.stash[_STATE]
     if not _marks(item, state):
@@ -192,25 +176,28 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report.gpuenv = True  # type: ignore[attr-defined]
     if call.excinfo is None or not report.failed or report.when != "call":
         return
-    from gpuenv.pytest_plugin.machine import ask, blames_machine, context_lost, report_text  # noqa: PLC0415 - likewise
+    from gpuenv.pytest_plugin.machine import ask, blames_machine, context_lost, report_text  # noqa: PLC0415 - needed for a mark alone
 
-    words = str(call.excinfo.value)
-    earlier = context_lost(state, item.nodeid, words)
+    message = str(call.excinfo.value)
+    earlier = context_lost(state, item.nodeid, message)
     if earlier is not None:
         report.sections.append((f"{_NAME}: the CUDA context was lost before this test", earlier))
-    if blames_machine(words):
+    if blames_machine(message):
         ask(state)
         report.sections.append((f"{_NAME} doctor: this error is the machine's, not the test's", report_text(state)))
 
 
-@dataclass(frozen=True, slots=True)
 class Counter:
-    """Counts GPU tests, since the hook that sees every report is not told of the configuration."""
+    """Counts marked tests; an object, since the hook for reports does not get the configuration.
 
-    state: State
+    No dataclass: before 9.1 pytest puts plug-ins into a set, and a record that compares by value has no hash.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Under pytest-xdist the reports of all workers come here."""
+        """Counts one report; under pytest-xdist those of all workers come here."""
         if getattr(report, "gpuenv", False):
             self.state.skipped += report.skipped
             self.state.ran += report.when == "call" and not report.skipped
@@ -218,7 +205,7 @@ class Counter:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hands the verdict on, and fails a run in which every GPU test was skipped, where that was asked for."""
+    """Passes the verdict to the controller, and applies --gpu-fail-if-all-skipped."""
     state = session.config.stash[_STATE]
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
@@ -231,7 +218,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """What became of the GPU tests."""
+    """Prints the verdict and how many marked tests ran."""
     state = config.stash[_STATE]
     if not state.ran + state.skipped:
         return

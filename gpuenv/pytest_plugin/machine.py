@@ -16,7 +16,6 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.probe.children import run_child
-from gpuenv.pytest_plugin.marks import read
 from gpuenv.report.report import Report, Status
 from gpuenv.report.text import machine_rows, report_lines
 from gpuenv.report.verdict import verdict
@@ -24,8 +23,6 @@ from gpuenv.report.verdict import verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    import pytest
 
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.pytest_plugin import State
@@ -62,16 +59,15 @@ _OF_THE_CONTEXT = (
 )  # fmt: skip
 
 
-def reason_against(state: State, marks: Sequence[pytest.Mark]) -> str | None:
-    """Why this machine cannot run the test; None where it can."""
+def reason_against(state: State, requirements: Sequence[Requirement]) -> str | None:
+    """Why this machine cannot run a test with these requirements; None if it can."""
     ask(state)
     if state.report is None:
         return f"gpuenv: the machine could not be asked: {state.trouble}"
 
-    wanted = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))
-    without_gpu = no_gpu_expected(wanted)
-    unfit = _unfit(state.report, without_gpu=without_gpu, without_cupy=no_cupy_expected(wanted))
-    reason = unfit or _unmet(wanted, state.report)
+    without_gpu = no_gpu_expected(requirements)
+    unfit = _unfit(state.report, without_gpu=without_gpu, without_cupy=no_cupy_expected(requirements))
+    reason = unfit or _unmet(requirements, state.report)
     if reason is None and not without_gpu and is_simulated(os.environ):
         reason = RUNS_NO_KERNEL
     return None if reason is None else f"gpuenv: {reason}"

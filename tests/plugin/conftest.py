@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 from collections import Counter
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gpuenv.simulate.build import StubDriver
     from gpuenv.simulate.profile import TargetSpec
 
+OLDEST = "7.4.0"  # the oldest pytest that the plug-in works with; pyproject.toml names it too
 MACHINES = Path(__file__).parents[1] / "machines"
 CHECKOUT = Path(gpuenv.__file__).parents[1]
 
@@ -57,16 +59,30 @@ class Lab:
         return max(asked.values(), default=0)
 
 
+@pytest.fixture(scope="session", params=["installed", OLDEST])
+def search_path(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The folders in which the runs find pytest: the newest release, which a new environment gets, and the oldest."""
+    installed = sysconfig.get_path("purelib")
+    if request.param == "installed":
+        return (installed,)
+    oldest = Path(sys.prefix, f"pytest-{OLDEST}")
+    if not oldest.is_dir():
+        pytest.skip(f"make test-long installs pytest {OLDEST}")
+    return (str(oldest), installed)
+
+
 @pytest.fixture(scope="session")
-def interpreters(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TargetSpec], Path]:
+def interpreters(
+    tmp_path_factory: pytest.TempPathFactory, search_path: tuple[str, ...]
+) -> Callable[[TargetSpec], Path]:
     """Target environments that find what these tests have."""
     made = Targets(tmp_path_factory.mktemp("plugin-targets"))
 
     def interpreter(target: TargetSpec) -> Path:
         path = made.interpreter(target)
         (site,) = path.parents[1].glob("lib/python*/site-packages")
-        # Both: a path file's own lines are not searched for further path files.
-        (site / "tests.pth").write_text(f"{CHECKOUT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        # All: a path file's own lines are not searched for further path files.
+        (site / "tests.pth").write_text("\n".join([str(CHECKOUT), *search_path, ""]), encoding="utf-8")
         return path
 
     return interpreter

@@ -88,7 +88,7 @@ def test_the_doctor_says_on_it_what_is_right(cache: Path, name: str) -> None:
 def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     test = tmp_path / "test_it.py"
-    test.write_text("import pytest\n@pytest.mark.gpu\ndef test_it(): pass\n", encoding="utf-8")
+    test.write_text("import pytest\n@pytest.mark.gpuenv\ndef test_it(): pass\n", encoding="utf-8")
     command = (sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--rootdir", tmp_path, test)
     done = on("mismatch-535", *command, cache=cache)
     assert done.returncode == 0, done.stdout
