@@ -143,7 +143,12 @@ def test_a_library_of_others_is_imported_in_its_one_place() -> None:
         folder = PACKAGE / "probe/scripts"
         beside = {"telling", "device_nodes", *(path.stem for of in _FAMILIES for path in folder.glob(f"{of}_*.py"))}
         ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
-        names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names, *ours}
+        names = {name.split(".")[0] for name in imports(module.tree)} - {
+            "gpuenv",
+            "imp",
+            *sys.stdlib_module_names,
+            *ours,
+        }  # imp: Python 3.12 has none
         here = {"payload"} if module.is_payload else {module.part, module.name}
         return {name for name in names if not THIRD_PARTY.get(name, set()) & here}
 

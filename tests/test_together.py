@@ -14,6 +14,7 @@ import pytest
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import load
 from tests.support.processes import timed
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +79,7 @@ def test_a_hung_machine_is_told_within_the_deadline(bench: Bench, tmp_path: Path
     hung_target = tmp_path / "hung"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(hung_target)], check=True)
     (site,) = hung_target.glob("lib/python*/site-packages")
-    (site / "sitecustomize.py").write_text(FOREVER, encoding="utf-8")
+    run_at_start(site, FOREVER)
     limit = 5.0
     snapshot, _, took = bench.probe(HUNG, "--timeout", str(limit), python=hung_target)
     assert took < limit + 1.0 or took < limit + 1.0 + bench.idle()

@@ -174,7 +174,7 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
 
 def _read(distribution: Distribution, folder: str) -> Installed | None:
     metadata: Any = distribution.metadata
-    name, release = metadata["Name"], metadata["Version"]
+    name, release = metadata.get("Name"), metadata.get("Version")
     place = getattr(distribution, "_path", None)
     if not name or not release or place is None or not is_name(name) or not is_version(release):
         return None

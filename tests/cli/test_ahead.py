@@ -44,7 +44,7 @@ def scripts(target: Path) -> list[str]:
 @pytest.mark.parametrize("command", ["doctor", "probe", "resolve"])
 def test_every_script_is_started_once(command: str, form: list[str], target: Path) -> None:
     words = [word.replace("TARGET", str(target)) for word in form]
-    _, told = answer(command, *words)
+    _, told = answer(command, *words, *(["--no-redact"] if command != "resolve" else []))
     assert scripts(target) == ["interpreter"]
     if command != "resolve":
         snapshot = told.get("snapshot", told)
@@ -79,7 +79,7 @@ def test_another_target_than_it_looked_like_is_asked_anew(target: Path, tmp_path
     other.write_text(target.read_text(encoding="utf-8").replace("/starts", "/others"), encoding="utf-8")
     other.chmod(0o755)
     name = f"--python={target.name}"
-    done = gpuenv("probe", "--format", "json", "--python", other, "--output", name, cwd=tmp_path)
+    done = gpuenv("probe", "--no-redact", "--format", "json", "--python", other, "--output", name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / name).read_text(encoding="utf-8"))["target"]["executable"]["value"] == sys.executable
     assert sorted(path.name for path in tmp_path.iterdir() if path.name in {"starts", "others"}) == ["others", "starts"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gpuenv.data import data_path
 from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
 from tests.cli.recorded import FIT, changed, record
 
@@ -277,7 +279,9 @@ def test_a_user_without_a_name_and_a_home_is_no_reason_to_fail() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         recording = record(FIT, Path(folder) / "fit.json")
-        command = [sys.executable, "-c", TWICE, "probe", "--snapshot", str(recording), "--format", "json"]
+        matrix = shutil.copy(data_path("matrix.yaml"), folder)
+        arguments = ["resolve", "--snapshot", str(recording), "--matrix", matrix, "--format", "json"]
+        command = [sys.executable, "-c", TWICE, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["gpus"]
+    assert json.loads(done.stdout)["wheel"]

@@ -24,6 +24,7 @@ from tests.environments.making import (
 from tests.environments.table import Odd, Place
 from tests.install.wheels import Package, cupy, numpy
 from tests.probe.pythons import python
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
@@ -110,7 +111,7 @@ def pypackages(ground: Ground) -> Place:
 def noisy(ground: Ground) -> Place:
     target = ground.target("noisy", *SOUND)
     write(site(target) / "a.pth", f"import nothing_of_that_name\n/mnt/gone/python\n{site(target)}\n")
-    write(site(target) / "sitecustomize.py", 'print("hello\\n{}")\nraise ImportError("of no matter")\n')
+    run_at_start(site(target), 'print("hello\\n{}")\nraise ImportError("of no matter")\n')
     variables = {
         "PYTHONWARNINGS": "error",
         "PYTHONOPTIMIZE": "2",
@@ -190,7 +191,7 @@ HEALTHY = (
     Odd("another line in the user's own folder, which a venv does not see", another_line_of_the_user, install=0),
     Odd("conda's own CuPy", of_conda_forge),
     Odd("packages by PEP 582 and PYTHONPATH", pypackages),
-    Odd("path files with faults, a failing sitecustomize, warnings as errors", noisy, install=0),
+    Odd("path files with faults, a failing startup hook, warnings as errors", noisy, install=0),
     Odd("site-packages on another disk", on_another_disk, install=7),
     Odd("everything in the user's own folder of a managed Python", all_of_the_user, install=7),
     Odd("CuPy's source tree by setup.py develop", developed),

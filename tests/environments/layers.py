@@ -19,6 +19,7 @@ from tests.environments.making import (
 )
 from tests.environments.table import Odd, Place
 from tests.install.standins import run
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def folder_named_cupy(ground: Ground) -> Place:
 def another_environment_first(ground: Ground) -> Place:
     other = ground.target("first", "cupy-cuda12x==13.6.0")
     target = ground.target("second", *SOUND)
-    write(site(target) / "sitecustomize.py", f"import sys\nsys.path.insert(0, {str(site(other))!r})\n")
+    run_at_start(site(target), f"import sys\nsys.path.insert(0, {str(site(other))!r})\n")
     return Place(target, others=(other,))
 
 
@@ -118,7 +119,7 @@ def python_of_2016(ground: Ground) -> Place:
 def of_32_bits(ground: Ground) -> Place:
     target = ground.target("narrow")
     text = "import os\nos.environ['_PYTHON_HOST_PLATFORM'] = 'linux-i686'\n"
-    write(site(target) / "sitecustomize.py", text)
+    run_at_start(site(target), text)
     return Place(target)
 
 
@@ -155,7 +156,7 @@ LAYERS = (
     Odd("everything in the system's Python below", over_a_whole_one),
     Odd("a folder named cupy where one works", folder_named_cupy, "cupy-shadowed", error=False, first="another name"),
     Odd(
-        "a sitecustomize that puts another environment first",
+        "a path file that puts another environment first",
         another_environment_first,
         "multiple-cupy-packages",
         error=False,

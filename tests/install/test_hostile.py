@@ -13,6 +13,7 @@ import pytest
 from tests.install.standins import MACHINE, Ground, Index, contents, run, versions
 from tests.install.test_install import NEW
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,7 +192,7 @@ def test_a_chatty_environment_is_understood(ground: Ground) -> None:
     """uv cannot make out such an interpreter; then pip is asked."""
     target = ground.target("chatty", pip=True)
     (site,) = target.glob("lib/python*/site-packages")
-    (site / "sitecustomize.py").write_text('print(\'hello\\ngpuenv:{"root": "/"}\')\n', encoding="utf-8")
+    run_at_start(site, 'print(\'hello\\ngpuenv:{"root": "/"}\')\n')
     done = ground.install(target)
     assert done.returncode == 0, done.stderr
     assert "installer pip" in done.stderr

@@ -23,6 +23,7 @@ from tests.install.mounts import MIB, mounted
 from tests.install.standins import LIMIT, MACHINE, Ground, Index, contents, run, versions
 from tests.install.test_killed import BEFORE, KILLED, Trial
 from tests.install.wheels import SET, Package
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ def test_a_python_that_vanishes_before_the_proof(ground: Ground) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     # A child that finds the new CuPy there cannot start: as if the interpreter had gone in that moment.
     hook = f"import os, sys\nif os.path.isdir({str(site / 'cuda_toolkit-12.9.2.dist-info')!r}): os._exit(9)\n"
-    (site / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    run_at_start(site, hook)
     before = contents(target)
     done = ground.install(target)
     assert done.returncode == 4, done.stderr

@@ -16,7 +16,7 @@ from gpuenv.probe.raw_target import FileFacts
 from tests.probe.asking import ask_files, ask_target, asking
 from tests.probe.pythons import python
 from tests.probe.venvs import install, interpreter_of, site_packages
-from tests.support.target import metadata_wheel
+from tests.support.target import metadata_wheel, run_at_start
 
 CUPY = {"cupy/__init__.py": b"x = 1\n", "cupy/_core/core.so": b"code" * 100}
 HEADER = b"#ifndef X\n#define CUDART_VERSION  12090\n#endif\n"
@@ -182,7 +182,7 @@ def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: P
 def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     hook = "import pathlib, sys\nsys.path.append(pathlib.Path('/nowhere'))\nsys.path.append(b'bytes')\n"
-    (site_packages(with_cupy) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    run_at_start(site_packages(with_cupy), hook)
     assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
 
 

@@ -19,6 +19,7 @@ from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.targets import NOTHING, libraries_request, program
 from tests.probe.venvs import interpreter_of, site_packages
+from tests.support.target import run_at_start
 
 OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
 
@@ -104,9 +105,9 @@ atexit.register(lambda: sys.stdout.write("good bye\\n"))
 """
 
 
-def test_a_chatty_sitecustomize_changes_nothing(venv: Path) -> None:
+def test_a_chatty_startup_hook_changes_nothing(venv: Path) -> None:
     quiet, _ = target_of(interpreter_of(venv))
-    (site_packages(venv) / "sitecustomize.py").write_text(CHATTY, encoding="utf-8")
+    run_at_start(site_packages(venv), CHATTY)
     chatty, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED
     assert chatty == quiet
@@ -119,16 +120,16 @@ def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(
     """As hooks do that send the words of programs to a log; import cupy works as ever."""
     quiet, _ = target_of(interpreter_of(venv))
     hook = f"import os, sys\nsys.stdout = {instead}\n"
-    (site_packages(venv) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    run_at_start(site_packages(venv), hook)
     told, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
     assert told == quiet
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
-def test_an_interpreter_whose_sitecustomize_raises_still_answers(venv: Path, error: str) -> None:
+def test_an_interpreter_whose_startup_hook_raises_still_answers(venv: Path, error: str) -> None:
     """Python itself only mentions it, and goes on."""
-    (site_packages(venv) / "sitecustomize.py").write_text(f"raise {error}\n", encoding="utf-8")
+    run_at_start(site_packages(venv), f"raise {error}\n")
     facts, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
     assert facts.kind == "venv"
@@ -151,14 +152,14 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
 def test_an_interpreter_that_a_hook_ends_is_told_as_broken(
     venv: Path, hook: str, state: SourceState, said: str
 ) -> None:
-    (site_packages(venv) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    run_at_start(site_packages(venv), hook)
     facts, source = target_of(interpreter_of(venv))
     assert (facts, source.state) == (NOTHING, state)
     assert said in (source.detail or "")
 
 
 def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) -> None:
-    (site_packages(venv) / "sitecustomize.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    run_at_start(site_packages(venv), "import time; time.sleep(60)")
     started = time.monotonic()
     facts, source = target_of(interpreter_of(venv), limit=0.5)
     assert (facts, source.state) == (NOTHING, SourceState.TIMED_OUT)
@@ -251,7 +252,7 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
 
 
 def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:
-    (site_packages(venv) / "sitecustomize.py").write_text("import usercustomize_of_this_test\n", encoding="utf-8")
+    run_at_start(site_packages(venv), "import usercustomize_of_this_test\n")
     (site_packages(venv) / "usercustomize_of_this_test.py").write_text("", encoding="utf-8")
     before = sorted(venv.rglob("*"))
     assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -67,7 +68,7 @@ def program(folder: Path, text: str) -> Asking:
 
 @pytest.mark.parametrize("name", [name for name, said in SAID.items() if said == (None, None)])
 def test_what_nvidia_smi_complains_of_is_told_in_one_line(tmp_path: Path, name: str) -> None:
-    facts, source = ask_smi(program(tmp_path, f"cat {SAMPLES[name]}; exit 9"))
+    facts, source = ask_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
     for said in (facts.complaint, source.detail):
@@ -91,7 +92,9 @@ def test_a_failure_without_a_word_is_told_as_such(tmp_path: Path) -> None:
 
 def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
-    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {banner};; esac"))
+    facts, source = ask_smi(
+        program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
+    )
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == ("580.65.06", "13.0", (H200,))
     assert facts.path == str(tmp_path / "nvidia-smi")
@@ -107,7 +110,7 @@ def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path:
 def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     fails = "echo 'Field \"memory.total\" is not a valid field to query.'; exit 2"
-    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {banner};; esac"))
+    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
     assert (facts.driver_version, facts.gpus) == ("580.65.06", None)
     assert source.state is SourceState.FAILED
     assert "not a valid field" in (source.detail or "")
@@ -204,7 +207,9 @@ def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
     """Return code 14, infoROM is corrupted: the table is printed all the same."""
     banner = SAMPLES["r384-inforom"]
     warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
-    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {warned};; *) cat {banner};; esac; exit 14"))
+    facts, source = ask_smi(
+        program(tmp_path, f"case $1 in --query*) {warned};; *) cat {quote(str(banner))};; esac; exit 14")
+    )
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.gpus) == ("384.130", (H200,))
 

@@ -10,6 +10,7 @@ from gpuenv.model.secrets import for_the_driver, without_secrets
 from gpuenv.model.snapshot import SourceState
 from tests.probe.asking import ask_cuda, ask_files, ask_kernel, ask_nvml, ask_smi, ask_target, asking
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def telling(tmp_path: Path) -> Path:
     venv = make_venv(tmp_path / "venv")
     place = str(tmp_path / "seen")
     text = f"import os\nwith open({place!r}, 'a') as file:\n    print(dict(os.environ), file=file)\n"
-    (site_packages(venv) / "sitecustomize.py").write_text(text, encoding="utf-8")
+    run_at_start(site_packages(venv), text)
     return interpreter_of(venv)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[2]
 SUITES = {"bookworm": "gpuenv", "trixie": "a folder/gpuenv"}  # Debian 12 and 13: the checkout's place below the home
-HOMES = {"root": "/root", "user": "/home/user"}
+HOMES = {"root": "/root", "tester": "/home/tester"}
 SECONDS = 1800.0  # for one command
 AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
 # What leads to a package index from this machine: proxies, mirrors and certificate authorities.
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
                     started = time.monotonic()
                     code = run(system, ["make", "--no-print-directory", "-C", checkout, target], log, user)
                     took = time.monotonic() - started
-                    report(f"{suite:<9}{user:<5}{checkout:<27}make {target:<7}exit {code}{took:5.0f} s  {outcome(log)}")
+                    report(f"{suite:<9}{user:<7}{checkout:<27}make {target:<7}exit {code}{took:5.0f} s  {outcome(log)}")
                     failed = failed or code != 0
     return 1 if failed else 0
 
@@ -92,7 +92,7 @@ def make_system(suite: str, system: Path, log: Path) -> None:
     for command in (
         ["apt-get", "update"],
         ["apt-get", "install", "--yes", *readme_packages()],
-        ["useradd", "--create-home", "user"],
+        ["useradd", "--create-home", "tester"],
     ):
         if run(system, command, log) != 0:
             raise SystemExit(f"{' '.join(command)} failed on {suite}: see {log}")

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
+def run_at_start(site_packages: Path, text: str) -> None:
+    """Makes an interpreter run a text when it starts.
+
+    A ``sitecustomize.py`` would not do: Debian's Python has its own in the standard library, which comes first.
+    """
+    (site_packages / "startup_hook.py").write_text(text, encoding="utf-8")
+    (site_packages / "startup_hook.pth").write_text("import startup_hook\n", encoding="utf-8")
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """Makes target environments below a folder, each once."""

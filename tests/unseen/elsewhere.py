@@ -9,6 +9,7 @@ from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import write
 from tests.scenarios.states import NOTHING, NUMPY, beside, said
+from tests.support.target import run_at_start
 from tests.unseen.quiet import INTEL, SECURE_BOOT
 from tests.unseen.spoilt import loader_without
 from tests.unseen.table import PODMAN, given, placed, unseen
@@ -51,7 +52,7 @@ def stubs_first(ground: Ground) -> Mapping[str, str]:
 
 
 def greeting(ground: Ground) -> Mapping[str, str]:
-    write(ground.site / "sitecustomize.py", "print('{}')\nprint('Welcome to node17')\nimport one_that_is_not_there\n")
+    run_at_start(ground.site, "print('{}')\nprint('Welcome to node17')\nimport one_that_is_not_there\n")
     return {"PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "2"}
 
 

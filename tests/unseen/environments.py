@@ -97,7 +97,7 @@ ENVIRONMENTS = (
     ),
     unseen("target-environment-broken", "a Python of another machine", L4, spoil=another_machines_python, assuming=()),
     unseen("target-environment-broken", "a Python of a newer libc", L4, spoil=libc_too_old, assuming=()),
-    unseen("target-environment-broken", "a sitecustomize that ends Python", L4, spoil=exits_at_once, assuming=()),
+    unseen("target-environment-broken", "a path file that ends Python", L4, spoil=exits_at_once, assuming=()),
     unseen(
         "platform-wheel-missing",
         "a POWER9 server",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.simulate.toolkit import compile_toolkit
 from tests.scenarios.spoiling import SUFFIX, run, write
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +79,7 @@ def libc_too_old(ground: Ground) -> Mapping[str, str]:
 
 
 def exits_at_once(ground: Ground) -> Mapping[str, str]:
-    write(ground.site / "sitecustomize.py", "import os\nos._exit(7)\n")
+    run_at_start(ground.site, "import os\nos._exit(7)\n")
     return {}
 
 
