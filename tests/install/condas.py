@@ -151,9 +151,9 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
     made = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
     (prefix / "conda-meta").mkdir()
     specs = [f"{name}={release}" for name, release in FORMER.items()]
-    command = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]
+    install = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]
     subprocess.run(
-        command, env=made.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
+        install, env=made.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
     )
     assert made.packages() == FORMER
     return made
