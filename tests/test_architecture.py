@@ -210,18 +210,3 @@ def test_nothing_suppresses_every_exception() -> None:
 
 def test_every_module_says_what_it_is() -> None:
     assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
-
-
-def test_records_are_made_by_the_cheap_decorator() -> None:
-    """A module with a record that changes needs the standard one; so does what runs without the package."""
-
-    def standard(module: Module) -> bool:
-        froms = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
-        if not any(node.module == "dataclasses" and "dataclass" in {a.name for a in node.names} for node in froms):
-            return False
-        classes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
-        decorators = [entry for node in classes for entry in node.decorator_list if isinstance(entry, ast.Call)]
-        return all("frozen" in {word.arg for word in entry.keywords} for entry in decorators)
-
-    alone = (SCRIPTS, PAYLOAD, "gpuenv.pytest_plugin", "gpuenv.model.record")
-    assert {module.name for module in modules() if standard(module) and not module.name.startswith(alone)} == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
 from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
 from gpuenv.probe.limits import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.cli.plugins import plugins, with_plugins
-from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof

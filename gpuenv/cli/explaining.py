@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.cli.understood import refuse_unread
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation

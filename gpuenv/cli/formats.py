@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:

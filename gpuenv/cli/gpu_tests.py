@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.inputs import Subject

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.recording import read_snapshot
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError, OutputClosed, complain, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.harmless import harmless
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.report.redact import Identity

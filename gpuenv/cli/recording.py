@@ -35,8 +35,9 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
 
 def _in_usual_words(snapshot: Snapshot) -> Snapshot:
     """A Snapshot that was written by hand may spell an operating system as other programs do."""
+    from dataclasses import replace
+
     from gpuenv.model.host import operating_system
-    from gpuenv.model.record import replace
 
     told = snapshot.host.os
     if told.value is None:

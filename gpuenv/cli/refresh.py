@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from importlib.util import find_spec
@@ -24,7 +25,6 @@ from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
 from gpuenv.refresh.caps import CapsError
 from gpuenv.refresh.cudart import compile_stub
 from gpuenv.refresh.cuobjdump import find_cuobjdump

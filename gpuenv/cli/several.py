@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
-from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix, refuse_no_environment
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import replace
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
 from gpuenv.model.finding import Evidence, Finding, Fix, Severity
-from gpuenv.model.record import replace
 
 # A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
 NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")

@@ -7,6 +7,7 @@ the family of the fact, by how often that family was the cause in public reports
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gpuenv.doctor.comparable import comparable, told_by_both
@@ -14,7 +15,6 @@ from gpuenv.doctor.undoing import undo
 from gpuenv.model.causes import Cause
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.spelt import NONE
 from gpuenv.model.versions import CudaVersion, DriverVersion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
@@ -10,7 +11,6 @@ from gpuenv.matrix.conda import conda_candidates, conda_choice
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.resolve import judge
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import CandidateKind, Change, CondaChoice, Reachable
 
 _BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command

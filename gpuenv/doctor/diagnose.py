@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from gpuenv.doctor.allowed import allowed_by, without_what_was_done
 from gpuenv.doctor.machine import contained
@@ -14,7 +15,6 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuenv.doctor.named import option_of, resets, showing, with_uuid
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import replace
 from gpuenv.model.smoke import FAULT_VARIABLE, SmokeResult, TestResult, Trouble
 from gpuenv.model.snapshot import Snapshot
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
 from gpuenv.doctor.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
 from gpuenv.doctor.registry import Facts
@@ -11,7 +13,6 @@ from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target

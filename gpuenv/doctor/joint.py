@@ -8,6 +8,7 @@ need the open ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpuenv.doctor.machine import is_passed_on, nvidia_on_bus
 from gpuenv.doctor.registry import Facts
@@ -16,7 +17,6 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.identity import pci_key
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
 

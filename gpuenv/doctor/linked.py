@@ -5,13 +5,14 @@ Up to CuPy 12 the wheels, and builds from source of any release, are linked with
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gpuenv.doctor.evidence import fact, searched
 from gpuenv.doctor.installed import install_fix, is_condas
 from gpuenv.doctor.registry import Facts, Symptom
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Toolkit
 from gpuenv.model.versions import CudaVersion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gpuenv.doctor.installed import first_cuda_major
 from gpuenv.doctor.left import is_clearable, other_releases
@@ -11,7 +12,6 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.reading import Reading, missing
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
 from gpuenv.model.target import Target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.doctor.evidence import cuda_bringers
 from gpuenv.doctor.installed import install_fix, installed_cuda_major
 from gpuenv.doctor.packages import pip_fix
@@ -9,7 +11,6 @@ from gpuenv.doctor.registry import Facts
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 
 # explain and run are about a text or a program, whoever's; what lock and bundle make is advised for another machine.
 ABOUT_A_TARGET = ("doctor", "preflight", "resolve", "install", "rollback", "probe", "smoke")

@@ -7,10 +7,11 @@ conda's specifications and PyPI's requirements as they are.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.doctor.packages import name_in
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 from gpuenv.model.target import Target
 
 _PLACE = pattern(r"(.+)/\.pixi/envs/([^/]+)")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 
 _OTHERS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.model.difference import Difference
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot
 
 _VERSION = "driver.version"

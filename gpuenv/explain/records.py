@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.explanation/1"
 

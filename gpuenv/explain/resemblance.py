@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log, sqrt
 
 from gpuenv.explain.records import SaidLine
@@ -19,7 +20,6 @@ from gpuenv.explain.shape import compares
 from gpuenv.explain.table import NO_FAULT, Table, shipped
 from gpuenv.explain.words import terms_of
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass
 
 _CAUSES = {cause.value: cause for cause in Cause}
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out

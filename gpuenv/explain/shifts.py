@@ -7,8 +7,9 @@ how the container was started, which driver holds the card.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
 from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import cuda_of_number
 
 

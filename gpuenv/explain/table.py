@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-from gpuenv.model.record import dataclass
 
 TABLE = Path(__file__).with_name("resemblance.json")
 NO_FAULT = "-"  # in place of a cause: the texts that tell of none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from gpuenv.explain.apart import told_apart
@@ -10,7 +11,6 @@ from gpuenv.explain.guesses import MOST_GUESSES, UNDECIDED, swayed, with_guesses
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass
 
 _LEAST, _LITTLE = 0.05, 0.01  # a cause below it is not worth a line
 _SURE = 0.97

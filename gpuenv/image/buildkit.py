@@ -7,12 +7,12 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.image.contexts import settled
 from gpuenv.image.errors import EngineError, told
 from gpuenv.image.progress import Progress
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 
 _QUICK = 20.0  # seconds for a question to the command line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
@@ -16,7 +17,6 @@ from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.matrix.support import branches_for
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}

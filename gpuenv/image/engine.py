@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import docker
@@ -24,7 +25,6 @@ from gpuenv.image.progress import Progress
 from gpuenv.image.records import Base
 from gpuenv.image.reference import split
 from gpuenv.image.sockets import usual_sockets
-from gpuenv.model.record import replace
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuenv.image.check.names import digest_in
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpuenv.image import labels as own
@@ -11,7 +12,6 @@ from gpuenv.image.records import Choice, ImagePlan, Kind
 from gpuenv.image.render import SBOM, Rendering, render
 from gpuenv.install.backends.base import lock_text
 from gpuenv.install.records import Pin
-from gpuenv.model.record import dataclass
 
 REPOSITORY = "gpuenv-cupy"
 DOCKERFILE, LOCK, TIDY = "Dockerfile", "requirements.txt", "tidy.py"

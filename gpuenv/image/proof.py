@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.image.context import pack
@@ -12,7 +13,6 @@ from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
 from gpuenv.image.records import Choice
 from gpuenv.install.records import Proof
-from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level, TestStatus
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD, chosen

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpuenv.install.records import OUTCOME, PLAN, Command, Phase, Pin, Proof
-from gpuenv.model.record import dataclass, field
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 

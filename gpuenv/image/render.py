@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from string import Template
 
 from gpuenv.image.records import Choice
-from gpuenv.model.record import dataclass
 
 SBOM = "sbom.cdx.json"
 _CACHE = "--mount=type=cache,target=/root/.cache/pip "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuenv.install.records import Reason
 from gpuenv.install.wants import Package, Want, needed, required_name, wants
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

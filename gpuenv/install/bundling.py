@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import tarfile
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.unread import reason_of
 
 SCHEMA = "gpuenv.bundle/1"

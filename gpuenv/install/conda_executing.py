@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gpuenv import __version__
@@ -32,7 +33,6 @@ from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, field, replace
 from gpuenv.probe.children import Ending
 
 _SHOWN = 3

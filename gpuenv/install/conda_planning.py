@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
@@ -17,7 +18,6 @@ from gpuenv.install.refusing import remedy_for
 from gpuenv.install.resolving import complaint
 from gpuenv.install.timing import Patience
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending

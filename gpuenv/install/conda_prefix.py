@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from gpuenv.install.backends.conda import bare_address
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import is_inside
 from gpuenv.install.record_file import hex_digest
-from gpuenv.model.record import dataclass
 
 META = "conda-meta"
 _LARGEST = 64 * 1024 * 1024

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.atomic import replace_file
@@ -18,7 +19,6 @@ from gpuenv.install.conda_prefix import CondaPackage, read_history, read_package
 from gpuenv.install.journal import Store, not_read
 from gpuenv.install.resolving import complaint
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.report.text import command_text

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallFailed, TargetUnusable
 from gpuenv.install.refusing import cure
 from gpuenv.install.resolving import Caller, complaint
-from gpuenv.model.record import replace
 from gpuenv.probe.children import Ending
 
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from packaging.version import Version
 
 from gpuenv.install.aims import aims, frozen
@@ -10,7 +12,6 @@ from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.install.refusing import nothing_fits
 from gpuenv.install.resolving import Caller, Lock, make_lock
 from gpuenv.install.wants import Package
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.

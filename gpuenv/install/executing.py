@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuenv import __version__
@@ -43,7 +44,6 @@ from gpuenv.install.swap import (
 )
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuenv.install.journal import Journal
 from gpuenv.install.records import Command, Pin, Place, Plan, Reason, Removal, Space
-from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.history/1"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.wants import Package
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

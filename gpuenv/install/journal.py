@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from gpuenv.install.exclusive import ROOM, held
 from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.journal/1"
 _PRIVATE = 0o700

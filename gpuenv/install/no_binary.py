@@ -7,6 +7,7 @@ on its command line, so that it is asked what it was told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -14,7 +15,6 @@ from packaging.utils import canonicalize_name
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.errors import NothingFits
 from gpuenv.install.settings import BY_VARIABLE, Setting, joined, pip_setting, told_by_pip
-from gpuenv.model.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpuenv.install.resolving import Caller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims
@@ -14,7 +15,6 @@ from gpuenv.install.wants import Package
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass, replace
 
 _STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
 _NAMED = 3

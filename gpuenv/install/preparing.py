@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
@@ -31,7 +32,6 @@ from gpuenv.install.resolving import (
 from gpuenv.install.wants import Package, faults
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 
 from packaging.utils import canonicalize_name
@@ -16,7 +17,6 @@ from gpuenv.install.records import Plan, Proof
 from gpuenv.install.wants import Package, faults, lost_extras, parse
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target

@@ -7,10 +7,10 @@ import csv
 import hashlib
 import io
 import os
+from dataclasses import dataclass
 
 from gpuenv.files import open_regular, read_regular
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import dataclass
 
 _CHUNK = 1024 * 1024
 _DIGITS = 18  # of a size that a file may have

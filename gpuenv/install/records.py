@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-
-from gpuenv.model.record import dataclass
 
 PLAN = "gpuenv.plan/1"
 OUTCOME = "gpuenv.outcome/1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
@@ -14,7 +15,6 @@ from gpuenv.install.refusing import CONSTRAINTS, NOTHING_THERE, cure
 from gpuenv.install.timing import Patience
 from gpuenv.install.wants import allows, required_name
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.probe.listening import Heard

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from gpuenv.install.conda_state import go_back, read_state
 from gpuenv.install.durable import write_out
 from gpuenv.install.errors import told_of_disk
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.swap import not_back, touched, undo
-from gpuenv.model.record import dataclass, replace
 
 _KEPT_TRANSACTIONS = 3
 _LISTED = 3

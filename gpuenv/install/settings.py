@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.files import is_file, read_at_most
 from gpuenv.install.backends.pip import Pip
-from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.toml_text import parse_toml
 

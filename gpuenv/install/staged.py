@@ -7,13 +7,13 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.errors import InstallFailed
 from gpuenv.install.paths import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
-from gpuenv.model.record import dataclass
 
 _THREADS = 4
 _STRAIGHT = re.compile(r"(?:[^/.][^/]*/)*[^/.][^/]*")  # down all the way: no part is empty or begins with a dot

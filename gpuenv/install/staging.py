@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.uv import Uv
@@ -14,7 +15,6 @@ from gpuenv.install.records import Plan
 from gpuenv.install.refusing import cure
 from gpuenv.install.resolving import complaint
 from gpuenv.install.staged import Staged, broken, read_stage
-from gpuenv.model.record import replace
 from gpuenv.probe.children import ChildResult, Ending
 
 _LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from gpuenv.matrix.assumed_target import (
     assume_cupy,
@@ -20,7 +21,6 @@ from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.host import operating_system
 from gpuenv.model.reading import Reading, assumed, missing
-from gpuenv.model.record import replace
 from gpuenv.model.sizes import parse_size
 from gpuenv.model.snapshot import Driver, Gpu, Host, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc

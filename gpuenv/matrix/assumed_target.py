@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_libraries import WANTED, WantedLibrary
 from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.reading import ASSUMED, assumed, missing
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import CupyInstallation, Library, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,7 +12,6 @@ from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine, in_span
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import CudaMinor, Matrix
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 

@@ -7,6 +7,7 @@ extra; pathfinder tries the library names of the newest CUDA major first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuenv.matrix.packages import Advisory, Companion
@@ -14,7 +15,6 @@ from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import is_record
 
 # From what JSON has to what a field holds; None where both are the same.
 _Reader: TypeAlias = "Callable[[Any], Any] | None"
@@ -37,10 +37,10 @@ def read_compiled(text: str) -> Matrix:
 
 def _packed(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     kind: Any = type(value)
-    if is_record(kind):
+    if is_dataclass(kind):
         if hasattr(kind, "parse"):
             return str(value)
-        return [_packed(getattr(value, name)) for name in kind.__match_args__]
+        return [_packed(getattr(value, field.name)) for field in fields(kind)]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
@@ -9,7 +10,6 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import CondaBuild, Platform, WheelLine
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import replace
 from gpuenv.model.resolution import Assumption, CandidateKind, CondaChoice
 
 

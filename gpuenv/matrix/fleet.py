@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
@@ -11,7 +12,6 @@ from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import wheel_choice
 from gpuenv.model.answers import Fleet, Shared
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot
 
 _EXACT = 3  # answers; a larger set is put together greedily

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.records import DriverBranch, Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability

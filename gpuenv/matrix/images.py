@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
 from gpuenv.model.versions import CudaVersion
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Change, ConstraintName
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuenv.matrix.companions import Brings, brought
 from gpuenv.matrix.products import capability_by_name, product_by_pci
@@ -13,7 +14,6 @@ from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
 from gpuenv.model.presence import is_tegra, seen_to_be_absent
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 

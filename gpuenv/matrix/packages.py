@@ -3,9 +3,9 @@
 # Annotations are no texts here: the compiled matrix is read by them at every start.
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
-from gpuenv.model.record import dataclass, field
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
 
 

@@ -3,10 +3,10 @@
 # Annotations are no texts here: the compiled matrix is read by them at every start.
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpuenv.matrix.packages import Advisory, Companion, CondaBuild, Image, RocmLine, WheelLine
-from gpuenv.model.record import dataclass, field
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
 SCHEMA = "gpuenv.matrix/1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gpuenv.matrix.candidates import (
     WheelCandidate,
@@ -21,7 +22,6 @@ from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rocm import experimental
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.installable import INSTALLABLE, Rejected
@@ -11,7 +12,6 @@ from gpuenv.matrix.packages import Platform, RocmLine, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.identity import AMD
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Assumption, ConstraintName, Experimental, Rejection
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion

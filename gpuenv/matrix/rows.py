@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.matrix.constraints import runs
@@ -12,7 +13,6 @@ from gpuenv.matrix.products import find_product
 from gpuenv.matrix.records import Matrix, MatrixSource, Product
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.codec import encode
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 SCHEMA = "gpuenv.matrix-rows/1"

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import yaml
-
-from gpuenv.model.record import dataclass, field
 
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"

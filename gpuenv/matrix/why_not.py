@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 
 from gpuenv.matrix.candidates import by_preference
 from gpuenv.matrix.conda import conda_candidates
@@ -12,7 +13,6 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import judge
 from gpuenv.model.answers import WhyNot
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 

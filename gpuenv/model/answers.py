@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuenv.model.record import dataclass
+from dataclasses import dataclass
+
 from gpuenv.model.resolution import Candidate, Change, Rejection
 
 WHAT_IF = "gpuenv.what-if/1"

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.model.harmless import harmless
 from gpuenv.model.numbers import LARGEST
-from gpuenv.model.record import is_record
 
 R = TypeVar("R")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-_is_record = cache(is_record)  # asked of every value
 
 
 class DecodeError(ValueError):
@@ -38,7 +37,7 @@ class DecodeError(ValueError):
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """A record as dicts, lists and scalars, in the order of its fields."""
     kind: Any = type(value)
-    if kind not in _PLAIN and _is_record(kind):  # plain is nearly all of what a long record holds
+    if kind not in _PLAIN and is_dataclass(kind):  # plain is nearly all of what a long record holds
         if hasattr(kind, "parse"):
             return str(value)
         return {name: encode(getattr(value, name)) for name in _field_names(kind)}
@@ -107,7 +106,7 @@ class _Decoder:
                 raise _error(path, "an object", data)
             item = _args(kind)[1]
             return {str(key): self.value(item, entry, f"{path}.{key}", bound) for key, entry in data.items()}
-        if _is_record(origin or kind):
+        if is_dataclass(origin or kind):
             return self._record(kind, data, path, bound)
         return self._scalar(kind, data, path)
 
@@ -153,8 +152,6 @@ _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def _required(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
-    from dataclasses import MISSING, fields  # noqa: PLC0415 - of use for a fault alone, and slow to import
-
     return [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
 

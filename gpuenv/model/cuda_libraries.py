@@ -7,7 +7,7 @@ libcusparse.so.12 and libcurand.so.10.
 
 from __future__ import annotations
 
-from gpuenv.model.record import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

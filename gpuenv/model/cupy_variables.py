@@ -9,10 +9,9 @@ above 100% and a size below 0 are refused then too: SingleDeviceMemoryPool.set_l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from packaging.version import Version
-
-from gpuenv.model.record import dataclass
 
 _ACCELERATORS = ("cub", "cutensor", "cutensornet")
 _NUMBERS = (

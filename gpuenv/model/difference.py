@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.diff/1"
 

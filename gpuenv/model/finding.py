@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     import dataclasses

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import Libc
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass
 
 MEANING = "gpuenv.meaning/1"
 CHECKS = "gpuenv.checks/1"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from gpuenv.model.record import dataclass
 
 T = TypeVar("T")
 

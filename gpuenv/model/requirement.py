@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.finding import Evidence
-from gpuenv.model.record import dataclass
 
 
 class RequirementStatus(str, Enum):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 SCHEMA = "gpuenv.resolution/1"

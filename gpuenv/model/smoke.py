@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass, field
 
 SCHEMA = "gpuenv.smoke/1"
 FAULT_VARIABLE = "GPUENV_SMOKE_FAULT"

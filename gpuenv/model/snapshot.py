@@ -6,6 +6,7 @@ The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
@@ -24,7 +25,6 @@ from gpuenv.model.gpu import (
 )
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.target import (
     CupyInstallation,
     FileFault,

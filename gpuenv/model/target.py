@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 

@@ -6,10 +6,10 @@ Every type has ``parse``, raises ``ValueError`` with the accepted spellings, and
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache, total_ordering
 
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass, field
 
 _DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu
 
 # How hidden_by begins where the kernel keeps a GPU's device node from this process: CUDA does not count it then.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.model.identity import AMD, INTEL, NVIDIA, pci_key
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 from gpuenv.paste import forms
 from gpuenv.paste.inxi import InxiReader
 from gpuenv.paste.records import PastedDevice

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass, replace
 from gpuenv.paste import forms
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.records import Pasted

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gpuenv.model.codes import Nvml
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
 

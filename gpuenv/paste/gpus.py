@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 from gpuenv.paste import forms, tables
 from gpuenv.paste.long_form import values_of
 from gpuenv.paste.long_reader import GPU, INSTANCES, OF_ALL, LongReader

@@ -8,11 +8,11 @@ outputs of 340 to 610.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import replace
 from gpuenv.paste.records import PastedGpu
 from gpuenv.paste.tables import mebibytes
 

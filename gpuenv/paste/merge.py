@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from gpuenv.model.reading import Answer, Reading, missing, settle
-from gpuenv.model.record import replace
 from gpuenv.paste import forms
 from gpuenv.paste.records import Conflict, Pasted, PastedGpu, Said
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.model.host import KernelMessage
-from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

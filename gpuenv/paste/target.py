@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.lines import cuda_major_of, is_cupy, line_of_build
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import CupyInstallation, Library, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
 from gpuenv.paste import forms

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot
 
 _MOST = 50  # symptoms of one check: a check that finds more has found one thing

@@ -6,9 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from gpuenv.files import read_regular
-from gpuenv.model.record import dataclass
 
 TYPE_CHECKING = False  # typing takes longer than all of this
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.plugins.answer import Answer
 from gpuenv.plugins.discover import Plugin

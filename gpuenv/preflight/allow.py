@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from gpuenv.model.allowance import Allowance
-from gpuenv.model.record import dataclass
 from gpuenv.preflight.places import line_of, safe
 
 _KEYS = ("code", "reason", "expires")

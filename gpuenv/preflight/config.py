@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level
 from gpuenv.preflight.allow import Entries, read_allowances
 from gpuenv.preflight.config_file import PROJECT_FILE, Config, ConfigError, read_text, read_toml

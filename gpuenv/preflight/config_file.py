@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.unread import reason_of, text_of
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from gpuenv.model.host import architecture, operating_system
 from gpuenv.model.lines import is_published
-from gpuenv.model.record import dataclass
 from gpuenv.preflight import kinds, seen
 from gpuenv.preflight.kinds import Kind
 from gpuenv.preflight.seen import Seen, of_each_gpu

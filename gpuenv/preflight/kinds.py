@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import dataclass
 from gpuenv.model.sizes import parse_size, size_text
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 

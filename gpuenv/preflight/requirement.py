@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 
 from gpuenv.model.lines import cuda_major
-from gpuenv.model.record import dataclass
 from gpuenv.preflight.keys import KEYS, Key
 
 _FORM = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from packaging.version import Version
 
 from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc, PythonVersion
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts

@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from gpuenv.model.pattern import pattern
 from gpuenv.model.pythons import is_named_as_python
-from gpuenv.model.record import replace
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from packaging.version import Version
@@ -12,7 +13,6 @@ from packaging.version import Version
 from gpuenv.model.codec import encode
 from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, start_target
 from gpuenv.probe.children import ChildResult, Ending

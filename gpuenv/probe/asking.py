@@ -6,9 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from gpuenv.model.record import dataclass, field
 from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import (
     Answer,

@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TypeVar
 
-from gpuenv.model.record import dataclass
 from gpuenv.probe.interruption import interruptions_held_back
 from gpuenv.probe.listening import Heard, Listener, Process, listen
 

@@ -5,8 +5,9 @@ Apart from starting them: a child is started before this module is imported.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.model.codes import Nvml
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed

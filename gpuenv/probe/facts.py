@@ -7,8 +7,7 @@ A source may be a pattern, as of file names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from gpuenv.model.record import dataclass
+from dataclasses import dataclass
 
 _NVML, _LIBCUDA, _SMI = "nvml", "libcuda", "nvidia-smi"
 _PROC_VERSION, _SYS_VERSION = "/proc/driver/nvidia/version", "/sys/module/nvidia/version"

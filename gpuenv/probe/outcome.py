@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from gpuenv.model.codec import DecodeError, decode
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 

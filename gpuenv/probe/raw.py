@@ -3,8 +3,8 @@
 # Annotations are no texts here: what the children say is read by them at every start.
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from gpuenv.model.record import dataclass, field
 from gpuenv.model.snapshot import Source
 from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts

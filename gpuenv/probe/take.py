@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.record import dataclass, replace
 from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
 from gpuenv.probe.children import Answer, ChildResult
 from gpuenv.probe.early import Early

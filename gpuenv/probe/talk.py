@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import replace
 
-from gpuenv.model.record import replace
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, hear_out, let_go, tell
 from gpuenv.probe.listening import Listener, Process, listen
 

@@ -6,9 +6,9 @@ import re
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.fatbin import GpuCode
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from gpuenv.model.record import dataclass
+from dataclasses import dataclass
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
 _DYNAMIC, _VERNEED = 6, 0x6FFFFFFE

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult
 
 PATIENCE = 900.0  # seconds for one call of pip or uv; a wheel of CuPy has about 150 MB

@@ -7,11 +7,11 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,6 @@ from packaging.version import Version
 
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.cuda_wheels import cuda_wheel
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.cudart import threshold
 from gpuenv.refresh.index import Index, IndexFile, Listing

@@ -7,6 +7,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult, run_child
 from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from gpuenv.matrix.packages import Release, RocmLine, WheelLine
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import replace
 from gpuenv.refresh.companions import companion_piece, newer_companion
 from gpuenv.refresh.minors import minor_piece, new_minors, new_toolkits
 from gpuenv.refresh.releases import release_piece

@@ -6,11 +6,11 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 from typing import Any
 
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
 from gpuenv.refresh.metadata import requirements_of

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.index import Index, IndexFile
 from gpuenv.refresh.rows import NewRow

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.model.record import dataclass
 from gpuenv.report.report import SCHEMA, Status
 
 

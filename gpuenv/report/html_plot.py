@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-
-from gpuenv.model.record import dataclass
 
 _WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 24

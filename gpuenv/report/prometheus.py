@@ -6,13 +6,13 @@ The form is Prometheus's text exposition format, version 0.0.4 (Prometheus docum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
 from gpuenv import __version__
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Severity
-from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
@@ -10,7 +11,6 @@ from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
-from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpuenv.model.quantities import quantity_text
-from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import BROKEN, Compared, Quantity, SmokeResult, TestStatus
 from gpuenv.report.report import Report
 

@@ -7,10 +7,10 @@ import shlex
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
-from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.reading import assumed
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.simulate.records import GpuSpec, Profile

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuenv.model.record import dataclass, replace
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
 from gpuenv.simulate.kernel import NVIDIA, devices_on_bus, kernel_files
 from gpuenv.simulate.reader import ProfileError

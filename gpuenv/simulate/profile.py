@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.files import read_at_most
 from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_libraries import WANTED
-from gpuenv.model.record import replace
 from gpuenv.model.unread import reason_of, text_of
 from gpuenv.report.report import Status
 from gpuenv.simulate.reader import Part, ProfileError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
 from gpuenv.matrix.strict_yaml import Plain
-from gpuenv.model.record import dataclass
 
 E = TypeVar("E", bound=Enum)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level
 
 PAYLOAD = Path(__file__).parent / "payload"

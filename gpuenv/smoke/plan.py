@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
 from gpuenv.smoke.catalogue import Size, TestInfo
 from gpuenv.smoke.devices import Device

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, Source, SourceState

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.gpu import GRAVE_REASONS
 from gpuenv.model.identity import pci_key
-from gpuenv.model.record import replace
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import replace
 from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.outcome import KILLED

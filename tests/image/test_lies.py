@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,6 @@ from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.history import last_cupy, lines_together
 from gpuenv.image.check.judge_file import file_report
 from gpuenv.image.check.supposed import with_machines
-from gpuenv.model.record import replace
 from gpuenv.report.report import Status
 from tests.image.dockerfiles import MATRIX, SLIM, judged
 from tests.image.dockerfiles import told as told_of

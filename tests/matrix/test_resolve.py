@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.record import replace
 from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion

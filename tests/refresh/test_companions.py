@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.model.record import replace
 from gpuenv.refresh.companions import companion_piece, newer_companion
 from gpuenv.refresh.index import Index, IndexFile
 from gpuenv.refresh.pip_index import PipIndex

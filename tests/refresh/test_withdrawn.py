@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.model.record import replace
 from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.pip_index import PipIndex
 from gpuenv.refresh.uv_index import UvIndex

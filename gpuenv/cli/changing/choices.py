@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -14,7 +15,6 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
-
-from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from gpuenv.cli.changing.choices import (
 )
 from gpuenv.cli.errors import CommandError, complain
 from gpuenv.cli.inputs import Subject, get_matrix
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -16,7 +17,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both, get_matrix
 from gpuenv.cli.understood import usage_first
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,8 +143,9 @@ def check_image(
         report = _of_file(asked, machines, rows)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
+    from dataclasses import replace
+
     from gpuenv.cli.imaging.output import emit_image
-    from gpuenv.model.record import replace
 
     emit_image(
         replace(report, duration=time.monotonic() - started),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -34,7 +35,6 @@ from gpuenv.cli.changing.choices import (
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

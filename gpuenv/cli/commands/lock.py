@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +30,6 @@ from gpuenv.cli.changing.choices import (
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.install.elsewhere import Elsewhere

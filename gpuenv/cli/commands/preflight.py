@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,7 +17,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
 from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -14,7 +15,6 @@ from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means
 from gpuenv.cli.inputs import Subject
 from gpuenv.files import is_file
-from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.image.buildkit import Cli

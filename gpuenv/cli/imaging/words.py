@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.cli.several import get_all
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.image.choose import Wish

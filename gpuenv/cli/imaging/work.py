@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unrea
 from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output

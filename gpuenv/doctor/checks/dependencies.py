@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
@@ -11,7 +12,6 @@ from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Target
 
 # Those that the target tells of by their names; NumPy has a check of its own.

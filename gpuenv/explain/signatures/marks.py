@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import ascii_lowercase
 
 from gpuenv.explain.records import Level, Signature
-from gpuenv.model.record import replace
 
 _TEXT = "the text around an error"
 

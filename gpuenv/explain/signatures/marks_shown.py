@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures.marks import also, mark
-from gpuenv.model.record import replace
 
 _OTHER = r"(?:torch|tensorflow|jax|paddle|mxnet)"
 _OF_CONDA = (

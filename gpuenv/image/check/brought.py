@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -17,7 +18,6 @@ from gpuenv.image.check.scripts import commands_of
 from gpuenv.image.check.stages import Stage, Step, joined
 from gpuenv.image.check.variables import replaced
 from gpuenv.image.check.where import Inline, Made, Where, at, end_of
-from gpuenv.model.record import dataclass, replace
 
 _GLOB = ("*", "?", "[")
 DEEPEST = 8  # stages behind each other

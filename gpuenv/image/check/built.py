@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.context import Context
@@ -17,7 +18,6 @@ from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.image.check.where import at
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")

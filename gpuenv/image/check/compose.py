@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.compose_merging import Node, extended, joined, nodes_of, overridden, plain_of, told_from
@@ -16,7 +17,6 @@ from gpuenv.image.check.plain import at
 from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Document, Plain

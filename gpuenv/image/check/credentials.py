@@ -13,12 +13,12 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuenv.files import read_regular
 from gpuenv.image.contexts import docker_folder
-from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.user_folders import home_folder
 

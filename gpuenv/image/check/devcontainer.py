@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.json_lines import JsonError, parse_json
 from gpuenv.image.check.plain import at, text_of
 from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
-from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain

@@ -13,8 +13,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-
-from gpuenv.model.record import dataclass
+from dataclasses import dataclass
 
 LARGEST = 1 << 20  # characters
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")

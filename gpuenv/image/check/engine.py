@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
@@ -12,7 +13,6 @@ from gpuenv.image.contexts import ContextError, engine_address, settled
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.errors import engine_error
 from gpuenv.image.sockets import usual_sockets
-from gpuenv.model.record import replace
 
 
 def engines(environment: Mapping[str, str]) -> Iterator[str]:

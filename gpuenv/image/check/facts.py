@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
-
-from gpuenv.model.record import dataclass, field
 
 _MOST_HISTORY = 500
 _LONGEST_LINE = 20_000

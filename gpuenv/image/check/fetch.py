@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.image.check.archive import is_archive, read_archive
@@ -15,7 +16,6 @@ from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_pla
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.registry import Registry
 from gpuenv.image.reference import is_identity
-from gpuenv.model.record import dataclass
 
 _OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
 _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"

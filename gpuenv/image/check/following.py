@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -27,7 +28,6 @@ from gpuenv.image.check.places import source_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 from gpuenv.image.check.where import Inline, Made, Where
-from gpuenv.model.record import replace
 from gpuenv.model.versions import CudaVersion
 
 _DEEPEST = 5

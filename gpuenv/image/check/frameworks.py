@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
@@ -11,7 +12,6 @@ from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
 from gpuenv.matrix.packages import Companion
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass, replace
 from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,

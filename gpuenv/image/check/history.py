@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from gpuenv.image.check.docker_parse import whole
 from gpuenv.image.check.installers import asked, environment_of
@@ -11,7 +12,6 @@ from gpuenv.image.check.installs import Install
 from gpuenv.image.check.options import read_options
 from gpuenv.image.check.shell import Command, commands
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass, replace
 
 _LINE = "cupy-cuda"  # a step without it is not looked at
 _MOST = 200_000  # characters of such steps: no builder that means well writes down more

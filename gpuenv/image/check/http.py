@@ -11,6 +11,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.message import Message
 from functools import lru_cache
 from http.client import HTTPMessage
@@ -21,7 +22,6 @@ from urllib.parse import urlsplit
 
 from gpuenv import __version__
 from gpuenv.image.check.facts import ImageError
-from gpuenv.model.record import dataclass
 
 _AGENT = f"gpuenv/{__version__}"
 _MOST_REDIRECTS = 5

@@ -10,9 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-from gpuenv.model.record import dataclass
 
 _MOST, _LONGEST = 1000, 500
 _ANY = "**"

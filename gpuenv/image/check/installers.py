@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 
@@ -22,7 +23,6 @@ from gpuenv.image.check.installs import (
 from gpuenv.image.check.options import Options, read_options
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.shell import Command, Word
-from gpuenv.model.record import replace
 from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,7 +12,6 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.devcontainer import DevcontainerError, devcontainer_of, is_devcontainer
@@ -11,7 +12,6 @@ from gpuenv.image.check.judge_compose import judge_compose, judge_services
 from gpuenv.image.check.judge_file import Choice, Judged, is_compose, judge_dockerfile, read_text
 from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import replace
 
 
 def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[str, Judged]:

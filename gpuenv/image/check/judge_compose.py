@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.files import is_file, is_folder, read_regular
@@ -20,7 +21,6 @@ from gpuenv.image.check.rules_compose import Running
 from gpuenv.image.check.service import Service, Source
 from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import replace
 
 # A value in quotes, or one that ends before a comment: Docker, "Syntax for environment files" (read 2026-11-22).
 _LINE = re.compile(

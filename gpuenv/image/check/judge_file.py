@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuenv import __version__
@@ -17,7 +18,6 @@ from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.image.check.facts import ImageError, Platform
-from gpuenv.model.record import dataclass
 
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from gpuenv.image import reference
 from gpuenv.image.check.facts import ImageError
-from gpuenv.model.record import dataclass
 
 HUB = "docker.io"
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -16,7 +17,6 @@ from packaging.utils import canonicalize_name
 from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place, conda_spec, requirement
 from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command, Word
-from gpuenv.model.record import replace
 
 MANIFESTS = ("pixi.toml", "pyproject.toml")  # the first that is there
 _DEFAULT = "default"

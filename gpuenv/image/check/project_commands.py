@@ -8,12 +8,12 @@ poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the names of fil
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
 
 from gpuenv.image.check.installs import Asked, FileKind, Listed, Place, requirement
 from gpuenv.image.check.options import Options, read_options
 from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command
-from gpuenv.model.record import dataclass
 
 _PROGRAMS = ("uv", "poetry", "pdm", "pipenv")
 _INSTALLING = ("sync", "install")

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuenv.image.check.indexes import NO_CUDA, index_cuda
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 EVERY = "*"  # every extra, every group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
@@ -12,7 +13,6 @@ from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.packages import Flavour
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.numbers import whole_number
-from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Fix, Severity
-from gpuenv.model.record import dataclass, field
 from gpuenv.report.report import Status
 
 SCHEMA = "gpuenv.image/1"

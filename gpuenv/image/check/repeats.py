@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.image.check.shell import Command, Word

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from gpuenv.doctor.registry import NotKnown, Symptom, sections_of, title_of
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
@@ -14,7 +15,6 @@ from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_
 from gpuenv.image.check.service import POD, DeviceRequest, Service
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
-from gpuenv.model.record import dataclass
 
 _FAULT = Cause.DOCKERFILE_FAULT
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"

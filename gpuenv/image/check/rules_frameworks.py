@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
@@ -11,7 +12,6 @@ from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.record import replace
 from gpuenv.model.versions import CudaVersion
 
 _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of frameworks were read from

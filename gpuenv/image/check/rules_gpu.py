@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
@@ -17,7 +19,6 @@ from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.record import replace
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
 _CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (

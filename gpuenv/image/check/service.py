@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuenv.image.check.installs import Place
 from gpuenv.image.check.stages import Setting
-from gpuenv.model.record import dataclass
 
 OF_A_FILE = 1 << 24  # more lines than a file may have
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from gpuenv.image.check.docker_parse import Piece, whole
 from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
 from gpuenv.image.check.shell_ends import plain_end, quote_end, word_end
 from gpuenv.image.check.variables import Lookup, is_known, replaced
-from gpuenv.model.record import dataclass, field, replace
 
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")

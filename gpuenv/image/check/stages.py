@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
 from gpuenv.image.check.facts import parse_platform
 from gpuenv.image.check.variables import is_known, replaced
-from gpuenv.model.record import dataclass
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")

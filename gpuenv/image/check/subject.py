@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuenv.image import labels
@@ -14,7 +15,6 @@ from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

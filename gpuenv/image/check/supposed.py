@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
@@ -19,7 +20,6 @@ from gpuenv.image.check.verdict import exit_code_of, judge_machine, status_of, w
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 from gpuenv.report.report import Status

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
 from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.record import replace
 from gpuenv.report.report import Status
 from gpuenv.report.text import Line, Style, finding_lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
@@ -18,7 +19,6 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Severity, ranked
-from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 

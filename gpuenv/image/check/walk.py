@@ -7,10 +7,10 @@ platform it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
 from gpuenv.image.check.manifest import Descriptor, Entry, Index, Manifest, load_json, parse_manifest
-from gpuenv.model.record import dataclass, replace
 
 _DEEPEST = 4
 

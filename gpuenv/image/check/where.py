@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gpuenv.image.check.installs import Listed
 from gpuenv.image.check.stages import Stage, Step, joined
-from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

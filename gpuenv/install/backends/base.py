@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuenv.install.records import Pin, is_name
-from gpuenv.model.record import dataclass
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuenv.install.records import Pin
-from gpuenv.model.record import dataclass
 
 _VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, Options, file_name, make_pin
 from gpuenv.install.records import Pin
-from gpuenv.model.record import dataclass
 
 OLDEST = Version("22.2")
 _REPORTS = ("0", "1")

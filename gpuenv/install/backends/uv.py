@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
@@ -14,7 +15,6 @@ from packaging.version import Version
 from gpuenv.install.backends.base import Files, Options, make_pin
 from gpuenv.install.pylock import parse_pylock
 from gpuenv.install.records import Pin
-from gpuenv.model.record import dataclass, replace
 
 OLDEST = Version("0.6.15")
 _ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")
