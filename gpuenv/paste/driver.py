@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -12,10 +11,9 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.codes import Cuda
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
-from gpuenv.model.reading import Reading, known, missing
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     ComputeMode,
-    DkmsBuild,
     Driver,
     Fabric,
     Gpu,
@@ -27,14 +25,13 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 from gpuenv.paste import forms
-from gpuenv.paste.merge import answers, reading
+from gpuenv.paste.merge import UNSAID, answers, reading
 from gpuenv.paste.records import Pasted, PastedGpu, Said
 
 T = TypeVar("T")
 
 # As distributions name the driver's modules: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's own.
 _IS_OF_THE_DRIVER = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
-_NAME_RELEASE_KERNEL_ARCH_STATE = 5
 
 _MODES = {
     "default": ComputeMode.DEFAULT,
@@ -73,8 +70,6 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
         module_version=_module_version(pasted),
         library_version=reading(pasted, "library-version", DriverVersion.parse),
         flavor=reading(pasted, "flavor", str),
-        dkms=tuple(_dkms(pasted)),
-        module_kernels=_other_kernels(pasted),
         nouveau=reading(pasted, "nouveau", bool),
         nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
         cuda_init=_cuda_init(pasted),
@@ -82,60 +77,22 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
 
 
 def _module(pasted: Pasted) -> Reading[Module]:
-    """Loaded, where anything says so; else what modprobe, the kernel's list of modules and DKMS make of it.
+    """Loaded, if an output states so; else as the modules that know the device, which are those of the running kernel.
 
-    The modules that know a device are those of the running kernel (pciutils, lspci -k). Where nvidia-smi does not find
-    the driver loaded, the running kernel has the module that was built for it, by DKMS or by the package's maker.
+    pciutils, lspci -k
     """
     loaded = reading(pasted, "module", Module)
-    if loaded.known or _is_at_work(pasted):
+    names = [name for device in pasted.devices if device.vendor == NVIDIA for name in device.modules]
+    if loaded.known or not names or _is_at_work(pasted):
         return loaded
-    refused, missed = reading(pasted, "module-absent", Module), reading(pasted, "module-missing", Module)
-    absent = refused if refused.known else missed
-    devices = [device for device in pasted.devices if device.vendor == NVIDIA and device.modules]
-    if absent.known or devices:
-        knows = any(_IS_OF_THE_DRIVER.match(name) for device in devices for name in device.modules)
-        return absent if absent.known else known(_installed(there=knows), f"pasted {forms.LSPCI}")
-    kernel, built = reading(pasted, "kernel", str).value, _built_for(pasted)
-    listed = built or answers(pasted, "dkms")
-    if kernel is None or not listed or not answers(pasted, "module-down") or (kernel in built and not _nvml(pasted)):
-        return loaded
-    return known(_installed(there=kernel in built), "pasted list of what was built")
+    is_installed = any(_IS_OF_THE_DRIVER.match(name) for name in names)
+    return known(Module.NOT_LOADED if is_installed else Module.NOT_INSTALLED, f"pasted {forms.LSPCI}")
 
 
 def _is_at_work(pasted: Pasted) -> bool:
     """Whether a program has listed GPUs that only a loaded driver shows; torch's list is that of nvidia-smi."""
-    complaint = answers(pasted, "nvml") or answers(pasted, "module-down")
-    listed = (*forms.DRIVEN_GPUS, *(() if complaint else (forms.COLLECT_ENV,)))
+    listed = (*forms.ALL_GPUS, forms.SHOW_CONFIG, *(() if answers(pasted, "nvml") else (forms.COLLECT_ENV,)))
     return any(pasted.gpus.get(form) for form in listed)
-
-
-def _built_for(pasted: Pasted) -> tuple[str, ...]:
-    """The kernels for which there is a module, as DKMS, packages or files tell."""
-    by_dkms = [build.kernel for build in _dkms(pasted) if build.kernel]
-    return tuple(dict.fromkeys((*by_dkms, *(entry.value for entry in answers(pasted, "module-kernel")))))
-
-
-def _other_kernels(pasted: Pasted) -> Reading[tuple[str, ...]]:
-    """Those kernels, where the running one is none of them."""
-    told, kernel = answers(pasted, "module-kernel"), reading(pasted, "kernel", str).value
-    if not told or kernel is None or kernel in _built_for(pasted):
-        return Reading()
-    return known(_built_for(pasted), f"pasted {told[0].form}")
-
-
-def _installed(*, there: bool) -> Module:
-    return Module.NOT_LOADED if there else Module.NOT_INSTALLED
-
-
-def _dkms(pasted: Pasted) -> Iterator[DkmsBuild]:
-    """The driver's modules in DKMS's tree, each with the kernel that it was built for."""
-    for entry in answers(pasted, "dkms"):
-        parts = re.split(r"[/:,] ?", entry.value)
-        if len(parts) == _NAME_RELEASE_KERNEL_ARCH_STATE:
-            yield DkmsBuild(parts[0], parts[1], parts[2], "added" if parts[4] == "added" else "built")
-        else:
-            yield DkmsBuild(parts[0], parts[1])
 
 
 def _module_version(pasted: Pasted) -> Reading[DriverVersion]:
@@ -219,7 +176,7 @@ def gpu_of(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
 
 
 def _from(value: T | None, source: str) -> Reading[T]:
-    return missing("the paste does not say it") if value is None else known(value, source)
+    return UNSAID if value is None else known(value, source)
 
 
 def _capability(gpu: PastedGpu, source: str, matrix: Matrix) -> Reading[ComputeCapability]:
@@ -235,7 +192,7 @@ def _capability(gpu: PastedGpu, source: str, matrix: Matrix) -> Reading[ComputeC
 
 
 def _parsed(told: str | None) -> ComputeCapability | None:
-    """``90`` of CuPy, ``9.0`` of numba."""
+    """``90`` of CuPy, ``9.0`` of nvidia-smi."""
     try:
         return ComputeCapability.parse(told or "")
     except ValueError:

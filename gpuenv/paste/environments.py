@@ -18,7 +18,7 @@ _WIDEST = 600  # characters of a line that are looked at
 _ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
 # The outputs of which an environment has one, by their first line; what a group holds tells two apart.
 _HEADS = (
-    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!Build).*)?$")),
+    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!\s|Build).*)?$")),
     (
         forms.CONDA,
         pattern(r"\s*(?:# packages in environment at (\S+?):?|List of packages in environment: \"?(\S+?)\"?)$"),
@@ -103,7 +103,6 @@ def _filled(own: Pasted, other: Pasted) -> Pasted:
         gpus=own.gpus or other.gpus,
         amd=own.amd or other.amd,
         devices=own.devices or other.devices,
-        all_devices=own.all_devices if own.devices else other.all_devices,
         log=own.log or other.log,
         packages=own.packages if is_told else other.packages,
         listings=own.listings if is_told else other.listings,

@@ -1,4 +1,4 @@
-"""GPUs in what is pasted: of nvidia-smi in all its forms, CuPy, numba, torch, TensorFlow, deviceQuery and others."""
+"""GPUs in what is pasted: of nvidia-smi in all its forms, CuPy and torch."""
 
 from __future__ import annotations
 
@@ -25,30 +25,8 @@ _LISTED = pattern(
 )
 _INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
 _DEVICE = pattern(r"Device (\d{1,4}) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
-_NUMBA = pattern(r"id (\d{1,4})\s+b?'([^']+)'")
-_NUMBA_CAPABILITY = pattern(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
-_TENSORFLOW = pattern(rf"device: (\d{{1,4}}), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
-_QUERIED = pattern(rf"Device (\d{{1,4}}): \"({_MAKER}.*)\"$")
-_QUERIED_FIELD = pattern(
-    r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
-    r"(?: MBytes \((\d+) bytes\))?"
-)
-# gpustat, README: number, name, temperature, use, and memory in MB, by which it means MiB
-_WATCHED = pattern(rf"\[(\d{{1,3}})\] ({_MAKER}.*?)\s*\|\s*(?:\d{{1,3}}|\?\?)\s*'C,.*?\|\s*(\d+) / +(\d+) MB\b")
-# jetson_release of jetson-stats names the module; its GPU is in the tables under that name
-_BOARD = pattern(
-    r"(?:Model: )?(?:NVIDIA )?(Jetson (?:(?:AGX|Orin|Xavier) )?(?:Orin|NX|Nano|Xavier|Thor|TX[12]))\b.*\[L4T \d"
-)
-_CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
-_XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
-# transformers env, and forms that people fill in
-_REPORTED = pattern(
-    r"GPU(?: [Tt]ype| [Mm]odel| [Nn]ame)?\s*:?\s+"
-    r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
-    rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
-)
 _AMD = pattern(
-    r"GPU(?: models and configuration| [Mm]odel| [Nn]ame| [Tt]ype)?\s*:\s+(?:GPU \d+: )?"
+    r"GPU models and configuration\s*:\s+(?:GPU \d+: )?"
     r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
 )
 _AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
@@ -69,7 +47,7 @@ class GpuReader:
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it tells of a GPU."""
         self.told = []
-        return self._table(line) or self._long(line) or self._rows(line) or self._listed(line) or self._others(line)
+        return self._table(line) or self._long(line) or self._rows(line) or self._listed(line) or self._of_amd(line)
 
     def _put(self, form: str, key: str, /, **values: object) -> str:
         entries = self.found.setdefault(form, {})
@@ -176,59 +154,6 @@ class GpuReader:
             return None
         field = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}[device[2]]
         return self._put(forms.SHOW_CONFIG, device[1], **{"index": int(device[1]), field: device[3].strip()})
-
-    def _others(self, line: str) -> str | None:
-        begin = _NUMBA.match(line)
-        if begin:
-            return self._put(forms.NUMBA, begin[1], index=int(begin[1]), name=begin[2])
-        told = _NUMBA_CAPABILITY.match(line)
-        if told:
-            return self._more(forms.NUMBA, capability=told[1])
-        created = _TENSORFLOW.search(line) if ", pci bus id" in line else None
-        if created:
-            return self._put(
-                forms.TENSORFLOW,
-                created[1],
-                index=int(created[1]),
-                name=created[2],
-                pci=created[3],
-                capability=created[4],
-            )
-        xformers = _XFORMERS.match(line)
-        if xformers:
-            field = "name" if xformers[1] == "name" else "capability"
-            return self._put(forms.XFORMERS, "0", **{field: xformers[2]})
-        reported = _REPORTED.match(line) or _BOARD.match(line)
-        if reported:
-            return self._put(forms.REPORT, "0", name=reported[1])
-        return self._watched(line) or self._of_nvidia(line) or self._of_amd(line)
-
-    def _watched(self, line: str) -> str | None:
-        """A line of gpustat."""
-        watched = _WATCHED.match(line)
-        if watched is None:
-            return None
-        used, total = tables.mebibytes(watched[3]), tables.mebibytes(watched[4])
-        values = {"name": watched[2], "memory_used": used, "memory_total": total}
-        return self._put(forms.GPUSTAT, watched[1], index=int(watched[1]), **values)
-
-    def _of_nvidia(self, line: str) -> str | None:
-        """DeviceQuery of the samples, and nvidia-container-cli info."""
-        begin = _QUERIED.match(line)
-        if begin:
-            return self._put(forms.DEVICE_QUERY, begin[1], index=int(begin[1]), name=begin[2])
-        field = _QUERIED_FIELD.match(line)
-        if field and field[1].startswith("CUDA"):
-            return self._more(forms.DEVICE_QUERY, capability=field[2])
-        if field:
-            return self._more(forms.DEVICE_QUERY, memory_total=whole_number(field[3] or "", 15))
-        told = _CONTAINER_CLI.match(line)
-        if told is None:
-            return None
-        if told[1] == "Device Index":
-            return self._put(forms.CONTAINER_CLI, told[2], index=whole_number(told[2], 4))
-        names = {"Model": "name", "GPU UUID": "uuid", "Bus Location": "pci", "Architecture": "capability"}
-        return self._more(forms.CONTAINER_CLI, **{names[told[1]]: told[2]})
 
     def _of_amd(self, line: str) -> str | None:
         """A GPU of AMD's, as torch or a CuPy for ROCm names it."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpuenv.model.reading import Answer, Reading, missing, settle
 from gpuenv.paste import forms
 from gpuenv.paste.records import Conflict, Pasted, PastedGpu, Said
 
 T = TypeVar("T")
+
+_UNSAID = "the paste does not say it"
+UNSAID: Reading[Any] = missing(_UNSAID)
 
 NO_DEVICE = "cudaErrorNoDevice"
 _HIDING = ("", "-1", "NoDevFiles")
@@ -30,12 +33,12 @@ _ONE_A_MACHINE = (
     ),
     *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV, forms.GPUSTAT)  # their numbers are NVML's
+_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
 
-# What CuPy and numba ask of libcuda itself is what their CUDA programs get; what nvidia-smi prints in Windows may
+# What CuPy asks of libcuda itself is what its CUDA programs get; what nvidia-smi prints in Windows may
 # stand beside what a WSL says of itself.
 _TRUST = {
-    "driver-cuda": (forms.SHOW_CONFIG, forms.NUMBA, *forms.TRUST),
+    "driver-cuda": (forms.SHOW_CONFIG, *forms.TRUST),
     "os": (*(form for form in forms.TRUST if form != forms.SMI), forms.SMI),
 }
 
@@ -61,7 +64,7 @@ def same(first: str, second: str) -> bool:
 def reading(pasted: Pasted, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
     """A fact as a reading, each answer with the output and the line that it stands in; of one output, if so wished."""
     told = [entry for entry in answers(pasted, fact) if only in (None, entry.form)]
-    return settle([_answer(entry, parse) for entry in told], "the paste does not say it")
+    return settle([_answer(entry, parse) for entry in told], _UNSAID)
 
 
 def _answer(entry: Said, parse: Callable[[str], T]) -> Answer[T] | None:
@@ -164,15 +167,15 @@ def _address(pci: str) -> str:
 
 
 def visible(pasted: Pasted) -> Reading[int]:
-    """How many devices CUDA programs saw, as CuPy and numba list them, or as an error or a variable tells."""
-    for form in forms.VISIBLE_GPUS:
-        if pasted.gpus.get(form) and not _of_amd(pasted, form):
-            return Reading(len(pasted.gpus[form]), f"pasted {form}")
+    """How many devices CUDA programs saw, as CuPy lists them, or as an error or a variable tells."""
+    listed = pasted.gpus.get(forms.SHOW_CONFIG)
+    if listed and not _of_amd(pasted, forms.SHOW_CONFIG):
+        return Reading(len(listed), f"pasted {forms.SHOW_CONFIG}")
     hiding = [entry for entry in answers(pasted, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
     none = [entry for entry in answers(pasted, "cuda-init")[:1] if entry.value == NO_DEVICE]
     for entry in (*none, *hiding, *_without_instance(pasted)):
         return Reading(0, f"pasted {entry.form}, line {entry.line}")
-    return missing("the paste does not say it")
+    return UNSAID
 
 
 def _without_instance(pasted: Pasted) -> tuple[Said, ...]:

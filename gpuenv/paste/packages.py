@@ -1,4 +1,4 @@
-"""Installed distributions in what is pasted: lists of pip, uv, conda, mamba and pixi, whole or searched, and logs."""
+"""Installed distributions in what is pasted: lists of pip, uv, conda and mamba, whole or searched."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from gpuenv.paste import forms
 _MOST = 20_000
 _CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
 _RELEASE = r"(\d[\w.!+-]*)"
-_PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!Build).*)?$")
-_PIXI_HEAD = pattern(r"(?:Package|Name)\s+Version\s+Build\s+Size\s+Kind\b")
+_PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!\s|Build).*)?$")
 _CONDA_HEAD = pattern(r"# packages in environment at |List of packages in environment|#?\s*Name\s+Version\s+Build\b")
 _RULE = pattern(r"[-\u2500\s]+$")
 _ROW = pattern(rf"([A-Za-z][\w.-]*)\s+{_RELEASE}(?:\s+\S.*)?$")
-_PIXI_ROW = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+.*?\b(conda|pypi)\b")
 _CONDA_ROW = pattern(rf"(?:\[conda\] )?([a-z_][\w.-]*)\s+{_RELEASE}\s+(\S+)(?:\s+(\S+))?$")
 _FROZEN = pattern(rf"(?:\[pip3?\] )?([A-Za-z][\w.-]*)=={_RELEASE}(?:\s|$)")
 _FROM_FILE = pattern(r"([A-Za-z][\w.-]*) @ \S+/[\w.]+-(\d[\w.!+]*)-[^/\s]+\.whl\b")
@@ -32,15 +30,7 @@ _MEANT = pattern(
 )
 _OF_PACMAN = pattern(r".*-\d+(?:\.\d+)?$")  # a release and how often it was packaged: no list of Python's
 _ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
-_DESCRIBED = pattern(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
 _BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
-_CELLS = pattern(rf"\|\s*([\w.-]+)\s*\|\s*{_RELEASE}\s*\|")  # a table of Markdown
-_OBJECT = pattern(r"\"name\":\s*\"([A-Za-z][\w.-]*)\",\s*\"version\":\s*\"(\d[\w.!+-]*)\"")  # pip list --format=json
-_MEMBER = pattern(r"\"(name|version)\":\s*\"([^\"]+)\",?$")  # conda list --json
-_SHOWN = pattern(r"(Name|Version): (\S+)$")
-_INSTALLED = pattern(r"Successfully (un)?installed ([A-Za-z]\S*-\d.*)$")
-_WITH_RELEASE = pattern(r"([A-Za-z][\w.-]*)-(\d[\w.!+]*)$")
-_SATISFIED = pattern(rf"Requirement already satisfied: ([A-Za-z][\w.-]*)\S* in .*\({_RELEASE}\)$")
 
 
 class PackageReader:
@@ -54,8 +44,6 @@ class PackageReader:
         self.found: dict[str, tuple[str, str]] = {}
         self._lists: dict[str, str] = {}  # each with the last name in it
         self._within: str | None = None  # the list that the lines belong to
-        self._shown: str | None = None  # the name that pip show tells the version of next
-        self._member: str | None = None  # likewise of an object of JSON, a few lines later
 
     @property
     def listings(self) -> tuple[str, ...]:
@@ -69,7 +57,7 @@ class PackageReader:
 
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it lists a distribution."""
-        for form, head in ((forms.PIXI, _PIXI_HEAD), (forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
+        for form, head in ((forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
             if head.match(line):
                 self._within = form
                 self._lists.setdefault(form, "")
@@ -77,12 +65,10 @@ class PackageReader:
         rows = list(self._rows(line))
         for name, release, form, by in rows:
             self._put(name, release, form, by)
-        return rows[0][2] if rows else self._log(line)
+        return rows[0][2] if rows else None
 
     def _rows(self, line: str) -> Iterator[tuple[str, str, str, str]]:
         """The distribution in a line: name, release, output, and what has installed it."""
-        for told in _OBJECT.finditer(line) if '"name"' in line else ():
-            yield told[1], told[2], forms.PIP, "pip"
         exported = _EXPORTED.match(line)
         frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
         if exported:
@@ -99,28 +85,6 @@ class PackageReader:
         else:
             yield from _alone(line)
 
-    def _log(self, line: str) -> str | None:
-        """What is said of single distributions: by pip's show, by the log of an install, and by conda in JSON."""
-        member = _MEMBER.match(line)
-        if member:
-            name, self._member = self._member, member[2] if member[1] == "name" else None
-            return self._put(name, member[2], forms.CONDA, "conda") if name and member[1] == "version" else None
-        shown = _SHOWN.match(line)
-        name, self._shown = self._shown, shown[2] if shown and shown[1] == "Name" else None
-        if shown and shown[1] == "Version" and name and shown[2][0].isdigit():
-            return self._put(name, shown[2], forms.PIP_SHOW, "pip")
-        satisfied = _SATISFIED.match(line)
-        if satisfied:
-            return self._put(satisfied[1], satisfied[2], forms.PIP, "pip")
-        installed = _INSTALLED.match(line)
-        if installed is None:
-            return None
-        for entry in filter(None, map(_WITH_RELEASE.match, installed[2].split())):
-            self.found.pop(canonicalize_name(entry[1]), None)  # an install changes what was there
-            if not installed[1]:
-                self._put(entry[1], entry[2], forms.PIP, "pip")
-        return forms.PIP
-
     def _put(self, name: str, release: str, form: str, by: str) -> str:
         known = canonicalize_name(name)
         if len(self.found) < _MOST:
@@ -135,9 +99,6 @@ def _within(form: str, line: str) -> tuple[str, str, str, str] | None:
     if form == forms.PIP:
         row = _ROW.match(line)
         return (row[1], row[2], form, "pip") if row else None
-    if form == forms.PIXI:
-        row = _PIXI_ROW.match(line)
-        return (row[1], row[2], form, "pip" if row[3] == "pypi" else "conda") if row else None
     row = _CONDA_ROW.match(line)
     return (row[1], row[2], form, _installer(row[3], row[4])) if row else None
 
@@ -148,7 +109,7 @@ def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
     if built:
         yield built[1], built[2], forms.CONDA, _installer(built[3], built[4])
         return
-    row = _ALONE.match(line) or _DESCRIBED.match(line) or _CELLS.match(line)
+    row = _ALONE.match(line)
     if row and _MEANT.fullmatch(row[1]):
         release = next(group for group in row.groups()[1:] if group)
         if _OF_PACMAN.match(release):

@@ -45,7 +45,7 @@ def read_paste(text: str) -> Pasted:
             if form is not None:
                 seen[form] = None
         told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        told += [Said(fact, value, form, number) for form, fact, value in (*gpus.told, *devices.told, *log.told)]
+        told += [Said(fact, value, form, number) for form, fact, value in (*gpus.told, *devices.told)]
         if _MUSL.match(line):
             musl = number
         release = _MUSL_RELEASE.match(line)
@@ -58,7 +58,6 @@ def read_paste(text: str) -> Pasted:
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
         devices=tuple(devices.found),
-        all_devices=devices.whole,
         log=tuple(log.found),
         packages=packages.found,
         listings=packages.listings,

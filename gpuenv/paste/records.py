@@ -103,8 +103,7 @@ class Pasted:
         said: the facts, in the order of the text.
         gpus: the GPUs by the output that lists them.
         amd: the GPUs of AMD that CuPy or torch names: name, and the compiler's target.
-        devices: what lspci, inxi and ubuntu-drivers list.
-        all_devices: whether one of those lists goes on to its end, so that what is not in it is not there.
+        devices: what lspci lists.
         log: the lines of the kernel's log that concern the driver.
         packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
         listings: the outputs that list a whole environment, so that what is not in them is not there.
@@ -116,7 +115,6 @@ class Pasted:
     gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
     amd: tuple[tuple[str | None, str | None], ...] = ()
     devices: tuple[PastedDevice, ...] = ()
-    all_devices: bool = False
     log: tuple[KernelMessage, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, Mod
 from gpuenv.model.versions import Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
-from gpuenv.paste.merge import amd_gpus, answers, count, merged_gpus, reading, visible
+from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible
 from gpuenv.paste.records import Pasted
 from gpuenv.paste.target import pasted_target, pasted_toolkits
 
@@ -86,16 +86,9 @@ def _host(pasted: Pasted) -> Host:
         arch=reading(pasted, "arch", lambda told: _ARCHITECTURES.get(told, told)),
         libc=_libc(pasted),
         wsl=reading(pasted, "wsl", lambda told: told == "yes"),
-        tegra=_tegra(pasted, kernel),
-        secure_boot=_secure_boot(pasted),
+        tegra=_tegra(kernel),
+        secure_boot=UNSAID,
     )
-
-
-def _secure_boot(pasted: Pasted) -> Reading[bool]:
-    """Whether unsigned modules are refused: the shim may have been told to check nothing."""
-    off = answers(pasted, "secure-boot-off")
-    told = reading(pasted, "secure-boot", lambda word: word == "enabled")
-    return known(False, str(told.source)) if off and told.known else told
 
 
 def _container(pasted: Pasted) -> Reading[Container]:
@@ -104,12 +97,10 @@ def _container(pasted: Pasted) -> Reading[Container]:
     return known(Container.OTHER, str(told.source)) if told.known else Reading()
 
 
-def _tegra(pasted: Pasted, kernel: Reading[str]) -> Reading[str]:
-    """The release of a Jetson's root file system, or the kernel that only a Tegra board has."""
-    told = reading(pasted, "tegra", str)
-    if told.known or not (kernel.value or "").endswith("-tegra"):
-        return told
-    return known(f"kernel {kernel.value}", str(kernel.source))
+def _tegra(kernel: Reading[str]) -> Reading[str]:
+    """The kernel that only a Tegra board has."""
+    is_tegra = (kernel.value or "").endswith("-tegra")
+    return known(f"kernel {kernel.value}", str(kernel.source)) if is_tegra else UNSAID
 
 
 def _libc(pasted: Pasted) -> Reading[Libc]:
@@ -132,7 +123,7 @@ def _distribution(pasted: Pasted) -> Reading[str]:
 
 def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
     """The controllers that are listed; a list of lspci without any of NVIDIA's may have been searched for others."""
-    if not (pasted.all_devices or any(device.vendor == NVIDIA for device in pasted.devices)):
+    if not any(device.vendor == NVIDIA for device in pasted.devices):
         return None
     return tuple(
         PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices

@@ -11,7 +11,7 @@ from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import CupyInstallation, Library, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
 from gpuenv.paste import forms
-from gpuenv.paste.merge import answers, reading
+from gpuenv.paste.merge import UNSAID, answers, reading
 from gpuenv.paste.records import Pasted
 from gpuenv.probe.scripts.interpreter_packages import RELEVANT
 
@@ -35,7 +35,7 @@ def pasted_target(pasted: Pasted) -> Target:
     return Target(
         kind=Reading("conda", f"pasted {forms.CONDA}") if by_conda else Reading(),
         python=_python(pasted, by_conda),
-        implementation=reading(pasted, "implementation", str),
+        implementation=UNSAID,
         cupy=cupy,
         numpy=numpy,
         packages=packages,

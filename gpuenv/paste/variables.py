@@ -13,7 +13,7 @@ _SET = pattern(
     rf"(?:\$ ?)?(?:export |set |setx |declare -x )?{_NAME}="
     rf"(?:\"([^\"]*)\"|'([^']*)'|({_WINDOWS_PATH}|cuda[<>=]+\S+ .*|[^'\"\s()]*))$"
 )
-_LISTED = pattern(rf"{_NAME}(?:\s+: ?(\S+)|\s+({_WINDOWS_PATH}))$")  # of RAPIDS' print_env.sh, of PowerShell
+_LISTED = pattern(rf"{_NAME}\s+({_WINDOWS_PATH})$")  # of PowerShell
 _DRIVE = pattern(r"[A-Za-z]:\\")
 
 
