@@ -1,15 +1,18 @@
-"""The lines that state a fact: which output has them, and how the fact stands in them."""
+"""Outputs of which each line states a fact: which output has the line, and how the fact stands in it. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpuenv.model.codes import Nvml
+from gpuenv.model.host import operating_system
 from gpuenv.model.pattern import pattern
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
+from gpuenv.paste.records import Found
+from gpuenv.probe.smi import parse_banner
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +195,66 @@ OF_SYSTEM = (
 LINES = (*OF_CUPY, *OF_DRIVER, *OF_REPORTS, *OF_PYTHON, *OF_SYSTEM)
 # All of them at once: most lines of a long text are none.
 ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))
+
+MUSL, MUSL_RELEASE = pattern(r"musl libc \((x86_64|aarch64)\)"), pattern(r"Version (\d+\.\d+)")
+_WSL = pattern(r"microsoft-standard|-Microsoft\b|WSL2")
+_WINDOWS_ROW = pattern(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
+# platform.platform() of CPython 3.6 to 3.13: up to 3.7 the distribution stands behind "with".
+_PLATFORM = pattern(
+    r"(?P<os>Linux|Windows|macOS|Darwin)-(?P<kernel>[^-]+(?:-[\w.+~]+)*?)"
+    r"(?:-(?P<arch>x86_64|aarch64|arm64|AMD64))?(?:-with-(?:(?P<libc>(?:glibc|musl)\d[\d.]*).*|[A-Za-z].*)|-SP\d)?$"
+)
+# Variables, of env, export, a Windows prompt and PowerShell. A value with blanks in it is the environment of a command,
+# unless something shows that it is one value.
+_NAME = r"(CUDA_\w+|CUPY_\w+|NVIDIA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|CONDA_PREFIX|NUMBA_\w+)"
+_WINDOWS_PATH = r"[A-Za-z]:\\[^\"'<>|*?]*"
+_SET = pattern(
+    rf"(?:\$ ?)?(?:export |set |setx |declare -x )?{_NAME}="
+    rf"(?:\"([^\"]*)\"|'([^']*)'|({_WINDOWS_PATH}|cuda[<>=]+\S+ .*|[^'\"\s()]*))$"
+)
+_OF_POWERSHELL = pattern(rf"{_NAME}\s+({_WINDOWS_PATH})$")
+_DRIVE = pattern(r"[A-Za-z]:\\")
+
+
+def read_fields(line: str) -> Iterator[Found]:
+    """The facts that a line states."""
+    if "NVIDIA-SMI " in line:
+        for fact, value in zip(("driver", "driver-cuda"), parse_banner(line + " "), strict=True):
+            if value is not None:
+                yield forms.SMI, fact, value
+    yield from _variable(line)
+    if _WSL.search(line):
+        yield forms.UNAME, "wsl", "yes"
+    if _WINDOWS_ROW.match(line):
+        yield forms.SMI, "os", "windows"
+    matches = ((form, form.pattern.match(line)) for form in (LINES if ANY.match(line) else ()))
+    for form, match in matches:
+        if match is None:
+            continue
+        value = form.read(match[match.lastindex or 0].strip())
+        for fact, part in _platform(value) if form.fact == "platform" else ((form.fact, value),):
+            yield form.form, fact, part
+
+
+def _variable(line: str) -> Iterator[Found]:
+    variable = _SET.match(line) or _OF_POWERSHELL.match(line)
+    if variable is None:
+        return
+    value = next((group for group in variable.groups()[1:] if group), "").strip()
+    yield forms.ENV, f"env.{variable[1]}", value
+    if _DRIVE.match(value):
+        yield forms.ENV, "os", "windows"
+
+
+def _platform(text: str) -> Iterator[tuple[str, str]]:
+    """The facts in ``Linux-6.8.0-45-generic-x86_64-with-glibc2.35``."""
+    match = _PLATFORM.match(text)
+    if match is None:
+        return
+    yield "os", operating_system(match["os"])
+    if match["os"] == "Linux":
+        yield "kernel", match["kernel"]
+    if match["arch"]:
+        yield "arch", match["arch"].lower()
+    if match["libc"]:
+        yield "libc-by-python", re.sub(r"^(glibc|musl)", r"\1-", match["libc"])

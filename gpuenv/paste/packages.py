@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
 from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
+from gpuenv.paste.records import Found
+
+_Row = tuple[str, str, str, str]  # name, release, output, what has installed it
 
 _MOST = 20_000
 _CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
@@ -55,67 +57,56 @@ class PackageReader:
         """The lists that reach the name of NumPy, which every CuPy needs."""
         return tuple(form for form, last in self._lists.items() if last >= _NUMPY)
 
-    def look(self, line: str) -> str | None:
-        """Takes a line; returns the output that it belongs to, where it lists a distribution."""
+    def read(self, line: str) -> list[Found]:
+        """The output that a line belongs to, if it lists a distribution."""
         for form, head in ((forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
             if head.match(line):
                 self._within = form
                 self._lists.setdefault(form, "")
-                return form
-        rows = list(self._rows(line))
-        for name, release, form, by in rows:
-            self._put(name, release, form, by)
-        return rows[0][2] if rows else None
-
-    def _rows(self, line: str) -> Iterator[tuple[str, str, str, str]]:
-        """The distribution in a line: name, release, output, and what has installed it."""
-        exported = _EXPORTED.match(line)
-        frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
-        if exported:
-            yield exported[1], exported[2], forms.CONDA, "pip" if exported[3].startswith("pypi") else "conda"
-        elif frozen:
-            yield frozen[1], frozen[2], forms.PIP, "pip"
-        elif self._within is not None and line and not _RULE.match(line) and not line.startswith("#"):
-            row = _within(self._within, line)
-            if row:
-                yield row
-            else:
-                self._within = None
-                yield from _alone(line)
-        else:
-            yield from _alone(line)
-
-    def _put(self, name: str, release: str, form: str, by: str) -> str:
+                return [(form, "", "")]
+        row = self._row(line)
+        if row is None:
+            return []
+        name, release, form, installer = row
         known = canonicalize_name(name)
         if len(self.found) < _MOST:
-            self.found.setdefault(known, (release, by))
+            self.found.setdefault(known, (release, installer))
         if form in self._lists:
             self._lists[form] = max(self._lists[form], known)
-        return form
+        return [(form, "", "")]
+
+    def _row(self, line: str) -> _Row | None:
+        exported = _EXPORTED.match(line)
+        if exported:
+            installer = "pip" if exported[3].startswith("pypi") else "conda"
+            return exported[1], exported[2], forms.CONDA, installer
+        frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
+        if frozen:
+            return frozen[1], frozen[2], forms.PIP, "pip"
+        if self._within is not None and line and not _RULE.match(line) and not line.startswith("#"):
+            row = _of_pip(_ROW.match(line)) if self._within == forms.PIP else _of_conda(_CONDA_ROW.match(line))
+            if row:
+                return row
+            self._within = None
+        return _alone(line)
 
 
-def _within(form: str, line: str) -> tuple[str, str, str, str] | None:
-    """A row of a list whose head was seen."""
-    if form == forms.PIP:
-        row = _ROW.match(line)
-        return (row[1], row[2], form, "pip") if row else None
-    row = _CONDA_ROW.match(line)
-    return (row[1], row[2], form, _installer(row[3], row[4])) if row else None
+def _of_pip(row: re.Match[str] | None) -> _Row | None:
+    return (row[1], row[2], forms.PIP, "pip") if row else None
 
 
-def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
+def _of_conda(row: re.Match[str] | None) -> _Row | None:
+    if row is None:
+        return None
+    is_pips = "pypi" in row[3] + (row[4] or "") or row[3] == "<pip>"
+    return row[1], row[2], forms.CONDA, "pip" if is_pips else "conda"
+
+
+def _alone(line: str) -> _Row | None:
     """A row of a list whose head is not there."""
     built = _CONDA_ROW.match(line) if line.startswith("[conda] ") else _BUILT.match(line)
     if built:
-        yield built[1], built[2], forms.CONDA, _installer(built[3], built[4])
-        return
+        return _of_conda(built)
     row = _ALONE.match(line)
-    if row and _MEANT.fullmatch(row[1]):
-        release = next(group for group in row.groups()[1:] if group)
-        if _OF_PACMAN.match(release):
-            return
-        yield row[1], release, forms.PIP, "pip"
-
-
-def _installer(build: str, channel: str | None) -> str:
-    return "pip" if "pypi" in (build + (channel or "")) or build == "<pip>" else "conda"
+    release = (row[2] or row[3]) if row and _MEANT.fullmatch(row[1]) else None
+    return (row[1], release, forms.PIP, "pip") if row and release and not _OF_PACMAN.match(release) else None
