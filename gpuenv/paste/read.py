@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from itertools import chain
 
+from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.devices import DeviceReader
 from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields
@@ -16,6 +17,7 @@ from gpuenv.probe.assemble_kernel import message_of
 
 _MOST = 2000  # facts
 _SHORTEST = 3  # characters of a line that says anything, but for a number
+_MESSAGE = pattern(r"NVRM: \S")  # of the driver, in the kernel's log
 _MOST_MESSAGES, _LONGEST_MESSAGE = 50, 400
 
 
@@ -37,7 +39,7 @@ def read_paste(text: str) -> Pasted:
         if 0 < len(line) < _SHORTEST and not line.isdigit():
             continue
         facts = list(chain.from_iterable(read(line) for read in readers))
-        if line.startswith("NVRM: "):
+        if _MESSAGE.match(line):
             log += [line[:_LONGEST_MESSAGE]] if len(log) < _MOST_MESSAGES else []
             facts.append((forms.DMESG, "", ""))
         if MUSL.match(line):
