@@ -17,32 +17,27 @@ from gpuenv.probe.smi import parse_banner
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A line of an output: its last group is the value of the fact, or the line itself."""
+    """A line of an output; the value is given, or made of the last group of the pattern or of the whole line."""
 
     form: str
     fact: str
     text: str
     pattern: re.Pattern[str]
-    read: Callable[[str], str] = str
+    value: str | Callable[[str], str] = str
 
 
-def _line(form: str, fact: str, text: str, read: Callable[[str], str] = str) -> Form:
-    return Form(form, fact, text, pattern(text), read)
+def _line(form: str, fact: str, text: str, value: str | Callable[[str], str] = str) -> Form:
+    return Form(form, fact, text, pattern(text), value)
 
 
-def _field(form: str, fact: str, key: str, value: str, read: Callable[[str], str] = str) -> Form:
+def _field(form: str, fact: str, key: str, text: str, value: Callable[[str], str] = str) -> Form:
     """``key : value``, with any number of blanks around the colon."""
-    return _line(form, fact, rf"(?:{key})\s*:\s*{value}", read)
-
-
-def _said(value: str) -> Callable[[str], str]:
-    """A line whose being there is the fact."""
-    return lambda _: value
+    return _line(form, fact, rf"(?:{key})\s*:\s*{text}", value)
 
 
 def _complaint(text: str, code: Nvml) -> Form:
     """What nvidia-smi says where NVML has answered with this code."""
-    return _line(forms.SMI, "nvml", text, _said(str(int(code))))
+    return _line(forms.SMI, "nvml", text, str(int(code)))
 
 
 def _first_sentence(told: str) -> str:
@@ -50,10 +45,10 @@ def _first_sentence(told: str) -> str:
     return re.sub(r"['\"]\).*$", "", told.split("\\n", 1)[0])
 
 
-def _system(told: str) -> str:
-    if re.match(r"(?:Microsoft )?Windows", told):
+def _system(name: str) -> str:
+    if re.match(r"(?:Microsoft )?Windows", name):
         return "windows"
-    return "darwin" if re.match(r"[Mm]ac ?OS", told) else "linux"
+    return "darwin" if re.match(r"[Mm]ac ?OS", name) else "linux"
 
 
 _VERSION = r"(\d[\w.+]*)"
@@ -75,7 +70,7 @@ _NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't c
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
 FAILURES = frozenset(("nvml", "gpu-count", "cuda-init", "log"))
 
-OF_CUPY = (
+LINES = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
     _field(forms.SHOW_CONFIG, "cupy-release", r"CuPy [Vv]ersion", _VERSION),
     _field(forms.SHOW_CONFIG, "platform", "OS", r"(\S+-\S+)$"),
@@ -98,9 +93,6 @@ OF_CUPY = (
     _field(forms.SHOW_CONFIG, "rocm", "CuPy Platform", r"AMD (ROCm)"),
     _field(forms.SHOW_CONFIG, "rocm", "CUDA Root", r"/opt/(rocm)\b"),
     _field(forms.SHOW_CONFIG, "rocm-release", "CUDA Root", r"/opt/rocm-(\d[\d.]*\d)\b"),
-)
-
-OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
@@ -117,8 +109,8 @@ OF_DRIVER = (
     _complaint(r"Failed to initialize NVML: Insufficient Permissions", Nvml.NO_PERMISSION),
     _complaint(r"Failed to initialize NVML: Unknown Error", Nvml.UNKNOWN),
     _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
-    _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
-    _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    _line(forms.SMI, "nvml", r"No devices were found$", "0"),
+    _line(forms.SMI, "gpu-count", r"No devices were found$", "0"),
     # The line below the program's name, as people retype or cut it
     _line(forms.SMI, "driver", rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\b"),
     _line(
@@ -126,21 +118,18 @@ OF_DRIVER = (
         "driver-cuda",
         rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\s*:\s*(\d{{1,2}}\.\d)\b",
     ),
-    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", _said("yes")),
+    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", "yes"),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
-    _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),
+    _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", "windows"),
     _line(forms.DRIVER_FILE, "driver", rf"NVRM version: NVIDIA UNIX .*\bKernel Module(?: for \S+)?\s+{_DRIVER}\b"),
-    _line(forms.DRIVER_FILE, "module", r"NVRM version: NVIDIA UNIX .*Kernel Module\b", _said("loaded")),
-    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX Open Kernel Module\b", _said("open")),
-    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX (?!Open)\S+\s+Kernel Module", _said("proprietary")),
+    _line(forms.DRIVER_FILE, "module", r"NVRM version: NVIDIA UNIX .*Kernel Module\b", "loaded"),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX Open Kernel Module\b", "open"),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX (?!Open)\S+\s+Kernel Module", "proprietary"),
     _line(forms.LSPCI, "nouveau", r"Kernel driver in use: (nouveau)$"),
     # The driver's nv.c (nvidia_check_version), as it folds its lines in each age
-    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", _said(str(int(Nvml.LIB_RM_VERSION_MISMATCH)))),
+    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", str(int(Nvml.LIB_RM_VERSION_MISMATCH))),
     _line(forms.DMESG, "library-version", rf"NVRM: (?:API mismatch: the client )?has the version {_DRIVER}, but"),
     _line(forms.DMESG, "module-version", rf"NVRM: (?:this kernel module has )?the version {_DRIVER}\.\s+Please"),
-)
-
-OF_REPORTS = (
     # torch/utils/collect_env.py, and vLLM's, which pads the colons
     _field(forms.COLLECT_ENV, "package.torch", r"PyTorch version", _VERSION),
     _field(forms.COLLECT_ENV, "distribution", "OS", _SYSTEM),
@@ -151,9 +140,6 @@ OF_REPORTS = (
     _field(forms.COLLECT_ENV, "platform", r"Python platform", r"(\S+-\S+)$"),
     _field(forms.COLLECT_ENV, "toolkit", "CUDA runtime version", r"(\d+\.\d+)"),
     _field(forms.COLLECT_ENV, "driver", r"N(?:vidia|VIDIA) [Dd]river [Vv]ersion", _DRIVER),
-)
-
-OF_PYTHON = (
     _line(forms.PYTHON, "python", r"Python (\d+\.\d+\.\d+)\S*(?: [(|].*)?$"),
     _line(
         forms.PYTHON,
@@ -162,7 +148,7 @@ OF_PYTHON = (
         lambda told: f"{told}t",
     ),
     _line(forms.PYTHON, "python", r"Using Python (\d+\.\d+\.\d+)\S* environment"),
-    _line(forms.PYTHON, "os", r".*\[MSC v\.\d+ (?:32|64) bit \(\w+\)\]", _said("windows")),
+    _line(forms.PYTHON, "os", r".*\[MSC v\.\d+ (?:32|64) bit \(\w+\)\]", "windows"),
     _line(forms.PYTHON, "arch", r".*\[MSC v\.\d+ 64 bit \((AMD64|ARM64)\)\]", str.lower),
     _line(forms.PYTHON, "os", r".*\[(?:GCC|Clang)\b[^\]]*\].* on (linux|darwin)$"),
     _line(forms.CONDA, "python", r"python\s+(\d+\.\d+\.\d+)\s+\w+_\S+"),
@@ -172,9 +158,6 @@ OF_PYTHON = (
     _line(forms.CONDA_INFO, "libc", r"(?:virtual packages : )?__glibc=(\d+\.\d+)", lambda told: f"glibc-{told}"),
     _line(forms.CONDA_INFO, "os", r"#? ?platform ?: (linux|win|osx)-\w+$", _CONDA_SYSTEMS.__getitem__),
     _line(forms.CONDA_INFO, "arch", r"#? ?platform ?: \w+-(64|aarch64|arm64)$", _CONDA_PLATFORMS.__getitem__),
-)
-
-OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
     _line(forms.UNAME, "kernel", r"Linux (?!version )\S+ (\d+\.\S+) .*#\d"),
@@ -192,9 +175,8 @@ OF_SYSTEM = (
     _line(forms.DOCKER, "os", r"OSType: (linux|windows)$"),
 )
 
-LINES = (*OF_CUPY, *OF_DRIVER, *OF_REPORTS, *OF_PYTHON, *OF_SYSTEM)
 # All of them at once: most lines of a long text are none.
-ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))
+_ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))
 
 MUSL, MUSL_RELEASE = pattern(r"musl libc \((x86_64|aarch64)\)"), pattern(r"Version (\d+\.\d+)")
 _WSL = pattern(r"microsoft-standard|-Microsoft\b|WSL2")
@@ -227,11 +209,12 @@ def read_fields(line: str) -> Iterator[Found]:
         yield forms.UNAME, "wsl", "yes"
     if _WINDOWS_ROW.match(line):
         yield forms.SMI, "os", "windows"
-    matches = ((form, form.pattern.match(line)) for form in (LINES if ANY.match(line) else ()))
+    matches = ((form, form.pattern.match(line)) for form in (LINES if _ANY.match(line) else ()))
     for form, match in matches:
         if match is None:
             continue
-        value = form.read(match[match.lastindex or 0].strip())
+        group = match[match.lastindex or 0].strip()
+        value = form.value if isinstance(form.value, str) else form.value(group)
         for fact, part in _platform(value) if form.fact == "platform" else ((form.fact, value),):
             yield form.form, fact, part
 
