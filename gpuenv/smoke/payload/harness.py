@@ -44,28 +44,6 @@ def census(tell: Tell) -> None:
         tell("error", first_line(error))
 
 
-def demo(order: Dict[str, Any], tell: Tell) -> None:
-    """Runs the mistake or the cure of a demonstration and tells what came of it."""
-    module = importlib.import_module("gpuenv.smoke.payload.demos." + order["name"].replace("-", "_"))
-    set_variables(module)
-    try:
-        import cupy as cp
-
-        count, needed = cp.cuda.runtime.getDeviceCount(), getattr(module, "GPUS", 1)
-        if count < needed:
-            tell("error", "needs %d GPUs; visible here: %d" % (needed, count))
-            return
-        harm = harm_to_others(module, cp)
-        if harm:
-            tell("error", harm)
-            return
-        said, right = getattr(module, order["part"])(cp)
-        tell("said", said)
-        tell("right", bool(right))
-    except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
-        tell("error", first_line(error))
-
-
 def device_facts(cp: Any, number: int) -> Dict[str, Any]:
     """UUID, name, compute capability and memory of a CUDA device."""
     properties = cp.cuda.runtime.getDeviceProperties(number)

@@ -1,8 +1,8 @@
 """The program that the target's interpreter runs: one test, one GPU. Prints one fact a line, see ``probe/protocol.py``.
 
 ``main.py NAME JSON``; JSON has ``level``, ``seed``, ``size``, ``fault`` and ``uuid``. ``main.py --census {}`` lists the
-devices that CuPy sees, ``main.py --demo JSON`` runs the ``part`` of the demonstration ``name``, ``main.py --groundwork
-JSON`` shows what needs no GPU, ``main.py --several JSON`` runs several tests one after another.
+devices that CuPy sees, ``main.py --groundwork JSON`` shows what needs no GPU, ``main.py --several JSON`` runs several
+tests one after another.
 Standard output is given to the facts alone: whatever else is printed goes to standard error.
 """
 
@@ -56,8 +56,6 @@ def main():
 
     if name == "--census":
         harness.census(tell)
-    elif name == "--demo":
-        harness.demo(order, tell)
     elif name == "--groundwork":
         groundwork.groundwork(order, tell)
     elif name == "--several":

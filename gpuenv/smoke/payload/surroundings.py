@@ -1,4 +1,4 @@
-"""What a test or a demonstration asks of its process: variables of its own, and that nobody else shares its context."""
+"""What a test asks of its process: variables of its own, and that nobody else shares its context."""
 
 from __future__ import annotations
 
