@@ -62,7 +62,7 @@ def planted() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.faults import FAULTS
+        from gpuenv.smoke.catalogue import FAULTS
 
         check_names("fault", (name,), tuple(FAULTS))
     return name

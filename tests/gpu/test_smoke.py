@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, chosen
-from gpuenv.smoke.faults import FAULTS
+from gpuenv.smoke.catalogue import FAULTS, GROUPS, PAYLOAD, chosen
 from tests.gpu.programs import BESIDE, HOG, PLAIN
 from tests.gpu.runs import (
     RECORD,

@@ -72,8 +72,7 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
         try:
             test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
             set_variables(test, folder)
-            missing = missing_module(test.NEEDS)
-            trouble = missing or _run(test, order, tell)
+            trouble = missing_module(getattr(test, "NEEDS", [])) or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
             tell("traceback", traceback.format_exc()[-2000:])
             trouble = before_it_began(error)
@@ -127,7 +126,8 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
+    needs = getattr(test, "NEEDS", [])
+    lack = lacking(needs, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():

@@ -1,16 +1,12 @@
 """The rate of the matrix product by type, beside NumPy on this host; a corner of each product is checked."""
 
-from __future__ import annotations
-
 import time
 
 from gpuenv.smoke.payload.answers import UNIT
 from gpuenv.smoke.payload.common.matrix import TENSOR_UNIT, product, product_memory
 
-GROUP = "blas"
 TITLE = "rates of the matrix product"
 LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
-NEEDS: list = []
 HOST = 0.3  # two matrices in half precision
 TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
 ALONE = ["normal", "deep"]

@@ -1,13 +1,10 @@
 """Arrays go to jax and back by DLPack."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
 
-GROUP = "interop"
 TITLE = "with jax"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:jax"]

@@ -1,13 +1,10 @@
 """A numba kernel works on an array of CuPy's."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
 
-GROUP = "interop"
 TITLE = "with numba"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:numba"]

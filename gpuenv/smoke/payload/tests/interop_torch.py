@@ -1,13 +1,10 @@
 """Arrays go to torch and back without a copy, and torch computes on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
 
-GROUP = "interop"
 TITLE = "with torch"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:torch"]

@@ -1,7 +1,5 @@
 """Asking for more than the GPU has: refused with OutOfMemoryError, and the next allocation works."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -9,10 +7,8 @@ import numpy as np
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "memory"
 TITLE = "more than there is: refused, and recovered from"
 LEVELS = {"normal": {"n": 500009}}
-NEEDS: list = []
 TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
 WSL = "/dev/dxg"
 

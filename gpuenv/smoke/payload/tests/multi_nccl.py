@@ -1,12 +1,9 @@
 """NCCL: a sum over all GPUs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "multi"
 TITLE = "a sum over all GPUs by NCCL"
 LEVELS = {"normal": {"n": 100003}}
 NEEDS = ["gpus:2"]

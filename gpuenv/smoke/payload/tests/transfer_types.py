@@ -1,15 +1,11 @@
 """Every type there, copied on the GPU, and back: bit for bit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "transfer"
 TITLE = "every type both ways"
 LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
-NEEDS: list = []
 TOLERANCE = "exact: the bytes, NaN with its payload"
 SHRINKS = "n"
 TYPES = "?bBhHiIqQefdFD"
