@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Alone
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.report.report import Report
-    from gpuenv.smoke.prove import Order
+    from gpuenv.smoke.plan import Order
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -72,7 +72,7 @@ def smoke(
     del offline  # nothing here uses the network
     from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.cli.gpu_tests import planted
-    from gpuenv.smoke.prove import Order
+    from gpuenv.smoke.plan import DEFAULT_SEED, Order
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
     check_places([save_baseline, *(entry.path for entry in wanted)])
@@ -81,7 +81,7 @@ def smoke(
         only=tuple(only or ()),
         gpus=tuple(gpu or ()),
         level=level,
-        seed=seed,
+        seed=DEFAULT_SEED if seed is None else seed,
         repeat=repeat,
         timeout=timeout,
         fault=planted(),
