@@ -73,7 +73,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     user's own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.common.stranger"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.common.stranger"}
     own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.smoke.payload.common import delay
-from gpuenv.smoke.payload.surroundings import through_mps
+from gpuenv.smoke.payload.harness import through_mps
 from tests.smoke.payload import MODULES, module
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(re
 
 DEFAULT = """
 import sys
-from gpuenv.smoke.payload.surroundings import set_variables
+from gpuenv.smoke.payload.harness import set_variables
 from gpuenv.smoke.payload.tests import streams_default
 exec(sys.argv[1])
 import cupy

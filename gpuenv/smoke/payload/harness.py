@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import tempfile
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from gpuenv.smoke.payload.free import Room, free_and_total, room_here
-from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
     CONTEXT,
     LIBRARY_ERRORS,
@@ -31,6 +31,10 @@ UNTOLD = 64 << 20  # bytes that a test may take which does not say
 HOST = 3  # bytes of the host's memory, input, answers and comparison, for each byte of the GPU's that a test tells of
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
+TEMPORARY = "(temporary folder)"
+# cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
+MPS_ENABLED = 133
+DAEMON = "/tmp/nvidia-mps"  # noqa: S108 - where MPS has its pipes unless told otherwise
 
 
 def census(tell: Tell) -> None:
@@ -77,6 +81,37 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
             tell("traceback", traceback.format_exc()[-2000:])
             trouble = before_it_began(error)
         tell("verdict", verdict(trouble))
+
+
+def set_variables(module: Any, folder: str = "") -> None:
+    """Sets the variables in its ``ENVIRONMENT``: before CuPy and the driver are loaded, which read them then."""
+    for key, value in getattr(module, "ENVIRONMENT", {}).items():
+        os.environ[key] = folder if value == TEMPORARY else value
+
+
+def harm_to_others(module: Any, cp: Any) -> Optional[str]:
+    """Why it must not run where it loses its context on purpose.
+
+    A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
+    """
+    if getattr(module, "LOSES_CONTEXT", False) and through_mps(_mps_of(cp), os.environ):
+        return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
+    return None
+
+
+def _mps_of(cp: Any) -> Optional[int]:
+    """What CUDA says of MPS; None where it does not know."""
+    try:
+        return int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
+    except cp.cuda.runtime.CUDARuntimeError:
+        return None
+
+
+def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
+    """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
+    if told is not None:
+        return told != 0
+    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
 
 
 def verdict(trouble: Optional[Trouble]) -> Dict[str, Optional[str]]:

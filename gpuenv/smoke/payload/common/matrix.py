@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, Answer, gamma, near
+from gpuenv.smoke.payload.answers import Answer, gamma, near
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
 TENSOR_UNIT = 2.0**-23
@@ -46,6 +46,3 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
 def product_memory(size, item):
     """Bytes of A, B, their product and a workspace."""
     return 5 * (size["n"] + 16) ** 2 * item
-
-
-__all__ = ["BFLOAT16_UNIT", "TENSOR_UNIT", "TF32_UNIT", "UNIT", "product", "product_memory", "random_matrices"]

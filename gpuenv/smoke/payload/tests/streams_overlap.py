@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
-from gpuenv.smoke.payload.common.pinned import pinned as pin
+from gpuenv.smoke.payload.common.host import pinned as pin
 
 TITLE = "copies that overlap with computing"
 LEVELS = {"normal": {"mib": 64}, "deep": {"mib": 512}}

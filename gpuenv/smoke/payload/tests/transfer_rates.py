@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
-from gpuenv.smoke.payload.common.near import stay_near
-from gpuenv.smoke.payload.common.pinned import pinned as pin
+from gpuenv.smoke.payload.common.host import pinned as pin
+from gpuenv.smoke.payload.common.host import stay_near
 
 TITLE = "rates of copies"
 LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
