@@ -11,10 +11,10 @@ from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.take import Request, take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.catalogue import TestInfo, chosen
+from gpuenv.smoke.catalogue import chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.health import KernelLog, state_tests
 from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, plan, skipped, too_few
@@ -89,16 +89,15 @@ def prove(
         ProofInterrupted: when interrupted while tests run.
     """
     _usable(place.snapshot)
-    tests = chosen(order.groups, order.only, order.level)
     devices, error = _devices(place, order)
     if not devices:
-        results = tuple(_without_gpu(test, obstacle(place.snapshot), error) for test in tests)
-        return _result(order, place, (), Outcome(results, {}), started_at)
+        parts = [obstacle(place.snapshot) or "no GPU is visible here", f"CuPy says: {error}" if error else ""]
+        return _all_skipped(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
     devices = picked(devices, order.gpus)
     if is_simulated(place.environment):
         return without_proof(order, place, RUNS_NO_KERNEL, started_at)
     try:
-        outcome = _run(tests, devices, place, order, announce)
+        outcome = _run(order, place, devices, announce)
     except RunInterrupted as stop:
         so_far = _result(order, place, devices, stop.outcome, started_at)
         raise ProofInterrupted(replace(so_far, exit_code=int(ExitCode.INTERRUPTED))) from None
@@ -107,25 +106,27 @@ def prove(
 
 def without_proof(order: Order, place: Place, reason: str, started_at: str) -> SmokeResult:
     """Every test that would have run, skipped for a reason that holds for all."""
+    return _all_skipped(order, place, Trouble.NOT_APPLICABLE, reason, started_at)
+
+
+def _all_skipped(order: Order, place: Place, trouble: Trouble, reason: str, started_at: str) -> SmokeResult:
     tests = chosen(order.groups, order.only, order.level)
-    results = tuple(skipped(test, None, Trouble.NOT_APPLICABLE, reason) for test in tests)
+    results = tuple(skipped(test, None, trouble, reason) for test in tests)
     return _result(order, place, (), Outcome(results, {}), started_at)
 
 
 def _usable(snapshot: Snapshot) -> None:
-    target, asked = snapshot.target, snapshot.source("target")
+    target, source = snapshot.target, snapshot.source("target")
     if not target.python.known:
         named = target.executable.value or "the target"
-        raise Unusable(f"{named} cannot be used: {_why(asked)}", "name another one with --python PATH")
+        answered = source.state is SourceState.ANSWERED
+        why = source.detail or ("no Python" if answered else "it gave no answer")
+        raise Unusable(f"{named} cannot be used: {why}", "name another one with --python PATH")
     if not target.cupy:
         raise Unusable(
             f"CuPy is not in the target environment ({target.executable.value})",
             "gpuenv resolve names the wheel to install; --python PATH names another environment",
         )
-
-
-def _why(source: Source) -> str:
-    return source.detail or ("it gave no answer" if source.state is not SourceState.ANSWERED else "no Python")
 
 
 def _devices(place: Place, order: Order) -> tuple[tuple[Device, ...], str | None]:
@@ -137,15 +138,8 @@ def _devices(place: Place, order: Order) -> tuple[tuple[Device, ...], str | None
     return census(setting, order.timeout or DEADLINE[order.level])
 
 
-def _without_gpu(test: TestInfo, obstacle: str | None, error: str | None) -> TestResult:
-    parts = [obstacle or "no GPU is visible here", f"CuPy says: {error}" if error else None]
-    return skipped(test, None, Trouble.NO_DEVICE, "; ".join(part for part in parts if part))
-
-
-def _run(
-    tests: tuple[TestInfo, ...], devices: tuple[Device, ...], place: Place, order: Order, announce: Announce
-) -> Outcome:
-    log, last = KernelLog(), time.monotonic()
+def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Announce) -> Outcome:
+    tests, log, last = chosen(order.groups, order.only, order.level), KernelLog(), time.monotonic()
     setting = Setting(
         place.interpreter,
         place.environment,

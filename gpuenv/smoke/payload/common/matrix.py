@@ -10,6 +10,8 @@ from gpuenv.smoke.payload.answers import Answer, gamma, near
 TENSOR_UNIT = 2.0**-23
 BFLOAT16_UNIT = 2.0**-8
 TF32_UNIT = 2.0**-11
+# Whatever the caller has set: many turn TF32 on for other libraries.
+NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 
 
 def random_matrices(random, size, dtype):

@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
+from gpuenv.smoke.payload.gpu import Skip
 
 TITLE = "with numba"
 LEVELS = {"normal": {"n": 50021}}
@@ -38,8 +39,6 @@ def run(gpu, given):
 
 
 def _together(gpu, given):
-    from gpuenv.smoke.payload.gpu import Skip
-
     try:
         from numba import cuda
     except ImportError as error:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.gpu import Skip
 
 TITLE = "a sum over all GPUs by NCCL"
 LEVELS = {"normal": {"n": 100003}}
@@ -22,8 +23,6 @@ def expect(given):
 
 
 def run(gpu, given):
-    from gpuenv.smoke.payload.gpu import Skip
-
     cp, x = gpu.cp, given["x"]
     try:
         from cupy.cuda import nccl
