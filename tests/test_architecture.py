@@ -41,15 +41,14 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began", "interrupt", "files"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "interrupt", "files"),
         "user_folders",
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files", "user_folders"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
-    "began": set[str](),
     "interrupt": set[str](),
-    "__main__": {"cli", "began", "interrupt"},
+    "__main__": {"cli", "interrupt"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
@@ -99,7 +98,6 @@ BROAD = [
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.take", "_work"),  # raised again by the main thread
-    ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.interpreter_telling", "tell"),  # someone else's stream
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
