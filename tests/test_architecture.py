@@ -107,13 +107,11 @@ BROAD = [
     (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
     (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
     (f"{PAYLOAD}.harness", "census"),  # someone else's environment
-    (f"{PAYLOAD}.harness", "demo"),  # likewise
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise
     (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
     (f"{PAYLOAD}.groundwork", "_library"),  # likewise
     (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
-    (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 _FAMILIES = ("interpreter", "kernel", "library", "nvml")  # scripts in parts, which import each other
 

@@ -118,7 +118,7 @@ def test_the_wheel_holds_nothing_else(built: Built) -> None:
 def test_the_source_distribution_holds_all_that_building_and_testing_need(built: Built) -> None:
     files = in_sdist(built.sdist)
     assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "matrix.yaml", "PKG-INFO"} <= files
-    for folder in ("gpuenv", "images", "tests"):
+    for folder in ("examples", "gpuenv", "images", "tests", "tools"):
         assert tracked(folder) - files == set()
     assert {name for name in files if name.startswith((".venv", ".git/", "dist/"))} == set()
 

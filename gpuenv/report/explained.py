@@ -8,7 +8,7 @@ from gpuenv.doctor.registry import Explained
 from gpuenv.explain.cures import CURES
 from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
-from gpuenv.report.text import Line, Style, command_text, fix_lines
+from gpuenv.report.text import Line, Style, fix_lines
 
 
 def check_lines(check: Explained) -> Iterator[Line]:
@@ -41,13 +41,12 @@ def plugin_lines(code: str, package: str, function: str, text: str, complaint: s
         yield Line(paragraph, hang=2)
 
 
-def cause_lines(cause: Cause, checks: Sequence[Explained], *, has_demonstration: bool) -> Iterator[Line]:
+def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
     """A cause, and every check that can name it; of one that no check looks for, what to do.
 
     Args:
         cause: which.
         checks: all there are.
-        has_demonstration: whether ``gpuenv smoke --demo`` shows it.
     """
     yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
     own = [check for check in checks if cause in check.causes]
@@ -60,10 +59,6 @@ def cause_lines(cause: Cause, checks: Sequence[Explained], *, has_demonstration:
         yield Line()
         yield Line("What to do:")
         yield from fix_lines(CURES[cause])
-    if has_demonstration:
-        yield Line()
-        yield Line("The mistake and its cure, side by side:")
-        yield Line(f"  $ {command_text(['gpuenv', 'smoke', '--demo', cause.value])}", Style.COMMAND, 4)
 
 
 def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:

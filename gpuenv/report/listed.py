@@ -34,7 +34,7 @@ def plugin_meaning(code: str, package: str, text: str, complaint: str | None) ->
     return Meaning(code, "code", title, (), (told,))
 
 
-def cause_meaning(cause: Cause, checks: Sequence[Explained], *, has_demonstration: bool) -> Meaning:
+def cause_meaning(cause: Cause, checks: Sequence[Explained]) -> Meaning:
     """What a cause means."""
     own = tuple(_check(check) for check in checks if cause in check.causes)
     return Meaning(
@@ -44,7 +44,6 @@ def cause_meaning(cause: Cause, checks: Sequence[Explained], *, has_demonstratio
         causes=(CauseMeaning(cause, cause.sentence),),
         checks=own,
         fix=() if own else CURES[cause],
-        demonstration=("gpuenv", "smoke", "--demo", cause.value) if has_demonstration else None,
     )
 
 

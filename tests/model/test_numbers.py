@@ -25,7 +25,7 @@ from gpuenv.probe.assemble_container import grant, listed
 from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
-from gpuenv.smoke.state import xids
+from gpuenv.smoke.health import xids
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused

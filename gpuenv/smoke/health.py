@@ -1,7 +1,9 @@
-"""The state of the GPUs before and after the tests: memory errors, remapped rows, throttling, Xid messages. Pure."""
+"""The health of the GPUs before and after the tests: memory errors, remapped rows, throttling, Xid messages."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -11,9 +13,43 @@ from gpuenv.model.identity import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
+from gpuenv.probe.scripts.kernel_buffer import records
 from gpuenv.smoke.devices import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
+
+
+class KernelLog:
+    """The kernel's messages from now on, where this user may read them.
+
+    In a container there may be a pipe or a terminal in its place: neither has an end to start from, and what is read
+    from them is taken from somebody else.
+    """
+
+    def __init__(self, path: str = "/dev/kmsg") -> None:
+        """Nothing is read where the log may not be, or is none."""
+        self._descriptor: int | None = None
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+            except OSError:
+                self.close()
+
+    def lines(self) -> tuple[str, ...] | None:
+        """The messages since; None where the log may not be read."""
+        if self._descriptor is None:
+            return None
+        try:
+            return tuple(record.decode("utf-8", "replace") for record in records(self._descriptor))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Lets go of the log."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def state_tests(
@@ -47,17 +83,15 @@ def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, *, si
         hardware = bool(faults) or any(number in HARDWARE for number in events)
         cause = Cause.GPU_HARDWARE_FAULT if hardware else None
         return _result(before, after, TestStatus.FAILED, "; ".join([*faults, *logged]), cause)
-    throttled = list(_throttling(after)) if after else []
+    reasons = after.health.throttle_reasons.value or () if after else ()
+    throttled = [reason for reason in reasons if reason in GRAVE_REASONS]
     if throttled:
         detail = f"after the tests the clock is held down: {', '.join(throttled)}"
         return _result(before, after, TestStatus.FAILED, detail, Cause.GPU_THROTTLED)
-    if after is None or not _tells(after):
+    read = (after.health.temperature, after.health.clock, after.health.ecc) if after else ()
+    if not any(reading.known for reading in read):
         return _result(before, after, TestStatus.SKIPPED, "NVML tells nothing of this GPU's health here")
     return _result(before, after, TestStatus.PASSED)
-
-
-def _tells(after: Gpu) -> bool:
-    return any(told.known for told in (after.health.temperature, after.health.clock, after.health.ecc))
 
 
 def _result(
@@ -100,12 +134,6 @@ def xids(messages: Iterable[str], pci: str | None) -> list[int]:
     events = (xid_event(line) for line in messages)
     ours = pci_key(pci)
     return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
-
-
-def _throttling(after: Gpu) -> Iterator[str]:
-    for reason in after.health.throttle_reasons.value or ():
-        if reason in GRAVE_REASONS:
-            yield reason
 
 
 def _measured(after: Gpu) -> dict[str, Quantity]:

@@ -1,4 +1,4 @@
-"""The reference page of facts: ``python -m gpuenv.probe.facts_page`` prints it."""
+"""The reference page of facts: ``python -m tools.facts_page`` prints it."""
 
 from __future__ import annotations
 
