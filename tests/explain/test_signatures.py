@@ -109,20 +109,28 @@ def test_every_cause_has_a_cure() -> None:
             assert not fix.safe, "a text does not say whose environment it is about"
 
 
+def lower(pattern: str) -> str:
+    """The pattern for lower-case text, where a search is twice as fast as one without regard to case."""
+    return re.sub(r"\\.|\(\?P|[A-Z]", lambda match: match[0] if len(match[0]) > 1 else match[0].lower(), pattern)
+
+
 def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
     """Over every text that is at hand: what a pattern finds, one of its literals finds before it."""
     cases = [case.error_text for name in SETS for case in load(name)]
     printed = [message.text for message in messages()]
     texts = (*cases, *printed, *(text for texts in MESSAGES.values() for text in texts))
-    windows = {f"{line} {after}" for text in texts for line, after in pairwise((*map(clean, text.splitlines()), ""))}
-    unseen = {
-        (signature.name, match[0])
-        for signature in SIGNATURES
-        if signature.pattern is not None
-        for window in windows
-        if not any(literal in window.lower() for literal in signature.literals)
-        and (match := compiled(signature.pattern).search(window))
+    windows = {
+        f"{line} {after}".lower() for text in texts for line, after in pairwise((*map(clean, text.splitlines()), ""))
     }
+    unseen = set()
+    for signature in SIGNATURES:
+        if signature.pattern is not None:
+            found = re.compile(lower(compiled(signature.pattern).pattern)).search
+            unseen |= {
+                (signature.name, match[0])
+                for window in windows
+                if not any(literal in window for literal in signature.literals) and (match := found(window))
+            }
     assert unseen == set()
 
 
