@@ -23,6 +23,7 @@ from gpuenv.probe.facts import sources_of
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
+from tests.scenarios.checks import shown_by
 from tests.support.processes import timed
 from tests.support.trust import rank
 
@@ -113,6 +114,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "wheel": expect.wheel,
         "crashed": [],
     }, json.dumps(findings, indent=1)
+    assert shown_by(bench.profile.name) <= {finding["code"] for finding in report["findings"]}
     assert report["exit_code"] == code
     validator().validate(report)
     assert_sources_stand_in_the_table(report["snapshot"])
