@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image import labels
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import MachineVerdict, Meeting
@@ -14,14 +13,13 @@ from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.subject import brands_of
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.report.report import Status
 from tests.image.admission import rows
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 
 

@@ -259,6 +259,6 @@ def test_no_headers_are_advised_for_a_line_of_another_cuda(tmp_path: Path) -> No
 )
 def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
     steps = (piece * (20_000 // len(piece)),) * 20
-    begun = time.monotonic()
+    begun = time.process_time()
     lines_together(steps)
-    assert time.monotonic() - begun < 3.0
+    assert time.process_time() - begun < 3.0

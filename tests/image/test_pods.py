@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_any import judge_any
 from gpuenv.image.check.judge_file import Choice
-from gpuenv.matrix.load import load
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MATRIX = load(data_path("matrix.yaml"))
 CUDA = "nvidia/cuda:12.9.1-base-ubuntu24.04"
 POD = f"""apiVersion: v1
 kind: Pod
