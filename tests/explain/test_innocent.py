@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.scan import scan
 from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
+from tests.eval.scanned import explained
 
 INNOCENT = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
 
@@ -18,7 +17,7 @@ def test_there_are_enough_of_them() -> None:
 
 
 def causes(text: bytes) -> list[tuple[str, tuple[str, ...], object]]:
-    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explanation(scan(text)).causes]
+    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explained(text).causes]
 
 
 def test_an_innocent_text_yields_nothing() -> None:

@@ -251,7 +251,7 @@ def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
     path.write_text('{"image": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}')
     with pytest.raises(ImageError, match="line 1: ") as caught:
         judge_dockerfile(path, Choice(), MATRIX)
-    assert caught.value.remedy == "name the Dockerfile or compose file behind it"
+    assert "Dockerfile or compose file" in (caught.value.remedy or "")
 
 
 def test_the_pythons_that_would_do_are_written_as_people_write_them(tmp_path: Path) -> None:

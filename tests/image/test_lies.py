@@ -182,7 +182,8 @@ def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
     found = verdict(image("12.9.1"), host("driver=470.256.02", "gpu=K80", "gpu=K80"))
     assert [entry.code for entry in found.findings][:2] == ["IMG902", "IMG903"]
     assert not any("pdate the driver" in fix.text for entry in found.findings for fix in entry.fix)
-    assert found.changes == ("Use an image of CUDA 11.4 or older.",)
+    (change,) = found.changes
+    assert "CUDA 11.4 or older" in change
 
 
 def test_the_same_gpu_is_told_once() -> None:
@@ -195,7 +196,8 @@ def test_the_first_way_out_is_no_alternative() -> None:
     found = verdict(
         image("13.0.2", CUDA_VERSION="99.1.0", NVIDIA_REQUIRE_CUDA="cuda>=99.1"), host("driver=580", "gpu=H100")
     )
-    assert found.changes == ("Use an image of CUDA 13.0 or older.",)
+    (change,) = found.changes
+    assert "CUDA 13.0 or older" in change
 
 
 @pytest.mark.parametrize(("value", "meant"), [("yes", True), ("on", True), ("0", False), ("false", False), ("", False)])

@@ -162,7 +162,7 @@ def test_only_the_services_that_a_dev_container_starts_are_judged(tmp_path: Path
 
 def test_a_service_that_is_not_there_is_said(tmp_path: Path) -> None:
     text = '{"dockerComposeFile": "a.yml", "service": "z", "runServices": []}'
-    with pytest.raises(ImageError, match=r"a\.yml: line 1: there is no service z; its services: x, y"):
+    with pytest.raises(ImageError, match=r"a\.yml: line 1: .*\bz\b.*\bx, y"):
         told(tmp_path, "devcontainer.json", text, {"a.yml": SERVICES})
 
 
