@@ -10,7 +10,8 @@ from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_file import Choice, judge_dockerfile
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from tests.image.dockerfiles import CTK, DEVEL, MATRIX, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
+from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path

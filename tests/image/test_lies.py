@@ -13,9 +13,10 @@ from gpuenv.image.check.history import last_cupy, lines_together
 from gpuenv.image.check.judge_file import file_report
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.report.report import Status
-from tests.image.dockerfiles import MATRIX, SLIM, judged
+from tests.image.dockerfiles import SLIM, judged
 from tests.image.dockerfiles import told as told_of
 from tests.image.test_judge import host, image, plain, told, verdict
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
