@@ -15,16 +15,18 @@ import pytest
 
 from gpuenv.cli import options
 from gpuenv.cli.app import make_app
+from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.own_commands import ABOUT_A_TARGET, about, words_about
+from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot
 from tests.cli.program import answer
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
-from tests.support.matrix import MATRIX
 
+MATRIX = load(data_path("matrix.yaml"))
 NAMED = "an env/v12"
 OTHERS = {"explain", "run", "lock", "bundle"}  # about a text or a program; made for another machine
 HIDDEN = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))

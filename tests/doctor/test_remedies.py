@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.headers import headers_package
 from gpuenv.doctor.legacy import older_driver, release_of
 from gpuenv.doctor.remedies import family
+from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Fix
@@ -27,11 +29,11 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.model.versions import DriverVersion
-from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
 
+MATRIX = load(data_path("matrix.yaml"))
 H100, V100, K80, GTX_1050 = "2330", "1db6", "102d", "1c8d"
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
 FAILED = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))

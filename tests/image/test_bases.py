@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.data import data_path
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
 from gpuenv.image.check.supposed import with_machines
+from gpuenv.matrix.load import load
 from gpuenv.matrix.packages import Flavour
 from gpuenv.report.report import Status
-from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuenv.image.check.records import ImageReport
 
+MATRIX = load(data_path("matrix.yaml"))
 A100 = ("driver=535.104.05", "gpu=A100")
 RTX_5090 = ("driver=570.86.15", "gpu=NVIDIA GeForce RTX 5090")
 WHEEL = "RUN pip install cupy-cuda12x==14.2.0"

@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import CudaMinor
 from gpuenv.refresh.cudart import compile_stub
@@ -26,10 +28,10 @@ from gpuenv.refresh.cuobjdump import Checked, cross_check
 from gpuenv.refresh.fatbin import GpuCode
 from gpuenv.refresh.measure import read_binaries
 from tests.matrix.dry_runs import by_uv
-from tests.support.matrix import MATRIX
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
+MATRIX = load(data_path("matrix.yaml"))
 MEASURED = [row for row in MATRIX.cuda_minors if row.source.startswith("nvrtc-")]
 LATEST = [
     (line, release)

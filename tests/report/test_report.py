@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, Terms, diagnose
 from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
@@ -17,8 +19,8 @@ from gpuenv.report.facts import fact_lines
 from gpuenv.report.gpus import gpu_texts
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.text import report_lines
-from tests.support.matrix import MATRIX
 
+MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 
 CUPY = ("cupy=cupy-cuda13x==14.2.0", "toolkit=13.0")
