@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from collections import defaultdict
 
 from tests.support.syntax_trees import (
     PACKAGE,
@@ -14,6 +16,7 @@ from tests.support.syntax_trees import (
     functions,
     imports,
     modules,
+    nodes,
     strangers,
 )
 
@@ -156,8 +159,8 @@ def test_a_module_of_a_pure_part_touches_nothing_outside() -> None:
         if module.part not in PURE or module.name in EDGES:
             return set()
         names = {name.split(".")[0] for name in imports(module.tree)}
-        calls = {called(node) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
-        attributes = {node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+        calls = {called(node) for node in nodes(module.tree) if isinstance(node, ast.Call)}
+        attributes = {node.attr for node in nodes(module.tree) if isinstance(node, ast.Attribute)}
         return names & IMPURE_MODULES | calls & IMPURE_CALLS | attributes & IMPURE_ATTRIBUTES
 
     assert strangers(outside) == {}
@@ -175,10 +178,10 @@ def test_the_edges_of_the_pure_parts_are_where_they_are_said_to_be() -> None:
 def test_broad_handlers_are_the_known_ones() -> None:
     """One that raises again catches nothing."""
     found = [
-        (module.name, name)
+        (module.name, function.name)
         for module in modules()
-        for name, function in functions(module.tree)
-        for node in ast.walk(function)
+        for function in functions(module.tree)
+        for node in nodes(function)
         if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _raises_again(node)
     ]
     assert sorted(found) == sorted(BROAD)
@@ -198,7 +201,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 def test_nothing_suppresses_every_exception() -> None:
     def suppressed(module: Module) -> set[str]:
-        calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and called(node) == "suppress")
+        calls = (node for node in nodes(module.tree) if isinstance(node, ast.Call) and called(node) == "suppress")
         return {getattr(kind, "id", "") for call in calls for kind in call.args} & set(BROAD_KINDS)
 
     assert strangers(suppressed) == {}
@@ -206,3 +209,27 @@ def test_nothing_suppresses_every_exception() -> None:
 
 def test_every_module_says_what_it_is() -> None:
     assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
+
+
+def test_no_function_is_a_copy_of_another() -> None:
+    """Two statements or more that differ in nothing but the names of variables."""
+    copies: defaultdict[str, list[str]] = defaultdict(list)
+    for module in modules():
+        for function in functions(module.tree):
+            body = function.body[1:] if ast.get_docstring(function) else function.body
+            if sum(isinstance(node, ast.stmt) for statement in body for node in nodes(statement)) > 1:
+                copies[_with_numbered_variables(function, body)].append(f"{module.name}.{function.name}")
+    assert [places for places in copies.values() if len(places) > 1] == []
+
+
+def _with_numbered_variables(function: ast.AST, body: list[ast.stmt]) -> str:
+    """The body of a function as a text; its parameters and variables are numbered as they come."""
+    variables = {node.arg for node in nodes(function) if isinstance(node, ast.arg)}
+    variables |= {node.id for node in nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    numbers: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"variable {numbers.setdefault(name, len(numbers))}" if name in variables else name
+
+    return re.sub(r"\b(?:Name\(id|arg\(arg)='(\w+)'", numbered, "".join(map(ast.dump, body)))

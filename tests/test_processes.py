@@ -13,6 +13,7 @@ from tests.support.syntax_trees import (
     functions,
     imports,
     modules,
+    nodes,
     strangers,
 )
 
@@ -21,7 +22,7 @@ STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
 
 def test_nothing_goes_through_a_shell() -> None:
     def shells(module: Module) -> set[str]:
-        calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes(module.tree) if isinstance(node, ast.Call)]
         told = {f"shell=, line {call.lineno}" for call in calls for word in call.keywords if word.arg == "shell"}
         return told | {called(call) for call in calls} & {"system", "popen", "getoutput", "getstatusoutput"}
 
@@ -33,8 +34,8 @@ def test_a_program_is_started_with_a_list_of_words() -> None:
     starts = [
         (f"{module}, line {node.lineno}", bool(node.args) and _is_list(node.args[0], function))
         for module in modules()
-        for _, function in functions(module.tree)
-        for node in ast.walk(function)
+        for function in functions(module.tree)
+        for node in nodes(function)
         if isinstance(node, ast.Call) and _starts_a_program(node)
     ]
     assert [place for place, right in starts if not right] == []
@@ -54,13 +55,11 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
     name = getattr(command, "id", "")
     given = [
         node.value
-        for node in ast.walk(function)
+        for node in nodes(function)
         if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == name for to in node.targets)
     ]
     kinds = [
-        ast.unparse(a.annotation)
-        for a in ast.walk(function)
-        if isinstance(a, ast.arg) and a.arg == name and a.annotation
+        ast.unparse(a.annotation) for a in nodes(function) if isinstance(a, ast.arg) and a.arg == name and a.annotation
     ]
     return all(isinstance(value, ast.List) for value in given) and (bool(given) or kinds == ["Sequence[str]"])
 
@@ -84,7 +83,7 @@ def test_processes_are_made_without_subprocess_in_two_places() -> None:
     found = {
         (module.name, node.func.attr)
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in making
         if getattr(node.func.value, "id", "") == "os"
     }
@@ -110,7 +109,7 @@ def test_nothing_uses_the_network() -> None:
         names = {name.split(".")[0] for name in imports(module.tree)}
         attributes = {
             node.attr
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "socket"
         }
         network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - asking.get(module.name, set())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpuenv
-from tests.support.syntax_trees import Module, called, imports, modules, strangers
+from tests.support.syntax_trees import Module, called, imports, modules, nodes, strangers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,14 +31,14 @@ OUTSIDE_XML = {"xml.etree", "xml.dom", "xml.sax", "lxml"}
 
 
 def calls_of(module: Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    return (node for node in nodes(module.tree) if isinstance(node, ast.Call))
 
 
 def attributes_of(module: Module, owner: str) -> set[str]:
     """What a module takes of a name: ``load`` of ``yaml.load``."""
     return {
         node.attr
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == owner
     }
 

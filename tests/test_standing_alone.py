@@ -5,65 +5,39 @@ from __future__ import annotations
 import ast
 import sys
 
-import pytest
-
 from tests.support.syntax_trees import (
     PACKAGE,
     PAYLOAD,
-    SCRIPTS,
     Module,
     imports,
-    modules,
     strangers,
 )
 
+SCRIPT_FILES = {path.stem: path for path in (PACKAGE / "probe/scripts").glob("*.py")}
+# What the target's own interpreter runs, which may be an old one; and what these import.
+RUN_IN_A_TARGET = ("start", "interpreter", "interpreter_bare", "libraries", "scheme", "importing")
+# Libraries of others: the one that comes with gpuenv, and CuPy's in the target.
+LIBRARIES = {"nvml": {"pynvml"}, "libraries": {"cuda"}}
 
-def test_a_script_stands_on_its_own() -> None:
-    """It is run by its path, in an interpreter that may have no gpuenv."""
-    found = {
-        module.name.rsplit(".", 1)[1]: {name.split(".")[0] for name in imports(module.tree)}
-        for module in modules()
-        if module.name.startswith(SCRIPTS)
-    }
-    family = {name for name in found if name.startswith("kernel_")} | {"telling"}
-    others = {name: names - {"imp", *sys.stdlib_module_names} for name, names in found.items()}
-    assert {name: names - family for name, names in others.items() if name in {"kernel", *family}} == {
-        name: set() for name in {"kernel", *family}
-    }, "the kernel's scripts import each other alone"
-    alone = {name: names for name, names in others.items() if name not in {"kernel", *family}}
-    assert alone == {
-        "device_nodes": set(),
-        "nvml": {"device_nodes", "nvml_loading", "nvml_processes", "nvml_values", "pynvml", "telling"},
-        "nvml_loading": set(),
-        "nvml_processes": {"nvml_values"},
-        "nvml_values": set(),
-        "cuda": {"device_nodes", "telling"},
-        "interpreter": {
-            "interpreter_cupy",
-            "interpreter_distributions",
-            "interpreter_linked",
-            "interpreter_near",
-            "interpreter_packages",
-            "interpreter_telling",
-        },
-        "interpreter_bare": set(),
-        "interpreter_cupy": set(),
-        "interpreter_distributions": {"interpreter_packages", "interpreter_places"},
-        "interpreter_linked": {"interpreter_distributions", "library_files"},
-        "interpreter_near": {"interpreter_telling"},
-        "interpreter_packages": set(),
-        "interpreter_places": {"interpreter_packages"},
-        "interpreter_telling": set(),
-        "libraries": {"cuda", "interpreter_telling", "library_files", "library_versions"},
-        "library_files": {"interpreter_packages"},
-        "library_versions": set(),
-        "files": {"telling"},
-        "hold": set(),
-        "scheme": {"interpreter_near", "interpreter_telling"},
-        "start": set(),
-        "importing": {"interpreter_telling"},
-        "nvrtc": set(),
-    }
+
+def imported_by(script: str) -> set[str]:
+    tree = ast.parse(SCRIPT_FILES[script].read_text(encoding="utf-8"))
+    return {name.split(".")[0] for name in imports(tree)}
+
+
+def for_old_pythons() -> list[str]:
+    """The scripts that run in a target, and those that they import."""
+    found = list(RUN_IN_A_TARGET)
+    for script in found:
+        found += sorted((imported_by(script) & set(SCRIPT_FILES)) - {*found, *LIBRARIES.get(script, ())})
+    return found
+
+
+def test_a_script_imports_the_standard_library_and_scripts_of_its_folder() -> None:
+    """It is run by its path, in an interpreter that may have no gpuenv; imp is of the library of old Pythons."""
+    ours = set(SCRIPT_FILES) - {"cuda"}  # the name of NVIDIA's package: no script imports ours
+    others = {script: imported_by(script) - ours - {"imp", *sys.stdlib_module_names} for script in SCRIPT_FILES}
+    assert {script: names for script, names in others.items() if names} == LIBRARIES
 
 
 def test_the_payload_stands_on_its_own() -> None:
@@ -91,21 +65,15 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("interpreter", "interpreter_cupy", "interpreter_linked", "interpreter_packages", "libraries"),
-        *("interpreter_distributions", "interpreter_places"),
-        *("library_files", "library_versions", "scheme", "start", "importing"),
-    ],
-)
-def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
+def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons() -> None:
     """Old interpreters run it in another test, where there are some."""
-    text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")
-    text.encode("ascii")
-    tree = ast.parse(text, feature_version=(3, 4))
     modern = (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.NamedExpr, ast.Starred, ast.Nonlocal)
-    assert [type(node).__name__ for node in ast.walk(tree) if isinstance(node, modern)] == []
-    arguments = [node for node in ast.walk(tree) if isinstance(node, ast.arguments)]
-    assert [entry for entry in arguments if entry.kwonlyargs or entry.posonlyargs] == []
-    assert [arg.arg for entry in arguments for arg in entry.args if arg.annotation is not None] == []
+    found = []
+    for script in for_old_pythons():
+        tree = ast.parse(SCRIPT_FILES[script].read_text(encoding="ascii"), f"{script}.py", feature_version=(3, 4))
+        for node in ast.walk(tree):
+            new_arguments = isinstance(node, ast.arguments) and (node.kwonlyargs or node.posonlyargs)
+            annotated = isinstance(node, ast.arg) and node.annotation is not None
+            if isinstance(node, modern) or new_arguments or annotated:
+                found.append((script, type(node).__name__, getattr(node, "lineno", None)))
+    assert found == []

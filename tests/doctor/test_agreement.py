@@ -5,16 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 GPUS = ("Tesla K80", "Tesla M60", "P100", "V100", "T4", "A100", "A10", "RTX 4090", "H100", "B200", "RTX 5090")
 DRIVERS = ("450.80.02", "470.256.02", "510.47.03", "525.60.13", "550.54.15", "570.133.20", "580.95.05", "595.45.04")
 INSTALLABLE = tuple(f"{line.name}=={release.cupy}" for line in MATRIX.wheel_lines for release in line.releases)

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.data import data_path
 from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.difference import Comparison
@@ -24,9 +22,9 @@ from gpuenv.model.versions import CudaVersion
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
 from tests.cli.recorded import FIT, WITHOUT_GPU
+from tests.support.matrix import MATRIX
 
 OLDER = known(CudaVersion.parse("12.4"), "version.json")
-MATRIX = load(data_path("matrix.yaml"))
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 HOST = ("os=linux", "arch=x86_64")
 NEW = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
 LIST = ("conda", "search", "--channel=conda-forge", "cupy")

@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import CdiFile, Container, ContainerSupport, Snapshot
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 GIVEN = (
     *("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0"),
     "cupy=cupy-cuda12x==14.2.0",

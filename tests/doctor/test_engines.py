@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
 
-MATRIX = load(data_path("matrix.yaml"))
 VERSION = DriverVersion.parse("550.163.01")
 LOADED = Driver(version=known(VERSION, "x"), module=known(Module.LOADED, "x"), module_version=known(VERSION, "x"))
 NODES = tuple(DeviceNode(f"/dev/{name}", True, "crw-rw-rw-", "0:0") for name in ("nvidia0", "nvidiactl"))

@@ -6,16 +6,14 @@ import time
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Diagnosis, diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 PLACE = ("os=linux", "arch=x86_64", "python=3.12", "driver=580.65.06", "cupy=cupy-cuda12x==14.2.0")
 
 

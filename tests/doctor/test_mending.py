@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.mending import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import Finding, Severity
@@ -18,8 +16,8 @@ from gpuenv.model.reading import known
 from gpuenv.model.resolution import WheelChoice
 from gpuenv.model.snapshot import FileFault, FileState, Library, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 SITE = "/venv/lib/python3.12/site-packages"
 

@@ -26,14 +26,13 @@ from gpuenv.preflight.requirement import parse_requirement
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 
 
-@pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.code)
-def test_every_check_explains_itself(check: Check) -> None:
-    assert re.fullmatch(r"[A-Z]{3}\d{3}", check.code)
-    assert check.code[:3] in FAMILIES
-    assert check.causes
-    assert check.title.endswith(".")
-    for name, text in check.sections.items():
-        assert len(text) > 40, f"{check.code} says too little under {name!r}"
+def test_every_check_explains_itself() -> None:
+    def explains_itself(check: Check) -> bool:
+        is_code = re.fullmatch(r"[A-Z]{3}\d{3}", check.code) and check.code[:3] in FAMILIES
+        texts = check.sections.values()
+        return bool(is_code and check.causes and check.title.endswith(".") and all(len(text) > 40 for text in texts))
+
+    assert [check.code for check in all_checks() if not explains_itself(check)] == []
 
 
 def test_what_a_check_requires_runs_before_it() -> None:

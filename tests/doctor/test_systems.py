@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.systems import for_system, from_a_container
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda, Nvml
@@ -19,8 +17,8 @@ from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.gpu import ComputeMode
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import LibraryOrigin, Snapshot, Source, SourceState
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
 LINUX_ALONE = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemctl", "python3")

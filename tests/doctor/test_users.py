@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
@@ -29,8 +27,8 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.35", "python=3.11", "numpy=2.1.0")
 SITE = "/venv/lib/python3.11/site-packages"
 

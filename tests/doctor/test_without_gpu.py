@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 GRAPHICS_OF_THE_BOARD = PciGpu("0000:03:00.0", "1a03", "2000")
 H100 = PciGpu("0000:04:00.0", "10de", "2330")
 SWITCHED_OFF = "/etc/modprobe.d/off.conf: alias nvidia off"

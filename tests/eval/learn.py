@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.explain.resemblance import likenesses
-from gpuenv.explain.scan import scan
 from gpuenv.explain.table import NO_FAULT, TABLE, read_table
 from gpuenv.explain.words import terms_of
 from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, OTHER_FAULTS, WRITTEN
 from tests.eval.printed import messages
+from tests.eval.scanned import scanned
 from tests.eval.score import SETS, load
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _told() -> Iterator[Sample]:
 
 
 def _sample(cause: str, text: bytes, origin: str, *, is_report: bool = False) -> Sample:
-    return Sample(cause, "\n".join(line.text for line in scan(text).latest), origin, is_report)
+    return Sample(cause, "\n".join(line.text for line in scanned(text).latest), origin, is_report)
 
 
 def digest(given: Sequence[Sample]) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.answer import explanation
 from gpuenv.explain.scan import scan
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from tests.doctor.test_driver_support import ADA, machine
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 REGION = "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:"
 BAR = "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)"
 POWER = "NVRM: GPU 0000:01:00.0: GPU does not have the necessary power cables connected."

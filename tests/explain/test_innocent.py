@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.scan import scan
 from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
+from tests.eval.scanned import explained
 
 INNOCENT = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
 
@@ -19,17 +16,19 @@ def test_there_are_enough_of_them() -> None:
     assert len({path.read_bytes() for path in INNOCENT}) == len(INNOCENT)
 
 
-@pytest.mark.parametrize("path", INNOCENT, ids=lambda path: path.stem)
-def test_an_innocent_text_yields_nothing(path: Path) -> None:
-    said = explanation(scan(path.read_bytes())).causes
-    assert [(entry.cause.value, entry.signatures, entry.lines) for entry in said] == []
+def causes(text: bytes) -> list[tuple[str, tuple[str, ...], object]]:
+    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explained(text).causes]
 
 
-@pytest.mark.parametrize("text", [*NEAR, *WRITTEN, *OTHER_FAULTS])
-def test_a_healthy_text_that_comes_near_yields_nothing(text: str) -> None:
-    assert [(entry.cause.value, entry.signatures) for entry in explanation(scan(text.encode())).causes] == []
+def test_an_innocent_text_yields_nothing() -> None:
+    assert {path.stem: found for path in INNOCENT if (found := causes(path.read_bytes()))} == {}
+
+
+def test_a_healthy_text_that_comes_near_yields_nothing() -> None:
+    texts = (*NEAR, *WRITTEN, *OTHER_FAULTS)
+    assert {text: found for text in texts if (found := causes(text.encode()))} == {}
 
 
 def test_all_of_them_together_yield_nothing() -> None:
     """What one shows of a machine does not make an error of what another says."""
-    assert explanation(scan(b"\n".join(path.read_bytes() for path in INNOCENT))).causes == ()
+    assert causes(b"\n".join(path.read_bytes() for path in INNOCENT)) == []

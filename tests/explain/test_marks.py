@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.explain.scan import scan
 from gpuenv.explain.situation import MARKS, marks_of
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.model.snapshot import Snapshot
-
-MATRIX = load(data_path("matrix.yaml"))
+from tests.support.matrix import MATRIX
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,9 @@ def causes(text: str) -> tuple[LikelyCause, ...]:
     return explanation(scan(text.encode())).causes
 
 
-@pytest.mark.parametrize(("cause", "text"), PAIRS, ids=[f"{cause}-{number}" for number, (cause, _) in enumerate(PAIRS)])
-def test_the_cause_of_a_message_is_named_first(cause: str, text: str) -> None:
-    said = causes(text)
-    assert said, "silent"
-    assert said[0].cause.value == cause
+def test_the_cause_of_a_message_is_named_first() -> None:
+    named = [(text, cause, [entry.cause.value for entry in causes(text)]) for cause, text in PAIRS]
+    assert [(text, cause, found) for text, cause, found in named if found[:1] != [cause]] == []
 
 
 def test_every_cause_has_three_messages() -> None:

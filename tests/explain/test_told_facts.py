@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.explain.signatures.told_fit import FIRST_BRANCH, FIRST_CUDA, LAST_BRANCH, OLDEST_BRANCH
-from gpuenv.matrix.load import load
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability
 from tests.explain.ranking import ranked
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 OLD = "CUDA driver version is insufficient for CUDA runtime version"
 NO_GPUS = "RuntimeError: No CUDA GPUs are available"
 ILLEGAL = "cudaErrorIllegalAddress: an illegal memory access was encountered"

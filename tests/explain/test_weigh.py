@@ -6,17 +6,13 @@ import pytest
 
 from gpuenv.cli.explaining import explained, scanned
 from gpuenv.cli.inputs import Subject
-from gpuenv.data import data_path
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
 from gpuenv.explain.scan import scan
 from gpuenv.explain.weigh import Verdict, Word, weigh
-from gpuenv.matrix.load import load
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Fix
 from tests.eval.near import OPPOSITES
-
-MATRIX = load(data_path("matrix.yaml"))
 
 
 def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:

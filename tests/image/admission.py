@@ -12,12 +12,11 @@ from functools import cache
 from pathlib import Path
 from textwrap import wrap
 
-from gpuenv.data import data_path
-from gpuenv.image.require import Machine, holds, parse
-from gpuenv.matrix.load import load
+from gpuenv.image.require import Machine, Requirement, holds, parse
 from gpuenv.matrix.records import DriverBranch
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
 from gpuenv.probe.brand import BRANDS
+from tests.support.matrix import MATRIX
 
 HERE = Path(__file__).parent
 FILE = HERE / "admitted.txt"
@@ -56,13 +55,18 @@ def _row(entry: object) -> Row:
 @cache
 def branches() -> tuple[DriverBranch, ...]:
     """Every driver branch of the matrix."""
-    return load(data_path("matrix.yaml")).driver_branches
+    return MATRIX.driver_branches
 
 
-def admitted(row: Row, brand: str) -> tuple[int, ...]:
+@cache
+def admitted(row: Row, brand: str | None) -> tuple[int, ...]:
     """The driver branches on which an image starts with a GPU of a brand."""
-    requirement = parse(row.text)
-    return tuple(entry.branch for entry in branches() if holds(requirement, machine(entry, brand)))
+    return tuple(entry.branch for entry in branches() if holds(_requirement(row), machine(entry, brand)))
+
+
+@cache
+def _requirement(row: Row) -> Requirement:
+    return parse(row.text)
 
 
 def machine(entry: DriverBranch, brand: str | None) -> Machine:

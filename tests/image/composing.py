@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.data import data_path
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
-from gpuenv.matrix.load import load
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MATRIX = load(data_path("matrix.yaml"))
 IMAGE = "    image: nvidia/cuda:12.9.1-base-ubuntu24.04"
 DOCKERFILE = 'FROM python:3.12-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"\n'
 RESERVED = """    deploy:

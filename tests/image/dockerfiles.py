@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.data import data_path
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile
-from gpuenv.matrix.load import load
 from gpuenv.model.finding import Severity
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MATRIX = load(data_path("matrix.yaml"))
 CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
 DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
 RUNTIME = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04"

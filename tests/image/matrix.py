@@ -15,15 +15,14 @@ from gpuenv.image.choose import NoImageError, Wish, choose
 from gpuenv.image.plan import Order, Templates, plan_image
 from gpuenv.image.records import Kind
 from gpuenv.image.render import Rendering
-from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuenv.image.records import Choice, ImagePlan
-    from gpuenv.matrix.records import Matrix
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200
@@ -31,21 +30,16 @@ ARCHES = ("x86_64", "aarch64")
 
 
 @cache
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
-
-
-@cache
 def choices() -> dict[tuple[str, str, str], Choice | str]:
     """Kind, architecture and CUDA: the choice, or why there is none."""
-    needs = {"": needs_of(Snapshot(), matrix())}
+    needs = {"": needs_of(Snapshot(), MATRIX)}
     found: dict[tuple[str, str, str], Choice | str] = {}
     for kind in Kind:
         for arch in ARCHES:
-            for row in matrix().cuda_minors:
+            for row in MATRIX.cuda_minors:
                 key = (kind.value, arch, str(row.cuda))
                 try:
-                    found[key] = choose(Wish(kind=kind, cuda=row.cuda, arch=arch), needs, matrix())
+                    found[key] = choose(Wish(kind=kind, cuda=row.cuda, arch=arch), needs, MATRIX)
                 except NoImageError as error:
                     found[key] = str(error)
     return found
@@ -57,7 +51,7 @@ def templates(kind: Kind) -> Templates:
 
 
 def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
-    order = Order(f"gpuenv-cupy:{choice.name}", (), {}, matrix().revision)
+    order = Order(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
     return plan_image(choice, order, how, templates(choice.kind))
 
 

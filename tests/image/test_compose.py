@@ -10,7 +10,8 @@ from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
 from gpuenv.model.finding import Severity
-from tests.image.composing import BY_CDI, DOCKERFILE, IMAGE, MATRIX, RESERVED, SWARM, told
+from tests.image.composing import BY_CDI, DOCKERFILE, IMAGE, RESERVED, SWARM, told
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path

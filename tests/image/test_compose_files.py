@@ -9,7 +9,8 @@ import pytest
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
-from tests.image.composing import IMAGE, MATRIX, RESERVED, told
+from tests.image.composing import IMAGE, RESERVED, told
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_file import Choice, judge_dockerfile
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from tests.image.dockerfiles import CTK, DEVEL, MATRIX, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
+from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,7 +252,7 @@ def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
     path.write_text('{"image": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}')
     with pytest.raises(ImageError, match="line 1: ") as caught:
         judge_dockerfile(path, Choice(), MATRIX)
-    assert caught.value.remedy == "name the Dockerfile or compose file behind it"
+    assert "Dockerfile or compose file" in (caught.value.remedy or "")
 
 
 def test_the_pythons_that_would_do_are_written_as_people_write_them(tmp_path: Path) -> None:

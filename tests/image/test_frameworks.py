@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from gpuenv.image.check.records import ImageReport
 
 ARCH = re.compile("arch=")
-MATRIX = load(data_path("matrix.yaml"))
 CU = "--index-url https://download.pytorch.org/whl/"
 B200, V100, OLD = ("gpu=B200", "driver=580.95.05"), ("gpu=V100", "driver=580.95.05"), ("gpu=H100", "driver=535.104.05")
 NEW, GONE, DRIVER = "gpu-too-new-for-toolkit", "gpu-removed-from-toolkit", "driver-too-old-for-cuda"

@@ -20,16 +20,17 @@ from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
-from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, matrix, planned, plans, table, templates
+from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, planned, plans, table, templates
+from tests.support.matrix import MATRIX
 
 
 def machine(*assumed: str) -> Needs:
-    return needs_of(assume(Snapshot(), assumed, matrix()), matrix())
+    return needs_of(assume(Snapshot(), assumed, MATRIX), MATRIX)
 
 
 def made(wish: Wish, *machines: Needs) -> Choice:
-    named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), matrix())}
-    return choose(wish, named, matrix())
+    named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), MATRIX)}
+    return choose(wish, named, MATRIX)
 
 
 def test_the_whole_matrix_is_the_reviewed_one() -> None:

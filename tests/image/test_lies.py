@@ -13,9 +13,10 @@ from gpuenv.image.check.history import last_cupy, lines_together
 from gpuenv.image.check.judge_file import file_report
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.report.report import Status
-from tests.image.dockerfiles import MATRIX, SLIM, judged
+from tests.image.dockerfiles import SLIM, judged
 from tests.image.dockerfiles import told as told_of
 from tests.image.test_judge import host, image, plain, told, verdict
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,7 +183,8 @@ def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
     found = verdict(image("12.9.1"), host("driver=470.256.02", "gpu=K80", "gpu=K80"))
     assert [entry.code for entry in found.findings][:2] == ["IMG902", "IMG903"]
     assert not any("pdate the driver" in fix.text for entry in found.findings for fix in entry.fix)
-    assert found.changes == ("Use an image of CUDA 11.4 or older.",)
+    (change,) = found.changes
+    assert "CUDA 11.4 or older" in change
 
 
 def test_the_same_gpu_is_told_once() -> None:
@@ -195,7 +197,8 @@ def test_the_first_way_out_is_no_alternative() -> None:
     found = verdict(
         image("13.0.2", CUDA_VERSION="99.1.0", NVIDIA_REQUIRE_CUDA="cuda>=99.1"), host("driver=580", "gpu=H100")
     )
-    assert found.changes == ("Use an image of CUDA 13.0 or older.",)
+    (change,) = found.changes
+    assert "CUDA 13.0 or older" in change
 
 
 @pytest.mark.parametrize(("value", "meant"), [("yes", True), ("on", True), ("0", False), ("false", False), ("", False)])
@@ -259,6 +262,6 @@ def test_no_headers_are_advised_for_a_line_of_another_cuda(tmp_path: Path) -> No
 )
 def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
     steps = (piece * (20_000 // len(piece)),) * 20
-    begun = time.monotonic()
+    begun = time.process_time()
     lines_together(steps)
-    assert time.monotonic() - begun < 3.0
+    assert time.process_time() - begun < 3.0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.bases import base_of
-from gpuenv.matrix.load import load
-
-MATRIX = load(data_path("matrix.yaml"))
+from tests.support.matrix import MATRIX
 
 
 @pytest.mark.parametrize(

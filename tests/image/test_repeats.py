@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.docker_parse import whole
 from gpuenv.image.check.judge_file import Choice, judge_dockerfile
 from gpuenv.image.check.shell import commands
-from gpuenv.matrix.load import load
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-MATRIX = load(data_path("matrix.yaml"))
 
 
 def ran(text: str) -> list[str]:

@@ -9,15 +9,13 @@ from typing import TypeVar
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import choose, resolve
 from gpuenv.model.resolution import AS_TOLD, Candidate, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
+from tests.support.matrix import MATRIX
 
 T = TypeVar("T")
-MATRIX = load(data_path("matrix.yaml"))
 _drivers = st.sampled_from([str(row.branch) for row in MATRIX.driver_branches])
 _capabilities = st.sampled_from(sorted({str(row.compute_capability) for row in MATRIX.products}))
 _pythons = st.sampled_from(

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.explain.situation import marks_of
 from gpuenv.image.check.lines import is_no_line
 from gpuenv.install.environment import read_installed
 from gpuenv.install.journal import Store
 from gpuenv.install.record_file import Entry, read_record
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.load import load
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.lines import cuda_major_of
@@ -29,6 +27,7 @@ from gpuenv.smoke.health import xids
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 ODD = ["\N{SUPERSCRIPT TWO}", "9" * 5000]
 IDS = ["superscript", "endless"]
 odd_numbers = pytest.mark.parametrize("odd", ODD, ids=IDS)
-MATRIX = load(data_path("matrix.yaml"))
 
 
 @pytest.mark.parametrize(

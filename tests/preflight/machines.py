@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
 H100_PAIR = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12.4", "driver=580.95.05", "gpu=H100", "gpu=H100")
 FIT = (*H100_PAIR, "gpu-memory=80GiB", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0", "container=no")
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
-from gpuenv.matrix.load import load
 from gpuenv.refresh.companions import companion_piece, newer_companion
 from gpuenv.refresh.index import Index, IndexFile
 from gpuenv.refresh.pip_index import PipIndex
@@ -17,11 +15,11 @@ from gpuenv.refresh.uv_index import UvIndex
 from gpuenv.refresh.work import Workplace
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LocalIndex, Wheel, make
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MATRIX = load(data_path("matrix.yaml"))
 LINUX, MAC = "manylinux_2_28_x86_64", "macosx_14_0_arm64"
 TOOLKIT = "Requires-Dist: cuda-toolkit==13.9.1"
 

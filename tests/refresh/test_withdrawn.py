@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpuenv.data import data_path
-from gpuenv.matrix.load import load
 from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.pip_index import PipIndex
 from gpuenv.refresh.uv_index import UvIndex
 from gpuenv.refresh.withdrawn import withdrawals
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from gpuenv.matrix.packages import WheelLine
 
-MATRIX = load(data_path("matrix.yaml"))
 OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"
 PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}
 

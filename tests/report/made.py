@@ -20,7 +20,8 @@ from gpuenv.model.smoke import (
 from gpuenv.report.prepared import prepared
 from gpuenv.report.report import make_report
 from tests.cli.recorded import UUID
-from tests.preflight.machines import MATRIX, held
+from tests.preflight.machines import held
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot

@@ -13,8 +13,8 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirement import parse_requirement
 from gpuenv.report.report import make_report
-from tests.preflight.machines import MATRIX
 from tests.report.readers import READERS, Told
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,8 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.host import KernelMessage
@@ -22,8 +20,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 from gpuenv.report.report import Report, make_report
-
-MATRIX = load(data_path("matrix.yaml"))
+from tests.support.matrix import MATRIX
 
 
 def _report(*given: str) -> Report:

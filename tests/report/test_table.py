@@ -13,8 +13,8 @@ from gpuenv.probe.request import Request
 from gpuenv.probe.take import take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import Profile, load
-from tests.preflight.machines import MATRIX
 from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot

@@ -14,14 +14,17 @@ from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.simulate.profile import load
 from gpuenv.simulate.records import Container
+from tests.scenarios.checks import SHOWN_BY, shown_by
 from tests.scenarios.ground import MACHINES, Scenario, Workshop, show
 from tests.scenarios.known import SCENARIOS
 from tests.scenarios.real import REAL
+from tests.unseen.test_unseen import MACHINES as UNSEEN
 
 if TYPE_CHECKING:
     from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries
 
+DOCTOR_TESTS = sorted((Path(__file__).parents[1] / "doctor").glob("*.py"))
 PROFILES = tuple(load(path) for path in sorted(MACHINES.glob("*.yaml")))
 # What no file, library or answer of a driver shows, and who tells it.
 IN_TEXTS = {
@@ -68,6 +71,25 @@ def test_every_cause_that_can_be_shown_has_a_check() -> None:
     assert named & apart == set()
 
 
+def test_every_check_is_shown_by_a_machine_or_by_a_test_of_the_doctor() -> None:
+    """By its code, or by a cause that no other check names: one that is never true would harm nobody."""
+    by_code = "".join(path.read_text(encoding="utf-8") for path in DOCTOR_TESTS if path.name != "test_registry.py")
+    checks = all_checks()
+    names = Counter(cause for check in checks for cause in check.causes)
+    counted = shown()
+    unshown = [
+        check.code
+        for check in checks
+        if check.code not in SHOWN_BY
+        and f'"{check.code}"' not in by_code
+        and not any(names[cause] == 1 and counted[cause.value] for cause in check.causes)
+    ]
+    assert unshown == []
+    machines = {*(profile.name for profile in PROFILES), *map(str, SCENARIOS), *(str(entry) for entry in UNSEEN)}
+    assert {code: name for code, name in SHOWN_BY.items() if name not in machines} == {}
+    assert set(SHOWN_BY) <= {check.code for check in checks}
+
+
 def test_the_healthy_machines_are_of_every_kind() -> None:
     """That every check is silent on them is shown where each machine is examined."""
     healthy = [profile for profile in PROFILES if not profile.expect.causes]
@@ -91,6 +113,7 @@ def test_the_doctor_names_the_cause(
     findings = said.report["findings"]
     told = json.dumps(findings, indent=1)
     assert scenario.cause in {finding["cause"] for finding in findings}, told
+    assert shown_by(str(scenario)) <= {finding["code"] for finding in findings}, told
     assert [run for run in said.report["checks"] if run["status"] == "crashed"] == []
     primary = next((finding["cause"] for finding in findings if finding["primary"]), None)
     assert (primary, said.exit_code) == ((scenario.cause, 1) if scenario.error else (None, 0)), told

@@ -51,21 +51,28 @@ def modules() -> tuple[Module, ...]:
     )
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Every node of a tree."""
+    return tuple(ast.walk(tree))
+
+
+@cache
+def imports(tree: ast.AST) -> tuple[str, ...]:
     """The full names that a module imports, wherever in it."""
-    for node in ast.walk(tree):
+    found: list[str] = []
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(found)
 
 
-def functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Every function with its name; what stands outside of all has none."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function, those inside of others too."""
+    return (node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def called(node: ast.Call) -> str:

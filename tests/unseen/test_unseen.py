@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.scenarios.checks import shown_by
 from tests.scenarios.ground import Workshop, show
 from tests.unseen.again import AGAIN
 from tests.unseen.astray import ASTRAY
@@ -62,6 +63,7 @@ def test_the_one_true_cause(
     shown = show(scenario, Workshop(stub_driver, cuda_libraries), tmp_path)
     findings = shown.report["findings"]
     told = json.dumps(findings, indent=1)
+    assert shown_by(str(machine)) <= {finding["code"] for finding in findings}, told
     assert [run for run in shown.report["checks"] if run["status"] == "crashed"] == []
     primary = next((finding["cause"] for finding in findings if finding["primary"]), None)
     assert (primary, shown.exit_code) == ((scenario.cause, 1) if scenario.error else (None, 0)), told
