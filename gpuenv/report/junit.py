@@ -10,9 +10,7 @@ from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.smoke import TestStatus
-from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
-from gpuenv.report.told import (
+from gpuenv.report.findings import (
     REQUIREMENT_CHECK,
     allowance_text,
     detail_lines,
@@ -20,7 +18,8 @@ from gpuenv.report.told import (
     requirement_text,
     wheel_text,
 )
-from gpuenv.report.verdict import verdict
+from gpuenv.report.report import Report, Status, verdict
+from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
 
 _COUNTED = ("failure", "error", "skipped")
 

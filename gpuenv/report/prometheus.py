@@ -16,10 +16,9 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
-from gpuenv.report.report import Report, Status
+from gpuenv.report.findings import wheel_text
+from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.smoke_rows import smoke_series
-from gpuenv.report.told import wheel_text
-from gpuenv.report.verdict import verdict
 
 Labels = dict[str, str]
 _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (

@@ -14,8 +14,7 @@ import pytest
 from gpuenv.matrix.grid import MACHINE, Grid, grid_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rows import Asked, NoSuchRowError, select
-from gpuenv.report.matrix_page import page
-from gpuenv.report.matrix_rows import row_lines, row_markdown
+from gpuenv.report.matrix import page, row_lines, row_markdown
 from tests.cli.program import gpuenv
 from tests.matrix.asking import resolved
 

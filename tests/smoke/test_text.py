@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.report.smoke import section_lines, smoke_lines
+from gpuenv.report.text import section_lines, smoke_lines
 from gpuenv.smoke.demos import demonstration_text, undemonstrated
 from tests.smoke.devices import A, result, test
 

@@ -92,7 +92,7 @@ def show(
 def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None, *, color: bool) -> None:
     from gpuenv.cli.output import emit_json, emit_lines
     from gpuenv.matrix.rows import select
-    from gpuenv.report.matrix_rows import row_lines, row_markdown
+    from gpuenv.report.matrix import row_lines, row_markdown
 
     try:
         found = select(rows, asked)
@@ -109,7 +109,7 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
     from gpuenv.cli.output import write_file, write_stdout
     from gpuenv.matrix.grid import grid_of
     from gpuenv.matrix.rows import Asked
-    from gpuenv.report.matrix_page import page
+    from gpuenv.report.matrix import page
 
     if asked != Asked():
         raise CommandError(
