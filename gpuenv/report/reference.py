@@ -16,7 +16,7 @@ from gpuenv.model.listing import (
     Meaning,
     Requirements,
 )
-from gpuenv.preflight.keys import KEYS
+from gpuenv.preflight.requirement import KEYS
 from gpuenv.report.text import Line, Style, command_text, fix_lines
 
 
