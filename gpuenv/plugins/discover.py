@@ -13,6 +13,7 @@ from gpuenv.files import read_regular
 TYPE_CHECKING = False  # typing takes longer than all of this
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
+    from typing import Any
 
 GROUP = "gpuenv.checks"
 _CODE = r"[A-Z][A-Z0-9]{1,15}\d{3}"
@@ -140,5 +141,6 @@ def _distribution_name(distribution: Distribution) -> str:
 
 
 def _package(distribution: Distribution) -> str:
-    name, release = (distribution.metadata.get(key) for key in ("Name", "Version"))
+    head: Any = distribution.metadata
+    name, release = head.get("Name"), head.get("Version")
     return f"{name} {release}" if name and release else "an unknown package"

@@ -11,8 +11,8 @@ from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.refresh import withdrawals
 from gpuenv.refresh.uv_index import UvIndex
-from gpuenv.refresh.withdrawn import withdrawals
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 

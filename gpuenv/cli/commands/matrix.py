@@ -145,9 +145,15 @@ def refresh(
     Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
     """
     from gpuenv.cli.output import write_stdout
-    from gpuenv.cli.refresh import Asked as Wanted
-    from gpuenv.cli.refresh import Installer, refresh_matrix
 
+    try:
+        from gpuenv.cli.refresh import Asked as Wanted
+        from gpuenv.cli.refresh import Installer, refresh_matrix
+    except ImportError as error:
+        remedy = "python -m pip install 'gpuenv[refresh]'"
+        raise CommandError(
+            ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs more of gpuenv: {error}", remedy
+        ) from error
     try:
         installer = Installer(index) if index is not None else None
     except ValueError as error:
