@@ -29,7 +29,6 @@ _LARGEST = 32 * 1024 * 1024
 _CODE: tuple[str, ...] = (
     "matrix/compiled.py",
     "matrix/load.py",
-    "matrix/packages.py",
     "matrix/records.py",
     "matrix/strict_yaml.py",
     "matrix/validate.py",

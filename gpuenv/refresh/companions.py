@@ -11,8 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.packages import Companion
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Companion, Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.versions import CudaVersion

@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.grid import MACHINE, MACHINE_TEXT
-from gpuenv.matrix.packages import Release, RocmLine, WheelLine
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, Release, RocmLine, WheelLine
 from gpuenv.matrix.resolve import choose
+from gpuenv.matrix.rows import MACHINE, MACHINE_TEXT
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.refresh.companions import companion_piece, newer_companion
 from gpuenv.refresh.index import Index, python_of

@@ -16,8 +16,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from gpuenv.matrix.packages import RocmLine, WheelLine
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
 from gpuenv.refresh.index import Index, IndexFile, Listing, python_of

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from gpuenv.matrix.grid import MACHINE_TEXT, Cell, Grid
 from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
-from gpuenv.matrix.rows import Proof, Row, Rows
+from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
 from gpuenv.report.text import Line, Style
 
 _HEADINGS = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuenv.matrix.packages import WheelLine
+    from gpuenv.matrix.records import WheelLine
 
 MATRIX = load(data_path("matrix.yaml"))
 OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"

@@ -107,8 +107,7 @@ def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None
 
 def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
     from gpuenv.cli.output import write_file, write_stdout
-    from gpuenv.matrix.grid import grid_of
-    from gpuenv.matrix.rows import Asked
+    from gpuenv.matrix.rows import Asked, grid_of
     from gpuenv.report.matrix import page
 
     if asked != Asked():

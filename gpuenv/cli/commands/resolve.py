@@ -132,7 +132,7 @@ def _what_if(facts: Snapshot, given: Iterable[str], rows: Matrix, out: Output) -
 
 def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
     from gpuenv.matrix.resolve import choose
-    from gpuenv.matrix.why_not import UnknownCandidateError, why_not
+    from gpuenv.matrix.what_if import UnknownCandidateError, why_not
     from gpuenv.report.resolution import why_not_lines
 
     try:
@@ -145,7 +145,7 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
 
 def _fleet(subject: Subject, files: Iterable[Path], matrix: Path | None, out: Output) -> int:
     from gpuenv.cli.several import get_all
-    from gpuenv.matrix.fleet import resolve_fleet
+    from gpuenv.matrix.what_if import resolve_fleet
     from gpuenv.report.resolution import fleet_lines
 
     machines, rows = get_all(subject, files, matrix)
