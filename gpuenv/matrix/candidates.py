@@ -1,4 +1,4 @@
-"""Every wheel that could be chosen, with the rows it stands on. Pure."""
+"""Every wheel that could be chosen, with the rows it stands on."""
 
 from __future__ import annotations
 

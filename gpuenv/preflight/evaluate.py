@@ -1,4 +1,4 @@
-"""Holds requirements against a machine. Pure."""
+"""Holds requirements against a machine."""
 
 from __future__ import annotations
 

@@ -94,8 +94,15 @@ def read_binaries(folder: Path) -> Binaries:
     for path in sorted((*folder.rglob("*.so*"), *folder.rglob("*.pyd"))):
         if not path.is_file():
             continue
+        data = path.read_bytes()
         try:
-            found, data = _of_file(path, versions, needed)
+            if path.suffix == ".pyd":
+                found = list(pe_sections(data, SECTIONS[0]))
+            else:
+                elf = read_elf(data)
+                found = list(elf.code)
+                versions |= elf.versions
+                needed |= elf.needed
             if found:
                 by_file[path] = gpu_code(found)
         except (ElfError, PeError, ValueError) as error:
@@ -107,17 +114,6 @@ def read_binaries(folder: Path) -> Binaries:
     return Binaries(
         gpu_code(sections), by_file, targets, hip, _newest(versions, "GLIBC_"), _newest(versions, "GLIBCXX_")
     )
-
-
-def _of_file(path: Path, versions: set[str], needed: set[str]) -> tuple[list[bytes], bytes]:
-    """The sections with GPU code, and the whole; what a Linux library needs is added to the sets."""
-    data = path.read_bytes()
-    if path.suffix == ".pyd":
-        return list(pe_sections(data, SECTIONS[0])), data
-    elf = read_elf(data)
-    versions |= elf.versions
-    needed |= elf.needed
-    return list(elf.code), data
 
 
 def _newest(versions: Iterable[str], prefix: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A report as annotations of GitHub Actions: workflow commands, one a finding. Pure.
+"""A report as annotations of GitHub Actions: workflow commands, one a finding.
 
 The form and its escaping are GitHub's (GitHub Docs, "Workflow commands for GitHub Actions"; the runner unescapes %25,
 %0D and %0A everywhere and %3A and %2C in properties). No line is anything but a command, so that no text of a machine

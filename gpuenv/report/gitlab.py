@@ -1,4 +1,4 @@
-"""A report as GitLab's code quality artefact; the test report of GitLab is JUnit. Pure.
+"""A report as GitLab's code quality artefact; the test report of GitLab is JUnit.
 
 The form is GitLab's (GitLab Docs, "Code Quality", report format: description, check_name, fingerprint, severity,
 location.path and location.lines.begin).

@@ -262,7 +262,10 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
         yield fractions(parts, "what was measured, as a part of other numbers")
     rest = [entry for entry in series if entry.unit not in _RATES or len(entry.values) > 1]
     if rest:
-        cells = [(mono(_series_name(entry, several=several)), escaped(entry.text), _spark(entry)) for entry in rest]
+        cells = [
+            (mono(_series_name(entry, several=several)), escaped(entry.text), sparkline(entry.values, entry.name))
+            for entry in rest
+        ]
         yield from table(("measured", "", "repetitions"), cells)
 
 
@@ -274,10 +277,6 @@ def _bar(entry: Series, *, several: bool) -> Bar:
 
 def _series_name(entry: Series, *, several: bool) -> str:
     return f"{entry.name} {entry.gpu[:_DIGITS]}" if several and entry.gpu else entry.name
-
-
-def _spark(entry: Series) -> str:
-    return sparkline(entry.values, entry.name)
 
 
 _WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170

@@ -1,4 +1,4 @@
-"""A report as JUnit XML: the verdict, each requirement, each check and each GPU test is a test case. Pure."""
+"""A report as JUnit XML: the verdict, each requirement, each check and each GPU test is a test case."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _verdict(report: Report) -> ET.Element:
         _outcome(case, "failure", sentence, "unfit", told)
     elif report.status is Status.UNKNOWN:
         _outcome(case, "error", sentence, "unknown", told)
-    elif told:
+    else:
         ET.SubElement(case, "system-out").text = told
     return case
 
@@ -100,7 +100,7 @@ def _requirement(result: RequirementResult) -> ET.Element:
         _outcome(case, "failure", told, "requirement-not-met", told)
     elif result.status is RequirementStatus.UNKNOWN:
         _outcome(case, "error", told, "unknown", told)
-    elif told:
+    else:
         ET.SubElement(case, "system-out").text = told
     return case
 

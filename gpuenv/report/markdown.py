@@ -1,4 +1,4 @@
-"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions. Pure.
+"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions.
 
 What a machine says stands in code spans or is escaped, so that it can neither format, nor link, nor mention anybody.
 """

@@ -1,4 +1,4 @@
-"""A report as metrics for the text-file collector of Prometheus's node exporter. Pure.
+"""A report as metrics for the text-file collector of Prometheus's node exporter.
 
 The form is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
 """
