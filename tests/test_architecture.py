@@ -57,6 +57,7 @@ MAY_IMPORT = {
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
     "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image", "paste"},
+    "elftools": {"gpuenv.refresh.binaries"},
     "tomli": {"toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},

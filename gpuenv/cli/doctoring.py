@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.smoke import Level
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.history import Earlier
+    from gpuenv.report.html import Earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,7 @@ def _list(asked: Wanted) -> None:
     from gpuenv.cli.understood import refuse_unread
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.listing import Checks, ListedCheck
-    from gpuenv.report.explained import list_lines
-    from gpuenv.report.listed import listed_checks
+    from gpuenv.report.reference import list_lines, listed_checks
     from gpuenv.report.text import Line
 
     wanted = read_formats(asked.formats, asked.output, OWN)

@@ -69,6 +69,6 @@ def examine(
 def show_phases(snapshot: Snapshot) -> None:
     """Where the time went, on standard error."""
     from gpuenv.cli.output import write_stderr
-    from gpuenv.report.phases import phase_lines
+    from gpuenv.report.snapshot import phase_lines
 
     write_stderr(phase_lines(snapshot))

@@ -15,9 +15,9 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.report.history import Earlier
-    from gpuenv.report.lines import Line
+    from gpuenv.report.html import Earlier
     from gpuenv.report.report import Report
+    from gpuenv.report.text import Line
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
 OWN = ("text", "json")  # which are made fit for others while they are written
@@ -123,7 +123,7 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
     def clean() -> Report:
         """As others may see it; made once, for all forms."""
         from gpuenv.cli.output import identity
-        from gpuenv.report.prepared import prepared
+        from gpuenv.report.redact import prepared
 
         return prepared(report, identity() if how.redact else None)
 
@@ -171,7 +171,7 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
 
 def _lines(report: Report, how: How) -> Iterator[Line]:
     if how.of_the_tests and report.smoke is not None:
-        from gpuenv.report.smoke import smoke_lines
+        from gpuenv.report.text import smoke_lines
 
         return smoke_lines(report.smoke, verbose=how.verbose)
     from gpuenv.report.text import report_lines

@@ -224,7 +224,7 @@ def _explained(result: SmokeResult) -> SmokeResult:
 
 
 def _place(interpreter: str, subject: Subject, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
-    from gpuenv.matrix.peaks import peaks_of
+    from gpuenv.matrix.products import peaks_of
     from gpuenv.smoke.prove import Place
 
     return Place(

@@ -11,7 +11,7 @@ from gpuenv.files import read_regular
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.report.history import Earlier
+    from gpuenv.report.html import Earlier
 
 _MOST = 200
 _LARGEST = 16 * 1024 * 1024
@@ -34,7 +34,7 @@ def read_history(folder: Path | None) -> tuple[Earlier, ...]:
 
 
 def _read(path: Path) -> Earlier | None:
-    from gpuenv.report.history import earlier
+    from gpuenv.report.html import earlier
 
     try:
         return earlier(path.name, json.loads(read_regular(path, _LARGEST)))

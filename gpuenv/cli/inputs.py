@@ -176,8 +176,7 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
 
 def _look_over(assumed: Sequence[str]) -> None:
     """A fault of usage goes before one of the matrix, so that it is told before the matrix is read."""
-    from gpuenv.matrix.assume import AssumeError
-    from gpuenv.matrix.assume_early import refuse_unread
+    from gpuenv.matrix.assume import AssumeError, refuse_unread
 
     try:
         refuse_unread(assumed)

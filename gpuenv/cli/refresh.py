@@ -25,18 +25,14 @@ from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.refresh.caps import CapsError
-from gpuenv.refresh.cudart import compile_stub
-from gpuenv.refresh.cuobjdump import find_cuobjdump
-from gpuenv.refresh.difference import different_answers, different_machines
+from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
 from gpuenv.refresh.index import Index, PackageIndexError
-from gpuenv.refresh.measure import MeasureError
-from gpuenv.refresh.metadata import MetadataError
+from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.pip_index import PipIndex
-from gpuenv.refresh.refresh import NoSuchRowError, find_additions
-from gpuenv.refresh.rows import Additions, PlaceError, written
+from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
+from gpuenv.refresh.releases import CapsError, MetadataError
+from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
 from gpuenv.refresh.uv_index import UvIndex
-from gpuenv.refresh.work import Workplace
 from gpuenv.user_folders import user_cache, user_matrix
 
 

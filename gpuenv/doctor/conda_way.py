@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuenv.doctor.registry import Facts
+from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.conda import conda_candidates, conda_choice
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.resolve import judge
 from gpuenv.model.finding import Fix

@@ -8,9 +8,8 @@ from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
 from gpuenv.doctor.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, Release, WheelLine
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.resolution import Candidate, CandidateKind

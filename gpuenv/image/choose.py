@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
+from gpuenv.matrix.alternatives import inside_container, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS, fits
-from gpuenv.matrix.images import inside_container, refusals
-from gpuenv.matrix.installable import Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
-from gpuenv.matrix.packages import Flavour, Image
-from gpuenv.matrix.records import CudaMinor, Matrix
+from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
 from gpuenv.matrix.support import branches_for
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 

@@ -1,32 +1,25 @@
-"""``--assume KEY=VALUE``: replaces one fact of a Snapshot. Pure."""
+"""``--assume KEY=VALUE``: replaces one fact of a Snapshot."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from gpuenv.matrix.assumed_target import (
-    assume_cupy,
-    assume_numpy,
-    assume_package,
-    assume_python,
-    assume_toolkit,
-    with_libraries,
-)
-from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
-from gpuenv.matrix.contradictions import AssumeError, read_pair, refuse_contradictions
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
+from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.host import operating_system
-from gpuenv.model.reading import Reading, assumed, missing
+from gpuenv.model.cuda_libraries import WANTED, WantedLibrary
+from gpuenv.model.host import Container, architecture, operating_system
+from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.numbers import whole_number
+from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
 from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import Driver, Gpu, Host, Snapshot
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
+from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Host, Library, Snapshot, SourceState, Toolkit
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.model.visible import visible_entries
-
-__all__ = ["AssumeError", "assume", "assumed_keys"]
 
 _NONE = "none"
 # A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to
@@ -46,8 +39,8 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
     Raises:
         AssumeError: at the first that cannot be understood.
     """
-    pairs = [read_pair(text) for text in given]
-    refuse_contradictions(pairs)
+    pairs = [_read_pair(text) for text in given]
+    _refuse_contradictions(pairs)
     gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
@@ -59,7 +52,7 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
             snapshot = _one(snapshot, key, value, matrix)
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
-    return with_libraries(_hidden(_of_its_system(snapshot)))
+    return _with_libraries(_hidden(_of_its_system(snapshot)))
 
 
 def _of_its_system(snapshot: Snapshot) -> Snapshot:
@@ -76,7 +69,7 @@ def assumed_keys(given: Iterable[str]) -> set[str]:
     Raises:
         AssumeError: for what is no assumption.
     """
-    return {read_pair(text)[0] for text in given}
+    return {_read_pair(text)[0] for text in given}
 
 
 def _hidden(snapshot: Snapshot) -> Snapshot:
@@ -92,30 +85,29 @@ def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
     if key.startswith("env."):
         return _assume_variable(snapshot, key.removeprefix("env."), value)
     if key.startswith("package."):
-        return assume_package(snapshot, key.removeprefix("package."), value)
-    function = _KEYS.get(key)
+        return _assume_package(snapshot, key.removeprefix("package."), value)
+    functions = _functions(matrix)
+    function = functions.get(key)
     if function is None:
-        known = ("gpu", *_KEYS, "env.NAME", "package.NAME")
+        known = ("gpu", *functions, "env.NAME", "package.NAME")
         near = difflib.get_close_matches(key, known, 1)
         raise AssumeError(f"unknown key{f'; did you mean {near[0]}?' if near else ''} (one of {', '.join(known)})")
-    return function(snapshot, value, matrix)
+    return function(snapshot, value)
 
 
-def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str, Matrix], Snapshot]:
+def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str], Snapshot]:
     """An assumption that replaces one field of the host."""
 
-    def apply(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-        del matrix
+    def apply(snapshot: Snapshot, value: str) -> Snapshot:
         host = replace(snapshot.host, **{field: assumed(read(value))})  # type: ignore[arg-type]
         return replace(snapshot, host=host).assuming(f"host.{field}")
 
     return apply
 
 
-def _assume_system(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+def _assume_system(snapshot: Snapshot, value: str) -> Snapshot:
     """An operating system; what was read of another one goes with it, and so does what that one alone has."""
-    del matrix
-    name = one_of(_OPERATING_SYSTEMS)(operating_system(value))
+    name = _one_of(_OPERATING_SYSTEMS)(operating_system(value))
     before = snapshot.host.os.value
     if before not in (None, name) or (name != "linux" and before is None):
         target = replace(snapshot.target, platform=Reading())
@@ -150,8 +142,7 @@ def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
     return replace(snapshot, driver=driver, sources=sources).assuming("driver.version")
 
 
-def _assume_driver_cuda(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
+def _assume_driver_cuda(snapshot: Snapshot, value: str) -> Snapshot:
     driver = replace(snapshot.driver, cuda=assumed(CudaVersion.parse(value)))
     return replace(snapshot, driver=driver).assuming("driver.cuda")
 
@@ -180,22 +171,19 @@ def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
     return replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
 
 
-def _assume_capability(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
+def _assume_capability(snapshot: Snapshot, value: str) -> Snapshot:
     capability = assumed(ComputeCapability.parse(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
     return _with_gpus(snapshot, [replace(gpu, compute_capability=capability) for gpu in gpus])
 
 
-def _assume_count(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
+def _assume_count(snapshot: Snapshot, value: str) -> Snapshot:
     kinds = snapshot.gpus or (Gpu(),)
-    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(read_count(value))]
+    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(_read_count(value))]
     return _with_gpus(snapshot, gpus)
 
 
-def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
+def _assume_memory(snapshot: Snapshot, value: str) -> Snapshot:
     size = assumed(parse_size(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
     return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
@@ -211,19 +199,247 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     return replace(snapshot, environment=variables).assuming(f"environment.{name}")
 
 
-_KEYS: dict[str, Callable[[Snapshot, str, Matrix], Snapshot]] = {
-    "os": _assume_system,
-    "arch": _host("arch", read_arch),
-    "libc": _host("libc", Libc.parse),
-    "container": _host("container", read_container),
-    "wsl": _host("wsl", read_yes),
-    "python": assume_python,
-    "driver-cuda": _assume_driver_cuda,
-    "driver": _assume_driver,
-    "compute-capability": _assume_capability,
-    "gpu-count": _assume_count,
-    "gpu-memory": _assume_memory,
-    "cupy": assume_cupy,
-    "numpy": assume_numpy,
-    "toolkit": assume_toolkit,
-}
+Pair = tuple[str, str]  # key and value
+
+_OF_A_GPU = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
+_FAMILIES = ("glibc", "musl")
+
+
+class AssumeError(ValueError):
+    """An assumption that cannot be understood or contradicts another; the message names it and what was expected."""
+
+
+def _read_pair(text: str) -> Pair:
+    """Key and value of an assumption; ``glibc=2.36`` is another way to write ``libc=glibc-2.36``.
+
+    Raises:
+        AssumeError: where it has no key or no value.
+    """
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not key or not (value or key.startswith("env.")):
+        raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+    return ("libc", f"{key}-{value}") if key in _FAMILIES else (key, value)
+
+
+def _refuse_contradictions(pairs: Sequence[Pair]) -> None:
+    """Refuses a GPU, and what only a GPU has, beside the assumption that there is none.
+
+    Raises:
+        AssumeError: with both.
+    """
+    no_gpu = next((pair for pair in pairs if _is_no_gpu(pair)), None)
+    of_a_gpu = next((pair for pair in pairs if pair[0] in _OF_A_GPU and not _is_no_gpu(pair)), None)
+    if no_gpu and of_a_gpu:
+        raise AssumeError(f"--assume {'='.join(no_gpu)}: stands beside {'='.join(of_a_gpu)}, which only a GPU has")
+
+
+def _is_no_gpu(pair: Pair) -> bool:
+    key, value = pair
+    return (key == "gpu" and value.lower() == "none") or (key == "gpu-count" and value.strip("0") == "" != value)
+
+
+_ARCHITECTURES = ("x86_64", "amd64", "aarch64", "arm64")
+_MOST = 1024  # more GPUs than any machine has
+
+
+def _one_of(names: Sequence[str]) -> Callable[[str], str]:
+    """What reads one of these names, in whichever case."""
+
+    def read(value: str) -> str:
+        if value.lower() not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return value.lower()
+
+    return read
+
+
+def _read_arch(value: str) -> str:
+    """An architecture as the kernel names it.
+
+    Raises:
+        ValueError: with what was expected.
+    """
+    if value.lower() not in _ARCHITECTURES:
+        raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
+    return architecture(value)
+
+
+def _read_yes(value: str) -> bool:
+    """Yes or no.
+
+    Raises:
+        ValueError: with what was expected.
+    """
+    if value.lower() not in ("yes", "no", "true", "false"):
+        raise ValueError("expected yes or no")
+    return value.lower() in ("yes", "true")
+
+
+def _read_container(value: str) -> Container:
+    """Whether there is a container; which one is not asked."""
+    return Container.OTHER if _read_yes(value) else Container.NONE
+
+
+def _read_count(value: str) -> int:
+    """A number of GPUs.
+
+    Raises:
+        ValueError: with what was expected.
+    """
+    number = whole_number(value)
+    if number is None or number > _MOST:
+        raise ValueError(f"expected a whole number up to {_MOST}")
+    return number
+
+
+_CUPY = "target.cupy"
+_FOLDER = "an assumed folder"
+_OF_THE_CUPY = ("libraries", "files")  # the sources that answer for the CuPy that is there, and for no other
+
+
+def _assume_python(snapshot: Snapshot, value: str) -> Snapshot:
+    """A CPython of this version."""
+    target = replace(snapshot.target, python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
+    return replace(snapshot, target=target).assuming("target.python")
+
+
+def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
+    """``cupy-cuda12x==14.2.0``, also as ``cupy-cuda12x[ctk]==14.2.0; sys_platform == "linux"``, or none."""
+    kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
+    if value.lower() == _NONE:
+        return _with_cupy(snapshot, (), kept)
+    name, release = _cupy_of(value)
+    if [(entry.distribution, entry.release) for entry in snapshot.target.cupy] == [(name, release)]:
+        return snapshot.assuming(_CUPY)  # what is known of it stands
+    return _with_cupy(snapshot, (CupyInstallation(name, release),), {**kept, name: release})
+
+
+def _with_cupy(snapshot: Snapshot, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Snapshot:
+    """Another CuPy, whose files and libraries nobody was asked for."""
+    sources = tuple(source for source in snapshot.sources if source.name not in _OF_THE_CUPY)
+    return replace(snapshot, target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
+
+
+def _with_libraries(snapshot: Snapshot) -> Snapshot:
+    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries nobody was asked for."""
+    target, asked = snapshot.target, snapshot.source("libraries").state is not SourceState.NOT_ASKED
+    if "toolkits" not in snapshot.assumed or not target.cupy or target.libraries or asked:
+        return snapshot
+    major = cuda_major_of(target.cupy[0].distribution, target.packages)
+    levels = (kit.toolkit.value for kit in snapshot.toolkits)
+    level = next((level for level in levels if level and level.major == major), None)
+    if level is None:
+        return snapshot
+    found = tuple(_library(entry, level) for entry in WANTED.get(level.major, ()))
+    return replace(snapshot, target=replace(target, libraries=found))
+
+
+def _library(wanted: WantedLibrary, level: CudaVersion) -> Library:
+    release = str(level) if wanted.name == "nvrtc" else None
+    return Library(wanted.name, wanted.soname, f"{_FOLDER}/{wanted.soname}", ASSUMED, release=release)
+
+
+def _cupy_of(value: str) -> tuple[str, str]:
+    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts.
+
+    Raises:
+        ValueError: for another distribution, or where it leaves the version open.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+
+    expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
+    try:
+        read = Requirement(value)
+    except InvalidRequirement as error:
+        raise ValueError(expected) from error
+    pins = [entry.version for entry in read.specifier if entry.operator in ("==", "===")]
+    name = canonicalize_name(read.name)
+    if is_cupy(name) and read.specifier and (len(read.specifier) > 1 or not pins or not is_version(pins[0])):
+        raise ValueError(f"{expected}; a range is no fact: preflight --require 'cupy{read.specifier}' asks for one")
+    if not is_cupy(name) or not pins:
+        raise ValueError(expected)
+    return name, pins[0]
+
+
+def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    """A distribution of this version, or none."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
+
+    try:
+        name = canonicalize_name(name, validate=True)
+    except ValueError as error:
+        raise ValueError("expected the name of a distribution, such as package.torch") from error
+    if is_cupy(name):
+        return _assume_cupy_package(snapshot, name, value)
+    if value.lower() != _NONE and not is_version(value):
+        raise ValueError("expected a version, or none")
+    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
+    if value.lower() != _NONE:
+        packages[name] = value
+    target = replace(snapshot.target, packages=packages)
+    if name == "numpy":
+        target = replace(target, numpy=missing("assumed to be absent") if value.lower() == _NONE else assumed(value))
+    return replace(snapshot, target=target).assuming(f"target.packages.{name}")
+
+
+def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    """One CuPy distribution beside those that are there, or one of them gone."""
+    if value.lower() != _NONE and not is_version(value):
+        raise ValueError("expected a version, or none")
+    others = tuple(entry for entry in snapshot.target.cupy if entry.distribution != name)
+    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
+    if value.lower() != _NONE:
+        others += (CupyInstallation(name, value),)
+        packages[name] = value
+    return _with_cupy(snapshot, others, packages)
+
+
+def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
+    """One CUDA toolkit with all that is in one, or none."""
+    if value.lower() == _NONE:
+        return replace(snapshot, toolkits=()).assuming("toolkits")
+    toolkit = Toolkit(_FOLDER, ASSUMED, assumed(CudaVersion.parse(value)), has_nvrtc=True, has_headers=True)
+    return replace(snapshot, toolkits=(toolkit,)).assuming("toolkits")
+
+
+def _functions(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
+    """What assumes each key; of all values, a driver alone needs the matrix."""
+    return {
+        "os": _assume_system,
+        "arch": _host("arch", _read_arch),
+        "libc": _host("libc", Libc.parse),
+        "container": _host("container", _read_container),
+        "wsl": _host("wsl", _read_yes),
+        "python": _assume_python,
+        "driver-cuda": _assume_driver_cuda,
+        "driver": partial(_assume_driver, matrix=matrix),
+        "compute-capability": _assume_capability,
+        "gpu-count": _assume_count,
+        "gpu-memory": _assume_memory,
+        "cupy": _assume_cupy,
+        "numpy": lambda snapshot, value: _assume_package(snapshot, "numpy", value),
+        "toolkit": _assume_toolkit,
+    }
+
+
+_NO_ROWS = Matrix("", "", {}, (), (), (), (), (), ())
+
+
+def refuse_unread(given: Sequence[str]) -> None:
+    """Refuses what no matrix would make sense of; which GPUs there are, a matrix alone can tell.
+
+    Args:
+        given: texts of the form ``KEY=VALUE``.
+
+    Raises:
+        AssumeError: at the first that cannot be understood.
+    """
+    others = []
+    for text in given:
+        key, _, value = (part.strip() for part in text.partition("="))
+        if key != "gpu":
+            others.append(text)
+        elif not value:
+            raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+    assume(Snapshot(), others, _NO_ROWS)

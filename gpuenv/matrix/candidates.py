@@ -1,4 +1,4 @@
-"""Every wheel that could be chosen, with the rows it stands on. Pure."""
+"""Every wheel that could be chosen, with the rows it stands on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from gpuenv.matrix.companions import advisories_for
-from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import CudaMinor, Matrix
+from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 

@@ -1,4 +1,4 @@
-"""A resolution in words. Pure."""
+"""A resolution in words."""
 
 from __future__ import annotations
 

@@ -1,21 +1,87 @@
-"""What the resolver must know of a machine, taken out of its Snapshot. Pure."""
+"""What the resolver must know of a machine, taken out of its Snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gpuenv.matrix.companions import Brings, brought
 from gpuenv.matrix.products import capability_by_name, product_by_pci
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.ranges import within
+from gpuenv.matrix.records import Advisory, Companion, Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
 from gpuenv.model.presence import is_tegra, seen_to_be_absent
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+
+# The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
+_LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
+_LOCAL = pattern(r"cu(\d\d)(\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Brings:
+    """A distribution of the target that brings CUDA libraries, or needs those of one major.
+
+    Attributes:
+        distribution: its canonical name.
+        version: its version.
+        cuda_major: of the libraries.
+        source: who says so: its metadata, or a row.
+        is_library: whether it is itself one of the CUDA libraries.
+        cuda: the minor that it pins, where it pins one.
+        cupy: the versions of CuPy that it asks for.
+    """
+
+    distribution: str
+    version: str
+    cuda_major: int
+    source: str
+    is_library: bool
+    cuda: CudaVersion | None = None
+    cupy: str | None = None
+
+
+def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
+    """Every such distribution of the target, as far as the matrix or its own name and version tell."""
+    told = (_brings(name, version, matrix) for name, version in packages.items())
+    return tuple(sorted((entry for entry in told if entry is not None), key=lambda entry: entry.distribution))
+
+
+def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
+    if _LOADED.fullmatch(name):
+        major = cuda_major_of_wheel(name, version)
+        return None if major is None else Brings(name, version, major, "its name and version", is_library=True)
+    build = version.partition("+")[2]
+    local = _LOCAL.fullmatch(build)
+    if local and any(row.distribution == name for row in matrix.companions):
+        cuda = CudaVersion(int(local[1]), int(local[2]))
+        return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
+    row = None if build else _companion(name, version, matrix)
+    if row is None:
+        return None
+    source = matrix.cite(row.source)
+    return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
+
+
+def _companion(name: str, version: str, matrix: Matrix) -> Companion | None:
+    rows = [row for row in matrix.companions if row.distribution == name]
+    try:
+        return next((row for row in rows if within(version, row.versions)), None)
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return None
+
+
+@lru_cache(maxsize=1024)
+def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
+    """What is known to be bad of a CuPy release."""
+    return tuple(row for row in matrix.advisories if within(cupy, row.cupy))
+
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 _MOST_COMMON = ("linux", "x86_64")

@@ -1,12 +1,12 @@
-"""Looks GPU products up by the names people and drivers use, and by PCI device id. Pure."""
+"""GPU products by the names people and drivers use, by PCI device id, and what they do at most."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from gpuenv.matrix.records import Matrix, Product
+from gpuenv.matrix.records import Matrix, Peak, Product
 from gpuenv.model.versions import ComputeCapability
 
 _MAKERS = {"nvidia", "tesla", "geforce"}
@@ -140,3 +140,17 @@ def _words(name: str) -> tuple[str, ...]:
 
 def _without_maker(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _MAKERS)
+
+
+_TERA, _GIGA = 1e12, 1e9
+
+
+def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
+    """Product name, as the driver tells it -> name of the number -> FLOP/s or B/s."""
+    return {name: _numbers(peak) for peak in matrix.peaks for name in peak.names}
+
+
+def _numbers(peak: Peak) -> dict[str, float]:
+    rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
+    found = {f"blas.matmul_{name}": rate * _TERA for name, rate in rates.items() if rate is not None}
+    return {**found, "transfer.device_copy": peak.memory * _GIGA}

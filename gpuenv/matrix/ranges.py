@@ -1,4 +1,4 @@
-"""Whether a release is a version, and in a range of them. Pure."""
+"""Whether a release is a version, and in a range of them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Judges every candidate by every constraint, keeps all rejections, and chooses last. Pure."""
+"""Judges every candidate by every constraint, keeps all rejections, and chooses last."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
 from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
@@ -12,16 +13,12 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.changes import driver_floor, merged
-from gpuenv.matrix.conda import conda_candidates, conda_choice
-from gpuenv.matrix.constraints import CONSTRAINTS, fits
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits, in_range
 from gpuenv.matrix.explanation import explain
-from gpuenv.matrix.images import JudgedImage, judge_images
-from gpuenv.matrix.installable import Rejected, Unknown, in_range
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.rocm import experimental
+from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
@@ -35,6 +32,45 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import DriverVersion
+
+_FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
+_CEILING = pattern(r"branch (\d+) or older")
+
+
+def merged(changes: Sequence[Change]) -> tuple[Change, ...] | None:
+    """One change a fact; None where two wishes cannot both be met."""
+    found: dict[str, Change] = {}
+    for change in changes:
+        earlier = found.get(change.fact)
+        together = change if earlier is None else _both(earlier, change)
+        if together is None:
+            return None
+        found[change.fact] = together
+    return tuple(found.values())
+
+
+def driver_floor(text: str) -> DriverVersion | None:
+    """The oldest driver that ``>= 580.65.06`` or ``branch 570 or newer`` admits."""
+    told = _FLOOR.search(text)
+    return DriverVersion.parse(told[1] or told[2]) if told else None
+
+
+def _both(one: Change, other: Change) -> Change | None:
+    if one.needed == other.needed:
+        return one
+    if one.fact != "driver.version":
+        return None
+    floors = [change for change in (one, other) if driver_floor(change.needed)]
+    ceilings = [int(told[1]) for change in (one, other) if (told := _CEILING.search(change.needed))]
+    if not floors:
+        return Change(one.fact, f"branch {min(ceilings)} or older", one.found)
+    floor = max(floors, key=lambda change: driver_floor(change.needed) or DriverVersion("", ()))
+    lowest = driver_floor(floor.needed)
+    if lowest is None or (ceilings and lowest.branch > min(ceilings)):
+        return None
+    said = _CEILING.sub("", floor.needed).rstrip(", ")
+    return Change(one.fact, f"{said}, branch {min(ceilings)} or older" if ceilings else said, one.found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which driver branches drive a GPU, which CUDA compiles for it, and which PTX a driver reads. Pure."""
+"""Which driver branches drive a GPU, which CUDA compiles for it, and which PTX a driver reads."""
 
 from __future__ import annotations
 

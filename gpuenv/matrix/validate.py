@@ -10,8 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from gpuenv.matrix.faults import Fault
-from gpuenv.matrix.packages import Release, WheelLine
-from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, SourceKind
+from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.generations import generation_of
 from gpuenv.model.lines import is_cupy
 

@@ -1,16 +1,22 @@
-"""The answers for a machine under several suppositions, all combined. Pure."""
+"""Further questions to the resolver: what if, why not, and the fewest answers for several machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 
-from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.assume_early import refuse_unread
+from gpuenv.matrix.alternatives import conda_candidates, judge_images
+from gpuenv.matrix.assume import AssumeError, assume, refuse_unread
+from gpuenv.matrix.candidates import WheelCandidate, by_preference
+from gpuenv.matrix.constraints import fits
+from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.resolve import resolve
-from gpuenv.model.answers import Better, Supposed, WhatIf
-from gpuenv.model.resolution import Candidate, CandidateKind, Resolution
+from gpuenv.matrix.resolve import judge, resolve, wheel_choice
+from gpuenv.model.answers import Better, Fleet, Shared, Supposed, WhatIf, WhyNot
+from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection, Resolution
 from gpuenv.model.snapshot import Snapshot
 
 LARGEST = 1000  # rows; more than anybody reads
@@ -84,3 +90,142 @@ def _better(resolution: Resolution, matrix: Matrix) -> Iterator[Better]:
     for entry in resolution.reachable:
         if majors[entry.candidate.name] > chosen:
             yield Better(entry.candidate, entry.changes)
+
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z][\w./-]*|\d\dx)(?:\[(?P<extra>\w+)\])?(?:(?:==?|:)(?P<version>[\w.-]+))?")
+
+
+class UnknownCandidateError(ValueError):
+    """A name that no candidate has; the message tells those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    candidate: Candidate
+    rejections: tuple[Rejection, ...]
+    changes: tuple[Change, ...] | None
+
+
+def why_not(snapshot: Snapshot, name: str, matrix: Matrix) -> WhyNot:
+    """What stands against a candidate.
+
+    Args:
+        snapshot: the machine.
+        name: ``cupy-cuda13x``, ``13x``, ``cupy-cuda13x==14.1.0``, ``cupy-cuda13x[ctk]``, ``conda``, or an image.
+        matrix: the rows.
+
+    Raises:
+        UnknownCandidateError: where no candidate has that name.
+    """
+    entries = _entries(snapshot, matrix)
+    entry = _meant(name, entries)
+    alike = [other for other in entries if other.candidate.kind is entry.candidate.kind]
+    best = next((other.candidate for other in alike if not other.rejections), None)
+    preferred = best if best is not None and best != entry.candidate else None
+    changes = entry.changes if entry.rejections else None
+    return WhyNot(entry.candidate, entry.rejections, changes, preferred, matrix.revision)
+
+
+def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_Entry]:
+    needs = needs_of(snapshot, matrix)
+    wheels = (*by_preference(needs, matrix), *conda_candidates(matrix))
+    judged = [judge(wheel, needs, matrix) for wheel in wheels]
+    found = [_Entry(entry.wheel.candidate, entry.rejections, entry.changes) for entry in judged]
+    for image in judge_images(needs, matrix):
+        repository, _, tag = image.image.reference.partition(":")
+        found.append(_Entry(Candidate(CandidateKind.IMAGE, repository, tag), image.rejections, None))
+    return found
+
+
+def _meant(name: str, entries: list[_Entry]) -> _Entry:
+    """The first of that name that fits, else the first: they stand in the order of preference."""
+    told = _NAMED.fullmatch(name.strip())
+    if told is None:
+        raise UnknownCandidateError(f"--why-not {name}: expected a line such as cupy-cuda13x, a release or an image")
+    wanted = told["name"].lower()
+    full = f"cupy-cuda{wanted}" if re.fullmatch(r"\d\dx", wanted) else wanted
+    named = [entry for entry in entries if _is_named(entry.candidate, full)]
+    if not named:
+        known = list(dict.fromkeys(entry.candidate.name for entry in entries))
+        near = difflib.get_close_matches(full, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UnknownCandidateError(f"--why-not {name}: not judged{hint} (one of {', '.join(known)})")
+    meant = [
+        entry
+        for entry in named
+        if told["version"] in (None, entry.candidate.version) and told["extra"] in (None, entry.candidate.extra)
+    ]
+    if not meant:
+        versions = ", ".join(dict.fromkeys(entry.candidate.version for entry in named))
+        raise UnknownCandidateError(f"--why-not {name}: no such release is in the matrix (one of {versions})")
+    newest = [entry for entry in meant if entry.candidate.version == meant[0].candidate.version]
+    return next((entry for entry in newest if not entry.rejections), newest[0])
+
+
+def _is_named(candidate: Candidate, name: str) -> bool:
+    if candidate.kind is CandidateKind.CONDA:
+        return name == "conda" or candidate.name.startswith(f"{name}:")
+    return candidate.name == name
+
+
+_EXACT = 3  # answers; a larger set is put together greedily
+
+
+def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
+    """The fewest answers, and the machines that each of them serves.
+
+    Args:
+        machines: by a name of each.
+        matrix: the rows.
+    """
+    needs = {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}
+    order = by_preference(next(iter(needs.values())), matrix) if len(needs) == 1 else _order(needs, matrix)
+    serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
+    servable = frozenset(name for names in serves.values() for name in names)
+    answers: list[Shared] = []
+    left = servable
+    for wheel in _smallest(order, serves, servable):
+        served = tuple(name for name in needs if name in serves[wheel] & left)
+        left -= serves[wheel]
+        answers.append(_shared(wheel, served, needs, matrix))
+    return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
+
+
+def _order(needs: Mapping[str, Needs], matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    """With the extra before without, unless every machine has a toolkit of its own."""
+    firsts = {by_preference(entry, matrix) for entry in needs.values()}
+    return firsts.pop() if len(firsts) == 1 else by_preference(replace(next(iter(needs.values())), toolkits=()), matrix)
+
+
+def _smallest(
+    order: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[str]], servable: frozenset[str]
+) -> tuple[WheelCandidate, ...]:
+    """The fewest candidates that serve all; of several such sets the one whose members are preferred most."""
+    useful: dict[frozenset[str], WheelCandidate] = {}
+    for wheel in order:
+        if serves[wheel]:
+            useful.setdefault(serves[wheel], wheel)  # the preferred one of those that serve the same machines
+    for count in range(_EXACT + 1):
+        for chosen in combinations(useful.values(), count):
+            if frozenset(name for wheel in chosen for name in serves[wheel]) == servable:
+                return chosen
+    return _greedy(list(useful.values()), serves, servable)
+
+
+def _greedy(
+    useful: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[str]], servable: frozenset[str]
+) -> tuple[WheelCandidate, ...]:
+    chosen: list[WheelCandidate] = []
+    left = servable
+    while left:
+        best = max(useful, key=lambda wheel: len(serves[wheel] & left))
+        chosen.append(best)
+        left -= serves[best]
+    return tuple(chosen)
+
+
+def _shared(wheel: WheelCandidate, served: tuple[str, ...], needs: Mapping[str, Needs], matrix: Matrix) -> Shared:
+    """The requirements serve the GPUs of all machines together."""
+    gpus = tuple(gpu for name in served for gpu in needs[name].gpus)
+    together = replace(needs[served[0]], gpus=gpus)
+    return Shared(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served)

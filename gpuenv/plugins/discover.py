@@ -1,18 +1,19 @@
-"""Which checks other packages bring: the entry points of the group ``gpuenv.checks``. Nothing of theirs is imported."""
+"""Finds the checks of other packages: the entry points of the group ``gpuenv.checks``. Imports nothing of theirs."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuenv.files import read_regular
 
 TYPE_CHECKING = False  # typing takes longer than all of this
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
+    from typing import Any
 
 GROUP = "gpuenv.checks"
 _CODE = r"[A-Z][A-Z0-9]{1,15}\d{3}"
@@ -46,10 +47,10 @@ def find_plugins(own: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ..
     """
     if not _may_bring(sys.path):
         return ()
-    from gpuenv.plugins.brought import entry_points  # noqa: PLC0415 - it costs 30 ms
-
     found: dict[str, Plugin] = {}
-    for entry, package in sorted(entry_points(GROUP, filter(_is_searched, sys.path)), key=_order):
+    for entry, package in sorted(
+        _entry_points(filter(_is_searched, sys.path)), key=lambda pair: (pair[0].name, pair[0].value)
+    ):
         if entry.name in found:
             if found[entry.name].function != entry.value:
                 first = found[entry.name]
@@ -70,10 +71,6 @@ def _may_bring(path: Sequence[str]) -> bool:
     if any(hasattr(finder, "find_distributions") and _name(finder) != _PATH_FINDER for finder in sys.meta_path):
         return True
     return any(_mentions(entry) for entry in path)
-
-
-def _order(found: tuple[EntryPoint, str]) -> tuple[str, str]:
-    return found[0].name, found[0].value
 
 
 def _is_searched(entry: str) -> bool:
@@ -111,3 +108,39 @@ def _fault(name: str, own: Collection[str]) -> str | None:
     if families and name.startswith(families):
         return f"codes that begin with {', '.join(families)} are gpuenv's own"
     return None
+
+
+def _entry_points(path: Iterable[str]) -> Iterator[tuple[EntryPoint, str]]:
+    """The group's entry points, each with its distribution; of several of one name, the first on the path counts."""
+    from importlib.metadata import distributions  # noqa: PLC0415 - it costs 30 ms
+
+    from gpuenv.ondisk import on_disk  # noqa: PLC0415 - imports importlib.metadata
+
+    seen = set()
+    for distribution in map(on_disk, distributions(path=[*path])):
+        name = _distribution_name(distribution)
+        if name not in seen:
+            seen.add(name)
+            entries = (entry for entry in _understood(distribution) if entry.group == GROUP)
+            yield from ((entry, _package(distribution)) for entry in entries)
+
+
+def _understood(distribution: Distribution) -> Iterable[EntryPoint]:
+    """Its entry points; none where its file cannot be understood: one broken package is no matter of the others."""
+    try:
+        return distribution.entry_points
+    except (TypeError, ValueError):  # of importlib: a line without an equals sign; of an archive: no UTF-8
+        return ()
+
+
+def _distribution_name(distribution: Distribution) -> str:
+    """As its folder spells it, if it has one: reading every METADATA would take long."""
+    stem, ending = os.path.splitext(os.path.basename(str(getattr(distribution, "_path", ""))))  # noqa: PTH119, PTH122
+    told = stem.partition("-")[0] if ending in (".dist-info", ".egg-info") else distribution.name
+    return re.sub(r"[-_.]+", "-", told or "").lower()
+
+
+def _package(distribution: Distribution) -> str:
+    head: Any = distribution.metadata
+    name, release = head.get("Name"), head.get("Version")
+    return f"{name} {release}" if name and release else "an unknown package"

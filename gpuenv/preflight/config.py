@@ -1,17 +1,17 @@
-"""What a configuration file says: requirements, limits and what is allowed. An edge."""
+"""What a configuration file says: requirements, limits and accepted findings."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from gpuenv.model.allowance import Allowance
 from gpuenv.model.smoke import Level
-from gpuenv.preflight.allow import Entries, read_allowances
 from gpuenv.preflight.config_file import PROJECT_FILE, Config, ConfigError, read_text, read_toml
-from gpuenv.preflight.places import line_of, safe
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
 
 _KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
@@ -52,7 +52,7 @@ class _Reader:
             raise ConfigError([f"{self.name}: line {self.start}: expected a table"])
         faults += [self._unknown(key, data[key]) for key in data if key not in _KEYS]
         requirements = self._requirements(data.get("require", []), faults)
-        allowances = read_allowances(Entries(self.name, self.text, self.start), data.get("allow", []), faults)
+        allowances = _read_allowances(self, data.get("allow", []), faults)
         timeout = self._seconds(data, "timeout", faults)
         wait = self._seconds(data, "wait", faults)
         retry = data.get("retry-elsewhere")
@@ -118,3 +118,82 @@ class _Reader:
 
 
 _MOST_SECONDS = 86400
+
+
+_ALLOW_KEYS = ("code", "reason", "expires")
+_FORM = 'a list of tables, such as {code = "GPU206", reason = "replaced in May", expires = 2027-05-31}'
+
+
+def _read_allowances(where: _Reader, value: Any, faults: list[str]) -> tuple[Allowance, ...]:  # noqa: ANN401 - TOML
+    """The accepted findings; what is wrong is added to the faults, with its line."""
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        line = line_of(r"^\s*[\"']?allow[\"']?\s*=|\ballow\s*\]", where.text, where.start)
+        faults.append(f"{where.name}: line {line}: allow: expected {_FORM}")
+        return ()
+    read: list[Allowance] = []
+    line = where.start
+    for entry in value:
+        line = _line_of_entry(entry, where, line)
+        complaints = _complaints(entry)
+        faults += [f"{where.name}: line {line}: allow: {told}" for told in complaints]
+        if not complaints:
+            expires = _date(entry["expires"]) or ""
+            source = f"{where.name}: line {line}"
+            read.append(Allowance(entry["code"].upper(), entry["reason"].strip(), expires, source, where.name, line))
+        line += 1  # the same code may stand in the list again
+    return tuple(read)
+
+
+def _line_of_entry(entry: dict[str, Any], where: _Reader, start: int) -> int:
+    code = entry.get("code")
+    if not isinstance(code, str):
+        return line_of(r"[\"']?code[\"']?\s*=|\ballow\b", where.text, start)
+    return line_of(rf"[\"']?code[\"']?\s*=\s*[\"']{re.escape(code)}[\"']", where.text, start)
+
+
+def _complaints(entry: dict[str, Any]) -> list[str]:
+    found = [_unknown_allow_key(key) for key in entry if key not in _ALLOW_KEYS]
+    if not _is_text(entry.get("code")):
+        found.append("code: expected the code of a check, such as GPU206")
+    if not _is_text(entry.get("reason")):
+        found.append("reason: expected a few words on why this is accepted")
+    if _date(entry.get("expires")) is None:
+        found.append(f"expires: expected a day, such as 2027-05-31, found {safe(repr(entry.get('expires')))}")
+    return found
+
+
+def _unknown_allow_key(key: str) -> str:
+    near = difflib.get_close_matches(key.lower(), _ALLOW_KEYS, 1, 0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{safe(key)}: unknown key{hint} (one of {', '.join(_ALLOW_KEYS)})"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _date(value: object) -> str | None:
+    """A day of TOML's own, or one in quotation marks, as ISO 8601."""
+    if isinstance(value, datetime):
+        return None  # a time of day is more than is meant
+    if isinstance(value, date):
+        return value.isoformat()
+    if not isinstance(value, str):
+        return None
+    try:
+        return date.fromisoformat(value.strip()).isoformat()
+    except ValueError:
+        return None
+
+
+def line_of(pattern: str, text: str, start: int) -> int:
+    """The first line from ``start`` on that matches; ``start`` itself where none does."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if number >= start and re.search(pattern, line):
+            return number
+    return start
+
+
+def safe(text: str) -> str:
+    """The beginning of a text, without characters that cannot be printed."""
+    return "".join(character if character.isprintable() else "?" for character in text[:60])

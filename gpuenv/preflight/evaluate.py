@@ -1,4 +1,4 @@
-"""Holds requirements against a machine. Pure."""
+"""Holds requirements against a machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from gpuenv.model.finding import Evidence
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.keys import KEYS, TRANSIENT, Key
-from gpuenv.preflight.requirement import Clause, Requirement
+from gpuenv.preflight.requirement import KEYS, TRANSIENT, Clause, Key, Requirement
 from gpuenv.preflight.seen import Observation, Seen
 
 

@@ -1,4 +1,4 @@
-"""What a machine has of the things that requirements ask for. Pure."""
+"""What a machine has of the things that requirements ask for."""
 
 from __future__ import annotations
 

@@ -16,9 +16,8 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.probe.children import run_child
-from gpuenv.report.report import Report, Status
+from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.text import machine_rows, report_lines
-from gpuenv.report.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

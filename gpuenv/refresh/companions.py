@@ -11,16 +11,14 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.packages import Companion
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Companion, Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.versions import CudaVersion
+from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.index import Index, IndexFile
-from gpuenv.refresh.measure import MeasureError
 from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.rows import NewRow, flow
-from gpuenv.refresh.work import Piece, Workplace
+from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
 
 # What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")

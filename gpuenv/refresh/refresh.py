@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import zip_longest
 
-from gpuenv.matrix.packages import Release, RocmLine, WheelLine
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix, Release, RocmLine, WheelLine
+from gpuenv.matrix.resolve import choose
+from gpuenv.matrix.rows import MACHINE, MACHINE_TEXT
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.refresh.companions import companion_piece, newer_companion
+from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.minors import minor_piece, new_minors, new_toolkits
 from gpuenv.refresh.releases import release_piece
-from gpuenv.refresh.rows import Additions
-from gpuenv.refresh.withdrawn import withdrawals
-from gpuenv.refresh.work import Piece, Workplace, done
+from gpuenv.refresh.rows import Additions, Piece, Workplace, done
 
 _AT_A_TIME = 6  # questions to the index
 FLOOR = "11.3"  # older CuPys are below what the matrix covers
@@ -94,3 +97,80 @@ def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workp
         beside = pool.map(companion, names)
         for pieces in (minors.result(), *lines, *beside):
             yield from pieces
+
+
+Withdrawn = tuple[tuple[str, str, str], ...]
+Restored = tuple[tuple[str, str], ...]
+_Rows = list[tuple[WheelLine | RocmLine, Release]]
+
+
+def withdrawals(matrix: Matrix, index: Index) -> tuple[Withdrawn, Restored]:
+    """What has changed of the known releases, as the index tells today; at most one of each line is asked at a time."""
+    gone: list[tuple[str, str, str]] = []
+    back: list[tuple[str, str]] = []
+    turns = [(python, turn) for rows in _in_turn(matrix) for python, turn in _by_python(rows).items()]
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        named = ({line.name: row.cupy for line, row in turn} for _, turn in turns)
+        answers = list(pool.map(index.withdrawn, named, (python for python, _ in turns)))
+    for (_, turn), told in zip(turns, answers, strict=True):
+        for line, release in turn:
+            reason = told.get(line.name)
+            if reason is not None and release.yanked is None:
+                gone.append((line.name, release.cupy, reason))
+            elif reason is None and release.yanked is not None:
+                back.append((line.name, release.cupy))
+    return tuple(gone), tuple(back)
+
+
+def _by_python(rows: _Rows) -> dict[str, _Rows]:
+    """The rows by the Python that they are asked for with."""
+    found: dict[str, _Rows] = {}
+    for line, release in rows:
+        found.setdefault(python_of(release.pythons), []).append((line, release))
+    return found
+
+
+def _in_turn(matrix: Matrix) -> Iterator[_Rows]:
+    """The newest release of each line, then the ones before them, and so on."""
+    lines: list[WheelLine | RocmLine] = [*matrix.wheel_lines, *matrix.rocm_lines]
+    for row in zip_longest(*(line.releases for line in lines)):
+        yield [(line, release) for line, release in zip(lines, row, strict=True) if release is not None]
+
+
+_FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
+
+
+def different_answers(before: Matrix, after: Matrix) -> Iterator[str]:
+    """One text a kind of machine and change, with the driver branches that it holds for."""
+    yield from _for(MACHINE, MACHINE_TEXT, before, after)
+    yield from _for(_FREE_THREADED, "the same with Python 3.14t", before, after)
+
+
+def _for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[str]:
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    base = assume(Snapshot(), facts, after)
+    for row in after.generations:
+        for capability in row.capabilities:
+            machine = assume(base, (f"compute-capability={capability}",), after)
+            for branch in after.driver_branches:
+                whole = assume(machine, (f"driver={branch.branch}",), after)
+                old, new = _answer(whole, before), _answer(whole, after)
+                if old != new:
+                    found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
+    for (old, new), kinds in found.items():
+        branches = sorted({branch for told in kinds.values() for branch in told})
+        where = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
+        yield f"{name}, {where}: {old} -> {new}"
+
+
+def _answer(machine: Snapshot, matrix: Matrix) -> str:
+    wheel = choose(machine, matrix)
+    return " ".join(wheel.requirements) if wheel else "none"
+
+
+def different_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
+    """One text a machine that another wheel is named for."""
+    for name, machine in machines.items():
+        old, new = _answer(machine, before), _answer(machine, after)
+        if old != new:
+            yield f"{name}: {old} -> {new}"

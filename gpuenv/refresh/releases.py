@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import Parser
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from gpuenv.matrix.packages import RocmLine, WheelLine
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
-from gpuenv.refresh.caps import read_caps
-from gpuenv.refresh.cuobjdump import cross_check
+from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
 from gpuenv.refresh.index import Index, IndexFile, Listing, python_of
-from gpuenv.refresh.measure import Binaries, MeasureError, built_with, read_binaries
-from gpuenv.refresh.metadata import Metadata, read_metadata
-from gpuenv.refresh.rows import NewRow, flow
-from gpuenv.refresh.work import Piece, Workplace
+from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
 
 _MEASURED = "cp311"
 _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
@@ -210,3 +212,170 @@ def _closure_floor(requirement: str, python: str, index: Index) -> str:
         floor = max((*floors, before), key=Version)
         return f"glibc-{floor if Version(floor) <= Version(glibc) else glibc}"
     raise MeasureError(f"{requirement}: cannot be installed on Linux x86_64 with glibc {_GLIBC[-1]}")
+
+
+class MetadataError(Exception):
+    """There is no metadata, or it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What the metadata of a CuPy wheel asks for."""
+
+    requires_python: str
+    numpy: str
+    extras: Mapping[str, str]
+
+
+def read_metadata(folder: Path, name: str) -> Metadata:
+    """The metadata of a CuPy in a folder.
+
+    Raises:
+        MetadataError: where there is none, or a broken one.
+    """
+    message = _message(folder, name)
+    wanted = _requirements(message)
+    numpy = [str(entry.specifier) for entry in wanted if entry.name.lower() == "numpy" and entry.marker is None]
+    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", _cuda_extras(message, wanted))
+
+
+def requirements_of(folder: Path, name: str) -> tuple[str, ...]:
+    """Every requirement of a distribution that was unpacked into a folder.
+
+    Raises:
+        MetadataError: where there is no metadata.
+    """
+    return tuple(_message(folder, name).get_all("Requires-Dist") or ())
+
+
+def _message(folder: Path, name: str) -> Message:
+    files = list(folder.glob(f"{name.replace('-', '_')}-*.dist-info/METADATA"))
+    if len(files) != 1:
+        raise MetadataError(f"{folder.name}: expected the metadata of one {name}, found {len(files)}")
+    return Parser().parsestr(files[0].read_text(encoding="utf-8"))
+
+
+def _requirements(message: Message) -> list[Requirement]:
+    try:
+        return [Requirement(text) for text in message.get_all("Requires-Dist") or []]
+    except InvalidRequirement as error:
+        raise MetadataError(f"{message['Name']} {message['Version']}: {error}") from error
+
+
+def _cuda_extras(message: Message, wanted: list[Requirement]) -> dict[str, str]:
+    """The extras that bring CUDA, each with the requirement it adds."""
+    found: dict[str, str] = {}
+    for extra in message.get_all("Provides-Extra") or []:
+        for entry in wanted:
+            if entry.name == "cuda-toolkit" and entry.marker is not None and entry.marker.evaluate({"extra": extra}):
+                found[extra] = str(entry).partition(";")[0].strip()
+    return found
+
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_HOLDERS = ("_get_max_compute_capability", "_get_arch")
+_MINORS = 10
+
+
+class CapsError(ValueError):
+    """The module is not written as it was so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The highest capability asked for, from each NVRTC minor on, and whether it is compared as text."""
+
+    steps: Mapping[str, str]
+    as_text: bool
+
+
+def read_caps(source: str, cuda_major: int) -> Caps:
+    """The caps for the NVRTCs of one CUDA major.
+
+    Args:
+        source: of ``cupy/cuda/compiler.py``.
+        cuda_major: of the wheel line.
+
+    Raises:
+        CapsError: where the table is not found, or written in another way.
+    """
+    try:
+        functions = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    except SyntaxError as error:
+        raise CapsError(f"cupy/cuda/compiler.py: {error}") from error
+    branches = list(_branches(_caps_table(functions)))
+    steps: dict[str, str] = {}
+    last = None
+    for minor in range(_MINORS):
+        cap = next((cap for test, cap in branches if _holds(test, {"major": cuda_major, "minor": minor})), None)
+        if cap is not None and cap != last:
+            steps[f"{cuda_major}.{minor}"] = f"{cap[:-1]}.{cap[-1]}"
+            last = cap
+    return Caps(steps, _compared_as_text(functions))
+
+
+def _caps_table(functions: Mapping[str, ast.FunctionDef]) -> ast.If:
+    """The first condition on the major version, in the function that asks for NVRTC's version."""
+    for name in _HOLDERS:
+        holder = functions.get(name)
+        if holder is not None and "_get_nvrtc_version" in ast.unparse(holder):
+            for node in ast.walk(holder):
+                if isinstance(node, ast.If) and "major" in ast.unparse(node.test):
+                    return node
+    raise CapsError("cupy/cuda/compiler.py: no table of capabilities by the version of NVRTC")
+
+
+def _branches(node: ast.If) -> Iterator[tuple[ast.expr | None, str]]:
+    yield node.test, _constant(node.body)
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        yield from _branches(node.orelse[0])
+    elif node.orelse:
+        yield None, _constant(node.orelse)
+
+
+def _constant(body: list[ast.stmt]) -> str:
+    for statement in body:
+        if isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Constant):
+            return str(statement.value.value)
+    raise CapsError("cupy/cuda/compiler.py: a branch of the table without a constant")
+
+
+def _holds(test: ast.expr | None, names: Mapping[str, int]) -> bool:
+    return test is None or bool(_value(test, names))
+
+
+def _value(node: ast.expr, names: Mapping[str, int]) -> object:
+    """The few kinds of expression that the table uses."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        return names[node.id]
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(part, names) for part in node.elts)
+    if isinstance(node, ast.BoolOp):
+        values = [bool(_value(part, names)) for part in node.values]
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.Compare):
+        values_in_turn = [_value(part, names) for part in (node.left, *node.comparators)]
+        kinds = [_COMPARE.get(type(kind)) for kind in node.ops]
+        pairs = zip(kinds, values_in_turn, values_in_turn[1:], strict=False)
+        if None not in kinds:
+            return all(compare(left, right) for compare, left, right in pairs if compare)
+    raise CapsError(f"cupy/cuda/compiler.py: an expression that is new: {ast.unparse(node)}")
+
+
+def _compared_as_text(functions: Mapping[str, ast.FunctionDef]) -> bool:
+    """Whether the lower of capability and cap is taken as text, by which 120 is less than 90."""
+    holder = functions.get("_get_arch")
+    calls = [node for node in ast.walk(holder) if isinstance(node, ast.Call)] if holder else []
+    minimum = [ast.unparse(call) for call in calls if getattr(call.func, "id", "") == "min"]
+    if not minimum:
+        raise CapsError("cupy/cuda/compiler.py: nothing tells which of two is lower")
+    return not any("key=int" in text for text in minimum)

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
-from gpuenv.refresh.metadata import requirements_of
+from gpuenv.refresh.releases import requirements_of
 from gpuenv.toml_text import parse_toml
 
 _OLDEST = "3.7"  # Python; CuPy 11.3 has wheels for it

@@ -1,4 +1,4 @@
-"""An explanation of an error text as lines: readable in ten seconds, in ASCII, without colour. Pure."""
+"""An explanation of an error text as lines: readable in ten seconds, in ASCII, without colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as annotations of GitHub Actions: workflow commands, one a finding. Pure.
+"""A report as annotations of GitHub Actions: workflow commands, one a finding.
 
 The form and its escaping are GitHub's (GitHub Docs, "Workflow commands for GitHub Actions"; the runner unescapes %25,
 %0D and %0A everywhere and %3A and %2C in properties). No line is anything but a command, so that no text of a machine
@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.report import Report
-from gpuenv.report.told import (
+from gpuenv.report.findings import (
     allowance_text,
     detail_lines,
     machine_texts,
@@ -20,8 +19,7 @@ from gpuenv.report.told import (
     requirement_text,
     wheel_text,
 )
-from gpuenv.report.undecided import crashed, open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.report.report import Report, crashed, open_questions, verdict
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

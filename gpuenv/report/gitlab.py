@@ -1,4 +1,4 @@
-"""A report as GitLab's code quality artefact; the test report of GitLab is JUnit. Pure.
+"""A report as GitLab's code quality artefact; the test report of GitLab is JUnit.
 
 The form is GitLab's (GitLab Docs, "Code Quality", report format: description, check_name, fingerprint, severity,
 location.path and location.lines.begin).
@@ -14,11 +14,15 @@ from typing import Any
 from gpuenv.model.allowance import AllowanceState
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor, requirement_anchor, usual_anchor
-from gpuenv.report.report import Report, Status
-from gpuenv.report.told import allowance_text, detail_lines, requirement_text
-from gpuenv.report.undecided import crashed, open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.report.findings import (
+    allowance_text,
+    anchor,
+    detail_lines,
+    requirement_anchor,
+    requirement_text,
+    usual_anchor,
+)
+from gpuenv.report.report import Report, Status, crashed, open_questions, verdict
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
 _FIRST = "blocker"

@@ -1,26 +1,23 @@
-"""A report as one page that needs nothing else: no script, no font, no image, no network. Pure.
-
-It follows the reader's choice of light or dark, can be read with the keyboard alone, and prints with everything open.
-"""
+"""A report as one page that needs nothing else: no script, no font, no image, no network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from statistics import median
+from typing import Any
 
 from gpuenv import __version__
 from gpuenv.model.finding import CheckRun, Finding, Severity
+from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
-from gpuenv.report.history import Earlier
-from gpuenv.report.html_parts import badge, escaped, mono, section, table
-from gpuenv.report.html_plot import timeline
-from gpuenv.report.html_smoke import smoke_section
-from gpuenv.report.html_style import STYLE
-from gpuenv.report.report import Report, Status
-from gpuenv.report.text import command_text, evidence_text, machine_rows
-from gpuenv.report.told import allowance_text
-from gpuenv.report.undecided import crashed, open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
+from gpuenv.report.findings import allowance_text
+from gpuenv.report.report import SCHEMA, Report, Status, crashed, open_questions, verdict
+from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series
+from gpuenv.report.text import command_text, counts_text, evidence_text, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -171,3 +168,274 @@ def _checks(checks: Sequence[CheckRun]) -> Iterator[str]:
 
 def _footer(report: Report) -> Iterator[str]:
     yield f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>'
+
+
+def escaped(text: object) -> str:
+    """Text that is shown as it is, also inside an attribute."""
+    return escape(str(text), quote=True)
+
+
+def section(name: str, title: str, body: Iterable[str]) -> Iterator[str]:
+    """A section that can be linked to, with a heading."""
+    yield f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escaped(title)}</h2>'
+    yield from body
+    yield "</section>"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Cells are HTML already; a wide table is scrolled by itself, also with the keyboard."""
+    yield '<div class="scroll" tabindex="0" role="group"><table><thead><tr>'
+    yield "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
+    yield "</tr></thead><tbody>"
+    for row in rows:
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
+    yield "</tbody></table></div>"
+
+
+def badge(word: str, tone: str) -> str:
+    """A word in a rounded frame."""
+    return f'<span class="badge {tone}">{escaped(word)}</span>'
+
+
+def mono(text: object) -> str:
+    """Text as code; nothing where there is none."""
+    return f"<code>{escaped(text)}</code>" if str(text) else ""
+
+
+_TEST_TONES = {TestStatus.PASSED: "good", TestStatus.BUSY: "warn", TestStatus.SKIPPED: "warn"}
+_RATES = {"FLOP/s": "Arithmetic", "B/s": "Copies", "s": "Latencies"}
+_BESIDE = {"data-sheet": "of the data sheet", "sisters": "of its sisters", "baseline": "of the baseline"}
+_DIGITS = 12  # of a UUID, which tell GPUs apart
+
+
+def smoke_section(report: Report) -> Iterator[str]:
+    """The section; nothing where the GPU tests were not asked for."""
+    if report.smoke is None:
+        return
+    rows, series = smoke_rows(report), smoke_series(report.smoke)
+    body = [
+        f"<p>{escaped(_smoke_sentence(report.smoke))}</p>",
+        *_measured(series),
+        *table(("", "test", "GPU", "took", "detail"), [_cells(row) for row in rows]),
+        bars(
+            [Bar(row.label, row.duration, f"{row.duration:.2f} s") for row in rows], "seconds that each GPU test took"
+        ),
+    ]
+    yield from section("smoke", "GPU tests", body)
+
+
+def _smoke_sentence(result: SmokeResult) -> str:
+    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
+
+
+def _cells(row: SmokeRow) -> tuple[str, ...]:
+    tone = _TEST_TONES.get(row.status, "bad")
+    return (
+        badge(row.status.value, tone),
+        mono(row.label),
+        escaped(row.gpu),
+        f"{row.duration:.2f} s",
+        escaped(row.detail),
+    )
+
+
+def _measured(series: Sequence[Series]) -> Iterator[str]:
+    """Numbers of one unit in one drawing, and what they are of a data sheet, of sisters and of a baseline."""
+    several = len({entry.gpu for entry in series}) > 1
+    for unit, title in _RATES.items():
+        same = [entry for entry in series if entry.unit == unit]
+        if same:
+            yield f"<h3>{escaped(title)}</h3>"
+            yield bars([_bar(entry, several=several) for entry in same], f"{title}, in {unit}")
+    parts = [
+        Bar(
+            _series_name(entry, several=several),
+            told.ratio,
+            f"{share_text(told.ratio)} {_BESIDE[told.against]}",
+            told.worse,
+        )
+        for entry in series
+        for told in entry.beside
+    ]
+    if parts:
+        yield "<h3>Beside other numbers</h3>"
+        yield fractions(parts, "what was measured, as a part of other numbers")
+    rest = [entry for entry in series if entry.unit not in _RATES or len(entry.values) > 1]
+    if rest:
+        cells = [
+            (mono(_series_name(entry, several=several)), escaped(entry.text), sparkline(entry.values, entry.name))
+            for entry in rest
+        ]
+        yield from table(("measured", "", "repetitions"), cells)
+
+
+def _bar(entry: Series, *, several: bool) -> Bar:
+    value = median(entry.values)
+    worse = any(told.worse for told in entry.beside)
+    return Bar(_series_name(entry, several=several), value, quantity_text(Quantity(value, entry.unit)), worse)
+
+
+def _series_name(entry: Series, *, several: bool) -> str:
+    return f"{entry.name} {entry.gpu[:_DIGITS]}" if several and entry.gpu else entry.name
+
+
+_WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170
+_SPARK_WIDTH, _SPARK_HEIGHT = 120, 24
+_MOST_BARS = 60
+_TEXT_WIDTH = 34  # characters that fit beside a bar
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its name, its length, the number in words, and whether it is worse than it should be."""
+
+    name: str
+    value: float
+    text: str
+    worse: bool = False
+
+
+def bars(values: Sequence[Bar], title: str) -> str:
+    """One bar a value, with its name and number; the longest takes the whole width."""
+    return _drawn(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
+
+
+def fractions(values: Sequence[Bar], title: str) -> str:
+    """One bar a value, a line where the value is one, and the numbers behind it."""
+    return _drawn(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
+
+
+def _drawn(values: Sequence[Bar], longest: float, title: str, mark: float | None) -> str:
+    """``mark`` is a value at which a line is drawn; the numbers then stand behind all bars."""
+    shown, room = values[:_MOST_BARS], _WIDTH - _LABEL - _NUMBER
+    rows = []
+    if mark is not None:
+        place, height = _LABEL + mark / longest * room, len(shown) * _ROW
+        rows.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="{height}"/>')
+    for number, bar in enumerate(shown):
+        top = number * _ROW
+        width = max(1.0, bar.value / longest * room)
+        number_at = _LABEL + (width if mark is None else room) + 6
+        tone = "bad" if bar.worse else "bar"
+        rows.append(
+            f'<text x="0" y="{top + 14}">{escape(bar.name[:_TEXT_WIDTH])}</text>'
+            f'<rect class="{tone}" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
+            f'<text x="{number_at:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
+        )
+    left_out = len(values) - len(shown)
+    named = f"{title}; {left_out} more in the table" if left_out else title
+    return _svg(_WIDTH, max(1, len(shown)) * _ROW, named, "".join(rows))
+
+
+def sparkline(series: Sequence[float], title: str) -> str:
+    """A line through a series; nothing where there is none."""
+    if len(series) < 2:  # noqa: PLR2004 - a line has two ends
+        return ""
+    lowest, highest = min(series), max(series)
+    span = highest - lowest or 1.0
+    step = _SPARK_WIDTH / (len(series) - 1)
+    points = " ".join(
+        f"{number * step:.1f},{_SPARK_HEIGHT - 2 - (value - lowest) / span * (_SPARK_HEIGHT - 4):.1f}"
+        for number, value in enumerate(series)
+    )
+    told = f"{title}: {len(series)} values from {lowest:g} to {highest:g}"
+    return _svg(_SPARK_WIDTH, _SPARK_HEIGHT, told, f'<polyline points="{points}"/>')
+
+
+def timeline(runs: Sequence[tuple[str, str, str]]) -> str:
+    """One block a run, the oldest first: when it was, its tone, its verdict."""
+    width = max(2.0, min(24.0, _WIDTH / max(1, len(runs))))
+    blocks = "".join(
+        f'<rect class="{tone}" x="{number * width:.1f}" y="2" width="{max(1.0, width - 2):.1f}" height="20">'
+        f"<title>{escape(when)}: {escape(word)}</title></rect>"
+        for number, (when, tone, word) in enumerate(runs)
+    )
+    words = [word for _, _, word in runs]
+    told = "earlier runs: " + ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    return _svg(_WIDTH, 24, told, blocks)
+
+
+def _svg(width: int, height: int, title: str, body: str) -> str:
+    named = escape(title, quote=True)
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return f'<svg role="img" aria-label="{named}" {size}>{body}</svg>'
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier run.
+
+    Attributes:
+        name: the file that it stands in.
+        taken_at: when the machine was asked, ISO 8601.
+        status: its verdict.
+        exit_code: its exit code.
+        primary: code and cause of what was to be cured first.
+        duration: seconds.
+    """
+
+    name: str
+    taken_at: str
+    status: Status
+    exit_code: int
+    primary: str | None
+    duration: float
+
+
+def earlier(name: str, data: Any) -> Earlier | None:  # noqa: ANN401 - JSON
+    """The line of a report in JSON; None for anything else."""
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+        return None
+    try:
+        found = [entry for entry in data["findings"] if entry["primary"]]
+        return Earlier(
+            name=name,
+            taken_at=str(data["snapshot"]["taken_at"] or ""),
+            status=Status(data["status"]),
+            exit_code=int(data["exit_code"]),
+            primary=f"{found[0]['code']} {found[0]['cause']}" if found else None,
+            duration=float(data["duration"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+STYLE = """
+:root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --quiet: #57606a; --line: #d0d7de; --soft: #f6f8fa;
+  --good: #116329; --warn: #7d4e00; --bad: #a40e26; --note: #0550ae; }
+@media (prefers-color-scheme: dark) { :root { --back: #0d1117; --text: #e6edf3; --quiet: #9da7b1; --line: #30363d;
+  --soft: #161b22; --good: #56d364; --warn: #e3b341; --bad: #ff8182; --note: #79c0ff; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
+h1 { margin: 0; font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; } h3 { font-size: 1rem; margin: 0; }
+h4 { font-size: .9rem; margin: .5rem 0 0; } p { margin: .3rem 0; } ul, ol { margin: .2rem 0; padding-left: 1.4rem; }
+header, article { border-left: .35rem solid var(--line); background: var(--soft); padding: .8rem 1rem;
+  margin: .6rem 0; }
+header.good, article.good { border-color: var(--good); } header.warn, article.warn { border-color: var(--warn); }
+header.bad, article.bad { border-color: var(--bad); } article.note { border-color: var(--note); }
+header.good h1 { color: var(--good); } header.warn h1 { color: var(--warn); } header.bad h1 { color: var(--bad); }
+.quiet { color: var(--quiet); font-size: .9rem; }
+.badge { border: 1px solid; border-radius: .8rem; padding: 0 .5rem; font-size: .8rem; white-space: nowrap; }
+.badge.good { color: var(--good); } .badge.warn { color: var(--warn); } .badge.bad { color: var(--bad); }
+.badge.note { color: var(--note); }
+code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { background: var(--back); border: 1px solid var(--line); padding: .4rem .6rem; margin: .3rem 0;
+  white-space: pre-wrap; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0; }
+dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
+summary { cursor: pointer; padding: .2rem 0; }
+svg { max-width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
+svg .good { fill: var(--good); } svg .warn { fill: var(--warn); } svg .bad { fill: var(--bad); }
+svg .bar { fill: var(--note); } svg line { stroke: var(--quiet); }
+svg polyline { fill: none; stroke: var(--note); stroke-width: 1.5; }
+:focus-visible { outline: 2px solid var(--note); outline-offset: 2px; }
+.skip { position: absolute; left: -99rem; }
+.skip:focus { left: 1rem; top: 1rem; background: var(--back); padding: .5rem; }
+@media print { :root { --back: #fff; --text: #000; --quiet: #444; --line: #999; --soft: #fff; --good: #116329;
+  --warn: #7d4e00; --bad: #a40e26; --note: #0550ae; color-scheme: light; }
+  main { max-width: none; } .scroll { overflow: visible; } article, tr { break-inside: avoid; } .skip { display: none; }
+  details::details-content { content-visibility: visible; display: block; block-size: auto; } }
+"""

@@ -1,4 +1,4 @@
-"""A report as JUnit XML: the verdict, each requirement, each check and each GPU test is a test case. Pure."""
+"""A report as JUnit XML: the verdict, each requirement, each check and each GPU test is a test case."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.smoke import TestStatus
-from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
-from gpuenv.report.told import (
+from gpuenv.report.findings import (
     REQUIREMENT_CHECK,
     allowance_text,
     detail_lines,
@@ -20,7 +18,8 @@ from gpuenv.report.told import (
     requirement_text,
     wheel_text,
 )
-from gpuenv.report.verdict import verdict
+from gpuenv.report.report import Report, Status, verdict
+from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
 
 _COUNTED = ("failure", "error", "skipped")
 
@@ -89,7 +88,7 @@ def _verdict(report: Report) -> ET.Element:
         _outcome(case, "failure", sentence, "unfit", told)
     elif report.status is Status.UNKNOWN:
         _outcome(case, "error", sentence, "unknown", told)
-    elif told:
+    else:
         ET.SubElement(case, "system-out").text = told
     return case
 
@@ -101,7 +100,7 @@ def _requirement(result: RequirementResult) -> ET.Element:
         _outcome(case, "failure", told, "requirement-not-met", told)
     elif result.status is RequirementStatus.UNKNOWN:
         _outcome(case, "error", told, "unknown", told)
-    elif told:
+    else:
         ET.SubElement(case, "system-out").text = told
     return case
 

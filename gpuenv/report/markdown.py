@@ -1,4 +1,4 @@
-"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions. Pure.
+"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions.
 
 What a machine says stands in code spans or is escaped, so that it can neither format, nor link, nor mention anybody.
 """
@@ -11,13 +11,10 @@ from collections.abc import Iterator, Sequence
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.lines import counted
-from gpuenv.report.report import Report
+from gpuenv.report.findings import allowance_text, wheel_text
+from gpuenv.report.report import Report, crashed, open_questions, verdict
 from gpuenv.report.smoke_rows import smoke_rows
-from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
-from gpuenv.report.told import allowance_text, wheel_text
-from gpuenv.report.undecided import crashed, open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.report.text import command_text, counted, evidence_text, machine_rows, wheel_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))

@@ -1,4 +1,4 @@
-"""A report as metrics for the text-file collector of Prometheus's node exporter. Pure.
+"""A report as metrics for the text-file collector of Prometheus's node exporter.
 
 The form is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
 """
@@ -16,10 +16,9 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
-from gpuenv.report.report import Report, Status
+from gpuenv.report.findings import wheel_text
+from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.smoke_rows import smoke_series
-from gpuenv.report.told import wheel_text
-from gpuenv.report.verdict import verdict
 
 Labels = dict[str, str]
 _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpuenv.model.codec import decode, encode
+from gpuenv.model.harmless import harmless
 from gpuenv.model.pattern import pattern
 from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
+
+if TYPE_CHECKING:
+    from gpuenv.report.report import Report
 
 _UUID = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
@@ -69,7 +74,8 @@ class Identity:
 
 def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """The same values without identities, tokens and secrets."""
-    return _value(data, "", identity, _found(data))
+    found = _found(data)
+    return _mapped(data, lambda key, text: _redacted(text, key, identity, found))
 
 
 def pseudonym(uuid: str) -> str:
@@ -84,18 +90,24 @@ def pseudonym(uuid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the whole of the data names somewhere: UUIDs, and the names of those whose homes are in it."""
+    """UUIDs anywhere in the data, and the names of the users whose homes are in it."""
 
     uuids: list[str]
     names: list[str]
 
 
 def _found(data: Any) -> _Found:  # noqa: ANN401 - JSON
-    return _Found(sorted(set(_collect(data, _uuids))), sorted(set(_collect(data, _names))))
+    texts = list(_strings(data))
+    uuids = {uuid for text in texts for uuid in _UUID.findall(text)}
+    return _Found(sorted(uuids), sorted({name for text in texts for name in _names(text)}))
 
 
-def _uuids(text: str) -> list[str]:
-    return _UUID.findall(text)
+def _strings(data: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict | list):
+        for entry in data.values() if isinstance(data, dict) else data:
+            yield from _strings(entry)
 
 
 def _names(text: str) -> list[str]:
@@ -105,30 +117,23 @@ def _names(text: str) -> list[str]:
     return [match[2] for match in _HOMES.finditer(text) if match[2].lower() not in _COMMON and match[2] != HIDDEN]
 
 
-def _collect(data: Any, tell: Callable[[str], list[str]]) -> list[str]:  # noqa: ANN401 - JSON
-    if isinstance(data, str):
-        return tell(data)
+def _mapped(data: Any, change: Callable[[str, str], str], key: str = "") -> Any:  # noqa: ANN401 - JSON
+    """The data with every text replaced by ``change(key, text)``."""
     if isinstance(data, dict):
-        return [found for entry in data.values() for found in _collect(entry, tell)]
+        return {name: _mapped(entry, change, name) for name, entry in data.items()}
     if isinstance(data, list):
-        return [found for entry in data for found in _collect(entry, tell)]
-    return []
+        return [_mapped(entry, change, key) for entry in data]
+    return change(key, data) if isinstance(data, str) else data
 
 
-def _value(data: Any, key: str, identity: Identity, found: _Found) -> Any:  # noqa: ANN401 - JSON
-    if isinstance(data, dict):
-        return {name: _value(entry, name, identity, found) for name, entry in data.items()}
-    if isinstance(data, list):
-        return [_value(entry, key, identity, found) for entry in data]
-    if not isinstance(data, str):
-        return data
+def _redacted(text: str, key: str, identity: Identity, found: _Found) -> str:
     if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
         return HIDDEN
     if key in _TO_BUILD_WITH:
-        return hide_secrets(data)
+        return hide_secrets(text)
     # A path is somebody's, whatever field it stands in.
-    of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
-    return _text(data, identity, found, with_host=not of_ours)
+    of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", text)
+    return _text(text, identity, found, with_host=not of_ours)
 
 
 def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> str:
@@ -167,3 +172,24 @@ def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
     texts = [hide_secrets(line) for line in lines]
     found = _found(texts)
     return [_text(text, identity, found, with_host=True) for text in texts]
+
+
+def prepared(report: Report, identity: Identity | None) -> Report:
+    """The same report, clean: without identities and secrets, and without characters that could command a reader.
+
+    Every renderer but text and JSON takes a prepared report, so that each has its own format's escaping to do and no
+    more. ``identity`` is hidden; None leaves names and paths but no secret.
+    """
+    data = encode(report)
+    data = _mapped(data, lambda _, text: hide_secrets(text)) if identity is None else redact(data, identity)
+    return decode(type(report), _without_controls(data))
+
+
+def _without_controls(data: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON
+    if isinstance(data, dict):
+        return {harmless(name): _without_controls(entry, name) for name, entry in data.items()}
+    if isinstance(data, list):
+        return [_without_controls(entry, key) for entry in data]
+    if not isinstance(data, str):
+        return data
+    return "\n".join(map(harmless, data.split("\n"))) if key == "explanation" else harmless(data)

@@ -1,13 +1,14 @@
-"""The report of the doctor, and what it comes to: status and exit code. Pure."""
+"""The doctor's report: its record, its verdict and its exit code."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
 from gpuenv.doctor.allowed import became_of
-from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms
+from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
@@ -169,3 +170,52 @@ def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:
 def _is_shown(snapshot: Snapshot) -> bool:
     """Whether an interpreter itself has shown the CuPy in its environment; else it was assumed, or somebody told it."""
     return not snapshot.target.cupy or (snapshot.target.executable.known and "target.cupy" not in snapshot.assumed)
+
+
+def open_questions(report: Report) -> Iterator[tuple[str, str]]:
+    """The checks that could not tell, and why."""
+    for run in report.checks:
+        if run.undecided:
+            yield run.code, (run.reason or "").removeprefix(UNKNOWN)
+
+
+def crashed(report: Report) -> Iterator[tuple[str, str]]:
+    """The checks that did not come to their end, and how they ended."""
+    for run in report.checks:
+        if run.status is CheckStatus.CRASHED:
+            yield run.code, run.reason or ""
+
+
+_VERDICTS = {
+    Status.FIT: "FIT",
+    Status.DEGRADED: "FIT, with warnings",
+    Status.UNKNOWN: "UNKNOWN",
+    Status.UNFIT: "UNFIT",
+}
+
+
+def verdict(report: Report) -> tuple[str, str]:
+    """``("UNFIT", "This machine has no NVIDIA GPU.")``."""
+    return _VERDICTS[report.status], _sentence(report)
+
+
+def primary(report: Report) -> Finding | None:
+    """The finding to cure first."""
+    return next((finding for finding in report.findings if finding.primary), None)
+
+
+def _sentence(report: Report) -> str:
+    first = primary(report)
+    if first is not None:
+        return f"{first.title}."
+    unknown = [entry.text for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
+    proven = is_proven(report.snapshot, report.smoke)
+    if unknown and (proven or is_proven(report.snapshot, expect_no_cupy=True)):
+        return f"Whether the machine has {', '.join(unknown)} could not be told."
+    if report.status is Status.UNKNOWN:
+        return "Whether CuPy can use a GPU here could not be told."
+    if proven:
+        return "CuPy can use the GPU here."
+    if is_proven(report.snapshot, expect_no_cupy=True):
+        return "CUDA programs can use the GPU here; no CuPy is expected."
+    return "No GPU is expected here, and nothing else is wrong."

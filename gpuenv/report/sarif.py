@@ -1,4 +1,4 @@
-"""A report as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard). Pure."""
+"""A report as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor
-from gpuenv.report.report import Report, Status
-from gpuenv.report.told import allowance_text, detail_lines, machine_texts, requirement_text, wheel_text
-from gpuenv.report.undecided import crashed, open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.report.findings import allowance_text, anchor, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.report import Report, Status, crashed, open_questions, verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}

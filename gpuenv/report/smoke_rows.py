@@ -1,4 +1,4 @@
-"""The results of GPU tests as rows, and what they have measured as series. Pure."""
+"""The results of GPU tests as rows, and what they have measured as series."""
 
 from __future__ import annotations
 

@@ -1,24 +1,50 @@
-"""A report as lines of text: readable in ten seconds, in ASCII, without colour. Pure; printing is the caller's."""
+"""A report as lines of text: readable in ten seconds, in ASCII, without colour."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity
+from gpuenv.model.identity import NVIDIA
+from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.report.gpus import gpu_texts, was_asked
-from gpuenv.report.lines import Line, Style
-from gpuenv.report.report import Report, Status, is_proven
-from gpuenv.report.smoke import section_lines
-from gpuenv.report.undecided import open_questions
-from gpuenv.report.verdict import verdict
+from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
+from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.model.visible import CONTROL_GROUP
+from gpuenv.report.report import Report, Status, is_proven, open_questions, verdict
 
-__all__ = ["Line", "Style"]  # nearly everybody who prints takes them from here
+
+class Style(str, Enum):
+    """What a line is; a terminal may give it a colour."""
+
+    PLAIN = "plain"
+    HEADING = "heading"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    QUIET = "quiet"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line; a terminal wraps it under ``hang`` columns."""
+
+    text: str = ""
+    style: Style = Style.PLAIN
+    hang: int = 0
+
+
+def counted(number: int, word: str) -> str:
+    """``1 error``, ``2 errors``: a word whose plural has an s."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -252,24 +278,199 @@ def _closing(report: Report, *, verbose: bool) -> Iterator[Line]:
     yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 
 
-def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Iterator[Line]:
-    """The resolution in words, for ``gpuenv resolve``; ``verbose`` adds every rejection with its source."""
-    for number, text in enumerate(resolution.explanation.splitlines()):
-        yield Line(text, (Style.GOOD if resolution.wheel else Style.BAD) if number == 0 else Style.PLAIN, 2)
-    wheel = resolution.wheel
-    if wheel is not None:
+_MIB = 1024 * 1024
+
+
+def gpu_texts(snapshot: Snapshot) -> list[str]:
+    """Each kind of GPU with how many there are of it; what was not given to this process comes last."""
+    if not snapshot.gpus:
+        on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
+        none = "none" if was_asked(snapshot, "kernel", "gpus") else "unknown, not asked"
+        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or [none]
+    grouped: dict[str, int] = {}
+    given_first = sorted(snapshot.gpus, key=_is_not_given)
+    for gpu in given_first:
+        text = _not_given(snapshot) if _is_not_given(gpu) else _gpu_text(gpu)
+        grouped[text] = grouped.get(text, 0) + 1
+    return [f"{count} x {text}" if count > 1 else text for text, count in grouped.items()]
+
+
+def _is_not_given(gpu: Gpu) -> bool:
+    """Whether nothing is known of it since a control group keeps it from this process."""
+    return not gpu.name.known and (gpu.hidden_by.value or "").startswith(CONTROL_GROUP)
+
+
+def _not_given(snapshot: Snapshot) -> str:
+    return f"not given to this {'job' if snapshot.grant.by.known else 'process'}"
+
+
+def _gpu_text(gpu: Gpu) -> str:
+    parts = [gpu.name.value or "unknown"]
+    if gpu.compute_capability.known:
+        parts.append(f"compute capability {gpu.compute_capability.value}")
+    if gpu.memory_total.value:
+        parts.append(f"{gpu.memory_total.value // _MIB} MiB")
+    if gpu.mig.value:
+        instances = len(gpu.mig_instances)
+        parts.append(f"MIG with {counted(instances, 'instance')}" if instances else "in MIG mode")
+    return ", ".join(parts)
+
+
+def was_asked(snapshot: Snapshot, source: str, path: str) -> bool:
+    """Whether an absence was seen or told; else nobody knows."""
+    return path in snapshot.assumed or snapshot.source(source).state is not SourceState.NOT_ASKED
+
+
+_SMOKE_VERDICTS = {
+    TestStatus.PASSED: ("PASSED", "every test gave the right numbers.", Style.GOOD),
+    TestStatus.FAILED: ("FAILED", "the GPU, or what lies between it and CuPy, gives wrong answers or none.", Style.BAD),
+    TestStatus.BUSY: ("BUSY", "others use the GPU: not broken, but not proven either.", Style.WARNING),
+    TestStatus.SKIPPED: ("SKIPPED", "nothing was proven.", Style.WARNING),
+}
+_SMOKE_STYLES = {
+    TestStatus.PASSED: Style.PLAIN,
+    TestStatus.SKIPPED: Style.QUIET,
+    TestStatus.BUSY: Style.WARNING,
+}
+_NAMED = 3  # skipped tests of one reason; more are counted
+
+
+def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
+    """The whole result; tests that passed are counted, and listed if ``verbose``."""
+    word, sentence, style = _smoke_verdict(result)
+    yield Line(f"{word}: {sentence}", style, len(word) + 2)
+    if result.fault:
+        yield Line(_planted(result.fault), Style.WARNING)
+    for gpu in result.gpus:
         yield Line()
-        yield Line("Install", Style.HEADING)
-        if wheel.replaces:
-            gone = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
-            yield Line(f"  $ {gone}", Style.COMMAND, 4)
-        quoted = command_text(["python", "-m", "pip", "install", *wheel.requirements])
-        yield Line(f"  $ {quoted}", Style.COMMAND, 4)
-        if wheel.needs_toolkit:
-            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
-    if verbose:
+        yield Line(_tested_gpu(gpu), Style.HEADING, 2)
+        yield from _of_one(result, gpu.uuid, verbose=verbose)
+    others = [test for test in result.tests if test.gpu not in {gpu.uuid for gpu in result.gpus}]
+    if others:
         yield Line()
-        yield Line("Rejected", Style.HEADING)
-        for entry in resolution.rejected:
-            text = f"{entry.candidate.label}: {entry.constraint.value}: needs {entry.needed}, found {entry.found}"
-            yield Line(f"  {text} [{entry.source}]", Style.QUIET, 4)
+        yield Line("Not on one GPU" if result.gpus else "Tests", Style.HEADING)
+        yield from _tests(others, verbose=verbose)
+    yield from _compared(result.compared)
+    yield Line()
+    yield Line(_smoke_closing(result), Style.QUIET, 2)
+
+
+def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
+    """The result as a part of a report, whose findings say what failed."""
+    yield Line()
+    yield Line("GPU tests", Style.HEADING)
+    word, sentence, style = _smoke_verdict(result)
+    yield Line(f"  {word}: {sentence}", style, 4)
+    if result.fault:
+        yield Line(f"  {_planted(result.fault)}", Style.WARNING, 4)
+    if verbose or result.status is TestStatus.SKIPPED:  # no finding says why nothing was tried
+        yield from _tests(result.tests, verbose=verbose)
+    yield from _compared(result.compared, heading=False)
+    yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+
+
+def _smoke_verdict(result: SmokeResult) -> tuple[str, str, Style]:
+    word, sentence, style = _SMOKE_VERDICTS[result.status]
+    passed = any(test.status is TestStatus.PASSED for test in result.tests)
+    if result.status is TestStatus.SKIPPED and passed:
+        sentence = "not all was tried; what was gave the right numbers."
+        return "UNFINISHED", sentence, style
+    return word, sentence, style
+
+
+def _planted(fault: str) -> str:
+    return f"A fault was planted on purpose: {fault}."
+
+
+def _tested_gpu(gpu: TestedGpu) -> str:
+    parts = [gpu.name or "GPU"]
+    if gpu.compute_capability:
+        parts.append(f"compute capability {gpu.compute_capability}")
+    if gpu.memory_total:
+        parts.append(f"{gpu.memory_total // _MIB} MiB")
+    return ", ".join([*parts, gpu.uuid or "UUID unknown"])
+
+
+def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[Line]:
+    tests = [test for test in result.tests if test.gpu == uuid]
+    yield from _tests(tests, verbose=verbose)
+    peaks = {entry.name: entry for entry in result.compared if entry.gpu == uuid and entry.against == "data-sheet"}
+    for test in tests:
+        for name, quantity in test.measured.items():
+            peak = peaks.get(f"{test.group}.{name}")
+            beside = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
+            yield Line(f"  {test.group}.{name + _again(test):<24} {quantity_text(quantity)}{beside}", hang=4)
+
+
+def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
+    passed = sum(test.status is TestStatus.PASSED for test in tests)
+    if passed and not verbose:
+        yield Line(f"  {counted(passed, 'test')} passed")
+    reasons: dict[str, list[str]] = {}
+    # Each cause is named once, after the last test that is told with it.
+    last = {test.cause: test for test in tests if verbose or test.status is not TestStatus.SKIPPED}
+    for test in tests:
+        if test.status is TestStatus.SKIPPED and not verbose:
+            reasons.setdefault(test.detail or "no reason told", []).append(test.name)
+        elif test.status is not TestStatus.PASSED or verbose:
+            yield _test(test)
+            if test.cause is not None and last[test.cause] is test:
+                yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
+    for reason, every in reasons.items():
+        names = tuple(dict.fromkeys(every))  # a repetition is skipped for the same reason
+        told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")
+        yield Line(f"  skipped: {told}", Style.QUIET, 4)
+        yield Line(f"    {reason}", Style.QUIET, 4)
+
+
+def _test(test: TestResult) -> Line:
+    detail = f": {test.detail}" if test.detail else f" ({test.title})"
+    text = f"  {test.status.value:<9} {test.name}{_again(test)}, {test.duration:.1f} s{detail}"
+    return Line(text, _SMOKE_STYLES.get(test.status, Style.BAD), 4)
+
+
+def _again(test: TestResult) -> str:
+    """From the second repetition on, which it is."""
+    return f" #{test.repeat + 1}" if test.repeat else ""
+
+
+def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:
+    worse = [entry for entry in compared if entry.worse]
+    if not compared:
+        return
+    if heading:
+        yield Line()
+        yield Line("Compared", Style.HEADING)
+    for against, beside in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
+        count = sum(entry.against == against for entry in compared)
+        if count:
+            yield Line(f"  {counted(count, 'number')} beside {beside}")
+    for entry in worse:
+        beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
+        yield Line(
+            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {share_text(entry.ratio)} of {beside}"
+            f" {quantity_text(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
+            Style.WARNING,
+            4,
+        )
+    if not worse:
+        yield Line("  none worse by more than the tolerance", Style.GOOD)
+
+
+def _smoke_closing(result: SmokeResult) -> str:
+    return f"{_counted(result)}; exit code {result.exit_code}."
+
+
+def counts_text(result: SmokeResult) -> str:
+    """``38 passed, 2 skipped``: how the tests ended."""
+    counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
+    return ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
+
+
+def _counted(result: SmokeResult) -> str:
+    over = (
+        "" if result.duration <= result.budget else f", more than the {result.budget:g} s that this level should take"
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    tail = f"; {versions}" if versions else ""
+    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"

@@ -1,18 +1,24 @@
-"""Compiles the stub NVIDIA driver and lays it out under the file names of a real one."""
+"""Compiles the stub NVIDIA driver and pretend CUDA libraries, and keeps them in the user's cache."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shlex
 import shutil
+import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
+from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
+from gpuenv.user_folders import user_cache
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
@@ -142,3 +148,94 @@ def _link(link: Path, target: Path) -> None:
 def _install_smi(path: Path) -> None:
     shutil.copyfile(data_path("native") / "nvidia-smi", path)
     path.chmod(0o755)
+
+
+NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1}; return 0; }}\n"
+
+
+def compile_toolkit(release: str, folder: Path) -> Path:
+    """The folder with the libraries that CuPy loads of a CUDA release; compiled where they are not there yet.
+
+    Args:
+        release: such as ``12.4``.
+        folder: where such folders are kept.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    libraries = folder / f"cuda-{release}"
+    if libraries.is_dir():
+        return libraries
+    libraries.mkdir(parents=True)
+    major, minor = map(int, release.split("."))
+    nvrtc = folder / f"nvrtc-{release}.c"
+    nvrtc.write_text(NVRTC.format(major, minor), encoding="utf-8")
+    for library in WANTED[major]:
+        source = nvrtc if library.name == "nvrtc" else Path(os.devnull)
+        compile_library(source, library.soname, libraries / library.soname)
+    return libraries
+
+
+Announce = Callable[[str], None]
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where all that is compiled is kept, by what it was compiled of; None where the user has no such place."""
+    cache = user_cache(environment)
+    if cache is None:
+        return None
+    sources = data_path("native")
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update((sources / name).read_bytes())
+    by = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, WANTED)
+    digest.update(repr(by).encode())
+    return cache / f"stub-{digest.hexdigest()[:16]}"
+
+
+def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
+    """The stub driver from the cache, compiled into it the first time; into the run's own folder where there is none.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    if cache is not None and _is_whole(built_in(cache)):
+        return built_in(cache)
+    announce("compiling the stub driver, once")
+    made = build(folder / "stub")
+    if cache is not None:
+        _keep(made.folder, cache)
+    return made
+
+
+def _is_whole(stub: StubDriver) -> bool:
+    return all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi))
+
+
+def kept_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
+    """The folder with the libraries of a CUDA release, likewise; it is kept beside the stub driver.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    place = None if cache is None else cache / f"cuda-{release}"
+    libraries = WANTED[int(release.partition(".")[0])]
+    if place is not None and all((place / library.soname).is_file() for library in libraries):
+        return place
+    made = compile_toolkit(release, folder)
+    if place is not None:
+        _keep(made, place)
+    return made
+
+
+def _keep(made: Path, place: Path) -> None:
+    """Copies a folder into the cache, where it is whole or not there; one that cannot be written costs a moment."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=place.parent))
+        try:
+            shutil.copytree(made, part / "kept", symlinks=True)
+            shutil.rmtree(place, ignore_errors=True)  # of which somebody has removed a part
+            (part / "kept").rename(place)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)

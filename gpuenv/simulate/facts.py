@@ -1,4 +1,4 @@
-"""A machine profile as a Snapshot, without the machine: what the profile says, taken for granted. Pure."""
+"""A machine profile as a Snapshot, without the machine: what the profile says, taken for granted."""
 
 from __future__ import annotations
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuenv.files import is_file
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
-from gpuenv.simulate.kernel import NVIDIA, devices_on_bus, kernel_files
-from gpuenv.simulate.reader import ProfileError
+from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -231,3 +232,113 @@ def _lines(table: Mapping[str, str]) -> str:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+NVIDIA = "10de"  # PCI vendor id
+_MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
+
+
+def kernel_files(profile: Profile) -> dict[str, str]:
+    """What the kernel and the distribution show of a machine, by path below the root."""
+    name, _, release = profile.host.distribution.partition(" ")
+    files = {"etc/os-release": f'ID={name}\nVERSION_ID="{release}"\n'}
+    if profile.host.container is not Container.NONE:
+        in_pod = profile.host.container is Container.KUBERNETES
+        files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
+        files |= {".dockerenv": ""} if profile.host.container is Container.DOCKER else {}
+    if not profile.host.kernel_files:
+        return files
+    files |= _module_files(profile)
+    for device in devices_on_bus(profile):
+        folder = f"sys/bus/pci/devices/{device.pci}"
+        files[f"{folder}/class"] = f"{device.pci_class}\n"
+        files[f"{folder}/vendor"] = f"0x{device.vendor}\n"
+        files[f"{folder}/device"] = f"0x{device.device}\n"
+    # A bus without any display controller is still there to be seen.
+    files["sys/bus/pci/devices/0000:00:00.0/class"] = "0x060000\n"
+    return files
+
+
+def _module_files(profile: Profile) -> dict[str, str]:
+    driver, host = profile.driver, profile.host
+    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is Module.NOUVEAU else []
+    if not any(gpu.on_bus for gpu in profile.gpus) and "nvidia_uvm" in loaded:
+        loaded.remove("nvidia_uvm")  # Tegra has none
+    files = {"proc/modules": "".join(f"{name} 1048576 0 - Live 0x0000000000000000\n" for name in (*loaded, "ext4"))}
+    if host.container is Container.NONE:  # an image has no modules of the host's kernel
+        built = ["kernel/drivers/gpu/drm/nouveau/nouveau.ko: kernel/drivers/gpu/drm/drm.ko"]
+        if driver.module.loaded or driver.module is Module.INSTALLED_NOT_LOADED:
+            built.append("updates/dkms/nvidia.ko:")
+        kernel = host.kernel or os.uname().release
+        files[f"lib/modules/{kernel}/modules.dep"] = "\n".join(built) + "\n"
+    if driver.module.loaded:
+        files["sys/module/nvidia/version"] = f"{driver.version}\n"
+        files["proc/driver/nvidia/version"] = _version_text(profile)
+        for number, gpu in enumerate(profile.gpus):
+            if gpu.on_bus and gpu.shown is not Shown.BUS:
+                files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
+    return files
+
+
+def _version_text(profile: Profile) -> str:
+    """As the kernel module words it; two blanks stand around the version and before the date."""
+    driver, arch = profile.driver, profile.host.arch
+    if driver.module is Module.OPEN:
+        kind = f"NVIDIA UNIX Open Kernel Module for {arch}  {driver.version}  Release Build"
+    else:
+        kind = f"NVIDIA UNIX {arch} Kernel Module  {driver.version}"
+    return f"NVRM version: {kind}  {driver.built}\nGCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
+
+
+def _information(gpu: GpuSpec, number: int) -> str:
+    return (
+        f"Model: \t\t {gpu.name}\nIRQ:   \t\t {77 + number}\nGPU UUID: \t {gpu.uuid}\nBus Type: \t PCI\n"
+        f"Bus Location: \t {gpu.pci}\nDevice Minor: \t {number}\nGPU Excluded:\t No\n"
+    )
+
+
+def devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
+    """What the PCI bus shows, the GPUs first; nothing where the kernel's files are not to be seen."""
+    if not profile.host.kernel_files:
+        return ()
+    module = profile.driver.module
+    holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
+    gpus = (
+        PciSpec(gpu.pci, gpu.pci_class, NVIDIA, gpu.device, None if gpu.shown is Shown.BUS else holder)
+        for gpu in profile.gpus
+        if gpu.on_bus
+    )
+    return (*gpus, *profile.other_devices)
+
+
+_OF_THE_DRIVER = "nvidia-smi"
+
+
+def search_path(machine: SimulatedMachine, given: str | None) -> str:
+    """PATH of a program on the machine.
+
+    The caller's folders come before the system's, so that an activated environment stays the caller's. On a machine
+    without nvidia-smi, a folder that has one is shown by links to all else in it.
+
+    Args:
+        machine: the machine.
+        given: the caller's PATH.
+    """
+    own = machine.root / "usr/bin"
+    callers = given.split(os.pathsep) if given else []
+    behind = [*callers, *(folder for folder in FOUND_ANYWAY.split(os.pathsep) if folder not in callers)]
+    if not (own / _OF_THE_DRIVER).exists():
+        behind = [_without_smi(folder, machine.root.parent / f"path-{number}") for number, folder in enumerate(behind)]
+    return os.pathsep.join([str(own), *behind])
+
+
+def _without_smi(folder: str, instead: Path) -> str:
+    there = Path(folder).absolute()
+    if not is_file(there / _OF_THE_DRIVER):
+        return folder
+    instead.mkdir()
+    with contextlib.suppress(PermissionError):  # one that may not be listed
+        for program in there.iterdir():
+            if program.name != _OF_THE_DRIVER:
+                (instead / program.name).symlink_to(program)
+    return str(instead)

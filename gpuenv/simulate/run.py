@@ -16,11 +16,9 @@ from types import FrameType
 
 from gpuenv.model.simulated import VARIABLE
 from gpuenv.model.unread import reason_of
-from gpuenv.simulate.build import StubDriver
-from gpuenv.simulate.kept import Announce, cache_folder, kept_stub, kept_toolkit
-from gpuenv.simulate.machine import SimulatedMachine, materialise
-from gpuenv.simulate.programs import search_path
-from gpuenv.simulate.reader import ProfileError
+from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
+from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
+from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.records import Profile
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it

@@ -25,8 +25,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.config import load_config
 from gpuenv.preflight.config_file import ConfigError
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.keys import KEYS
-from gpuenv.preflight.requirement import RequirementError, parse_requirement
+from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
 from gpuenv.probe import smi, smi_xml
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts

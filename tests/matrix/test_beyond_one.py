@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from gpuenv.matrix.assume import AssumeError
-from gpuenv.matrix.changes import merged
-from gpuenv.matrix.fleet import resolve_fleet
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.what_if import what_if
-from gpuenv.matrix.why_not import UnknownCandidateError, why_not
+from gpuenv.matrix.resolve import merged, resolve
+from gpuenv.matrix.what_if import UnknownCandidateError, resolve_fleet, what_if, why_not
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Change, ConstraintName
 from tests.cli.program import answer, gpuenv

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.matrix.grid import MACHINE, Grid, grid_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.rows import Asked, NoSuchRowError, select
-from gpuenv.report.matrix_page import page
-from gpuenv.report.matrix_rows import row_lines, row_markdown
+from gpuenv.matrix.rows import MACHINE, Asked, Grid, NoSuchRowError, grid_of, select
+from gpuenv.report.matrix import page, row_lines, row_markdown
 from tests.cli.program import gpuenv
 from tests.matrix.asking import resolved
 

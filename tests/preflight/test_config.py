@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from gpuenv.preflight.config import load_config
 from gpuenv.preflight.config_file import Config, ConfigError, find_config
-from gpuenv.preflight.keys import KEYS
-from gpuenv.preflight.requirement import RequirementError, parse_requirement
+from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
 
 
 def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:

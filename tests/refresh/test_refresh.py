@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load, parse
-from gpuenv.refresh.difference import different_answers
+from gpuenv.refresh.refresh import different_answers
 from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
 from gpuenv.user_folders import user_cache, user_data
 

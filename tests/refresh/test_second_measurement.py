@@ -21,12 +21,9 @@ from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.packages import Release, WheelLine
-from gpuenv.matrix.records import CudaMinor
-from gpuenv.refresh.cudart import compile_stub
-from gpuenv.refresh.cuobjdump import Checked, cross_check
-from gpuenv.refresh.fatbin import GpuCode
-from gpuenv.refresh.measure import read_binaries
+from gpuenv.matrix.records import CudaMinor, Release, WheelLine
+from gpuenv.refresh.binaries import Checked, GpuCode, cross_check, read_binaries
+from gpuenv.refresh.minors import compile_stub
 from tests.matrix.dry_runs import by_uv
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]

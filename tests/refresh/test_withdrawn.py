@@ -9,8 +9,8 @@ import pytest
 
 from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.refresh import withdrawals
 from gpuenv.refresh.uv_index import UvIndex
-from gpuenv.refresh.withdrawn import withdrawals
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 from tests.support.matrix import MATRIX
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuenv.matrix.packages import WheelLine
+    from gpuenv.matrix.records import WheelLine
 
 OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"
 PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}

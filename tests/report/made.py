@@ -17,7 +17,7 @@ from gpuenv.model.smoke import (
     Trouble,
     overall,
 )
-from gpuenv.report.prepared import prepared
+from gpuenv.report.redact import prepared
 from gpuenv.report.report import make_report
 from tests.cli.recorded import UUID
 from tests.preflight.machines import held

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.report.history import Earlier
-from gpuenv.report.html import html_text
+from gpuenv.report.html import Earlier, html_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT
 from tests.report.browser import PROGRAM, browser

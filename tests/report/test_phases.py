@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.report.phases import phase_lines
+from gpuenv.report.snapshot import phase_lines
 
 SOURCES = (
     Source("libraries", SourceState.ANSWERED, None, duration=0.5, started=0.5),

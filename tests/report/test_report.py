@@ -15,10 +15,9 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
-from gpuenv.report.facts import fact_lines
-from gpuenv.report.gpus import gpu_texts
 from gpuenv.report.report import Report, Status, judge, make_report
-from gpuenv.report.text import report_lines
+from gpuenv.report.snapshot import fact_lines
+from gpuenv.report.text import gpu_texts, report_lines
 
 MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")

@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.peaks import peaks_of
+from gpuenv.matrix.products import peaks_of
 from gpuenv.model.smoke import (
     TestedGpu,
 )

@@ -42,7 +42,7 @@ def verdict(result: SmokeResult) -> Proof:
     """A GPU that is busy, or that nothing can be run on, proves nothing; a wrong answer does."""
     from gpuenv.install.records import Proof
     from gpuenv.model.smoke import BROKEN, TestStatus
-    from gpuenv.report.lines import counted
+    from gpuenv.report.text import counted
 
     passed = counted(sum(test.status is TestStatus.PASSED for test in result.tests), "test")
     gpus = ", ".join(gpu.name or "a GPU" for gpu in result.gpus)

@@ -88,8 +88,7 @@ def _known(what: str) -> Known | None:
     from gpuenv.doctor.registry import Explained, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
-    from gpuenv.report.explained import cause_lines, check_lines
-    from gpuenv.report.listed import cause_meaning, check_meaning
+    from gpuenv.report.reference import cause_lines, cause_meaning, check_lines, check_meaning
 
     every: tuple[Explained, ...] = (*all_checks(), *all_rules())
     checks = {check.code: check for check in every}
@@ -102,8 +101,7 @@ def _known(what: str) -> Known | None:
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
-    from gpuenv.report.explained import signature_lines
-    from gpuenv.report.listed import signature_meaning
+    from gpuenv.report.reference import signature_lines, signature_meaning
 
     signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
     return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
@@ -120,8 +118,7 @@ def _of_a_plugin(what: str, seconds: float) -> Known | None:
         return None
     from gpuenv.cli.plugins import plugins
     from gpuenv.plugins.run import MOST_SECONDS, described
-    from gpuenv.report.explained import plugin_lines
-    from gpuenv.report.listed import plugin_meaning
+    from gpuenv.report.reference import plugin_lines, plugin_meaning
 
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:

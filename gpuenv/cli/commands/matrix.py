@@ -92,7 +92,7 @@ def show(
 def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None, *, color: bool) -> None:
     from gpuenv.cli.output import emit_json, emit_lines
     from gpuenv.matrix.rows import select
-    from gpuenv.report.matrix_rows import row_lines, row_markdown
+    from gpuenv.report.matrix import row_lines, row_markdown
 
     try:
         found = select(rows, asked)
@@ -107,9 +107,8 @@ def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None
 
 def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
     from gpuenv.cli.output import write_file, write_stdout
-    from gpuenv.matrix.grid import grid_of
-    from gpuenv.matrix.rows import Asked
-    from gpuenv.report.matrix_page import page
+    from gpuenv.matrix.rows import Asked, grid_of
+    from gpuenv.report.matrix import page
 
     if asked != Asked():
         raise CommandError(
@@ -145,9 +144,15 @@ def refresh(
     Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
     """
     from gpuenv.cli.output import write_stdout
-    from gpuenv.cli.refresh import Asked as Wanted
-    from gpuenv.cli.refresh import Installer, refresh_matrix
 
+    try:
+        from gpuenv.cli.refresh import Asked as Wanted
+        from gpuenv.cli.refresh import Installer, refresh_matrix
+    except ImportError as error:
+        remedy = "python -m pip install 'gpuenv[refresh]'"
+        raise CommandError(
+            ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs more of gpuenv: {error}", remedy
+        ) from error
     try:
         installer = Installer(index) if index is not None else None
     except ValueError as error:

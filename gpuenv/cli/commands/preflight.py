@@ -227,8 +227,7 @@ def _is_busy(report: Report) -> bool:
 def _list_requirements(asked: _Asked, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.formats import emit_record
     from gpuenv.cli.understood import refuse_unread
-    from gpuenv.report.listed import listed_requirements
-    from gpuenv.report.required import grammar_lines
+    from gpuenv.report.reference import grammar_lines, listed_requirements
 
     refuse_unread(asked.subject, asked.matrix)
     emit_record(listed_requirements(), grammar_lines, wanted, color=color)

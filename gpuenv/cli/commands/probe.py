@@ -35,7 +35,7 @@ def probe(
         emit_json(facts, output, redacted=redact)
     else:
         from gpuenv.cli.output import emit_lines
-        from gpuenv.report.facts import fact_lines
+        from gpuenv.report.snapshot import fact_lines
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:

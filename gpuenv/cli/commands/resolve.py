@@ -99,7 +99,7 @@ def _tell_what_is_not_counted(facts: Snapshot) -> None:
 
 def _resolve(facts: Snapshot, rows: Matrix, out: Output, *, verbose: bool) -> int:
     from gpuenv.matrix.resolve import resolve as resolve_wheel
-    from gpuenv.report.text import explanation_lines
+    from gpuenv.report.resolution import explanation_lines
 
     resolution = resolve_wheel(facts, rows)
     out.emit(resolution, lambda: explanation_lines(resolution, verbose=verbose))
@@ -120,7 +120,7 @@ def _look_over(given: Iterable[str]) -> None:
 def _what_if(facts: Snapshot, given: Iterable[str], rows: Matrix, out: Output) -> int:
     from gpuenv.matrix.assume import AssumeError
     from gpuenv.matrix.what_if import what_if
-    from gpuenv.report.answers import what_if_lines
+    from gpuenv.report.resolution import what_if_lines
 
     try:
         answer = what_if(facts, tuple(given), rows)
@@ -132,8 +132,8 @@ def _what_if(facts: Snapshot, given: Iterable[str], rows: Matrix, out: Output) -
 
 def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
     from gpuenv.matrix.resolve import choose
-    from gpuenv.matrix.why_not import UnknownCandidateError, why_not
-    from gpuenv.report.answers import why_not_lines
+    from gpuenv.matrix.what_if import UnknownCandidateError, why_not
+    from gpuenv.report.resolution import why_not_lines
 
     try:
         answer = why_not(facts, name, rows)
@@ -145,8 +145,8 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
 
 def _fleet(subject: Subject, files: Iterable[Path], matrix: Path | None, out: Output) -> int:
     from gpuenv.cli.several import get_all
-    from gpuenv.matrix.fleet import resolve_fleet
-    from gpuenv.report.answers import fleet_lines
+    from gpuenv.matrix.what_if import resolve_fleet
+    from gpuenv.report.resolution import fleet_lines
 
     machines, rows = get_all(subject, files, matrix)
     answer = resolve_fleet(machines, rows)

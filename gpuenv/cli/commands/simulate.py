@@ -57,7 +57,7 @@ def simulate(
     if not sys.platform.startswith("linux"):
         raise CommandError(ExitCode.USAGE, "a stub driver can stand in for the real one on Linux alone")
     from gpuenv.simulate.build import StubBuildError
-    from gpuenv.simulate.reader import ProfileError
+    from gpuenv.simulate.profile import ProfileError
     from gpuenv.simulate.run import run_on
 
     profile = _load(name)

@@ -13,8 +13,17 @@ from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
-from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
-from gpuenv.matrix.installable import Rejected, Unknown, in_range, libc, platform, python
+from gpuenv.matrix.constraints import (
+    Rejected,
+    Unknown,
+    driver_minimum,
+    in_range,
+    libc,
+    nvrtc_compiles_for_gpu,
+    platform,
+    python,
+    wheel_has_code_for_gpu,
+)
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause

@@ -9,9 +9,8 @@ from packaging.version import Version
 
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.companions import brought
-from gpuenv.matrix.packages import Companion
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.needs import brought
+from gpuenv.matrix.records import Companion, Matrix
 from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,

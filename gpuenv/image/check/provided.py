@@ -10,8 +10,7 @@ from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.packages import Flavour
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Flavour, Matrix
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.versions import CudaVersion
 

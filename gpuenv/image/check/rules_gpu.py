@@ -9,13 +9,19 @@ from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.rules_line import of_line, other_major
 from gpuenv.image.check.subject import HostGpu, Subject, read
+from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
-from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
-from gpuenv.matrix.images import inside_container
-from gpuenv.matrix.installable import Constraint, Rejected, Unknown, python
+from gpuenv.matrix.constraints import (
+    Constraint,
+    Rejected,
+    Unknown,
+    driver_minimum,
+    nvrtc_compiles_for_gpu,
+    python,
+    wheel_has_code_for_gpu,
+)
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.packages import Flavour
-from gpuenv.matrix.records import CudaMinor
+from gpuenv.matrix.records import CudaMinor, Flavour
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity

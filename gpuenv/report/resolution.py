@@ -1,4 +1,4 @@
-"""What if, why not, and the answers for several machines, as lines of text. Pure."""
+"""Resolutions as text: the explanation, what if, why not, and one answer for several machines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.explanation import change_text
 from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
-from gpuenv.report.lines import counted
-from gpuenv.report.text import Line, Style, command_text
+from gpuenv.model.resolution import Resolution
+from gpuenv.report.text import Line, Style, command_text, counted
 
 _GAP = "  "
+
+
+def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Iterator[Line]:
+    """The resolution in words, for ``gpuenv resolve``; ``verbose`` adds every rejection with its source."""
+    for number, text in enumerate(resolution.explanation.splitlines()):
+        yield Line(text, (Style.GOOD if resolution.wheel else Style.BAD) if number == 0 else Style.PLAIN, 2)
+    wheel = resolution.wheel
+    if wheel is not None:
+        yield Line()
+        yield Line("Install", Style.HEADING)
+        if wheel.replaces:
+            gone = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
+            yield Line(f"  $ {gone}", Style.COMMAND, 4)
+        quoted = command_text(["python", "-m", "pip", "install", *wheel.requirements])
+        yield Line(f"  $ {quoted}", Style.COMMAND, 4)
+        if wheel.needs_toolkit:
+            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
+    if verbose:
+        yield Line()
+        yield Line("Rejected", Style.HEADING)
+        for entry in resolution.rejected:
+            text = f"{entry.candidate.label}: {entry.constraint.value}: needs {entry.needed}, found {entry.found}"
+            yield Line(f"  {text} [{entry.source}]", Style.QUIET, 4)
 
 
 def what_if_lines(answer: WhatIf) -> Iterator[Line]:

@@ -1,7 +1,4 @@
-"""The matrix as one page: driver branch by kind of GPU, coloured by the line that fits, each cell with its reason.
-
-The page needs nothing from elsewhere. Without JavaScript each cell still tells its reason as its title. Pure.
-"""
+"""The compatibility matrix as text, as Markdown and as a page."""
 
 from __future__ import annotations
 
@@ -9,8 +6,69 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from gpuenv.matrix.grid import MACHINE_TEXT, Cell, Grid
 from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
+from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
+from gpuenv.report.text import Line, Style
+
+_HEADINGS = {
+    "driver_branches": "Driver branches",
+    "cuda_majors": "CUDA major versions",
+    "cuda_minors": "CUDA minor versions",
+    "generations": "GPU generations",
+    "wheel_lines": "Wheels of CuPy",
+    "rocm_lines": "Wheels of CuPy for ROCm (experimental)",
+    "conda_builds": "Conda builds of CuPy",
+    "images": "Container images",
+    "companions": "Packages that bring CUDA",
+    "advisories": "Known faults",
+    "peaks": "What GPUs do at most",
+    "ngc_releases": "NVIDIA's framework images",
+    "products": "GPU products",
+    "older_products": "Older GPU products",
+}
+
+
+def row_lines(rows: Rows) -> Iterator[Line]:
+    """Each row with its facts and, once a row, where they come from."""
+    for number, (table, found) in enumerate(groupby(rows.rows, key=lambda row: row.table)):
+        if number:
+            yield Line()
+        yield Line(_HEADINGS[table], Style.HEADING)
+        for row in found:
+            yield Line(f"  {row.name}", hang=4)
+            yield Line(f"    {_facts(row)}", hang=6)
+            for proof in row.proofs:
+                yield Line(f"    [{_proof(proof)}]", Style.QUIET, 5)
+
+
+def row_markdown(rows: Rows) -> Iterator[Line]:
+    """A Markdown table for each table of the matrix."""
+    for table, found in groupby(rows.rows, key=lambda row: row.table):
+        yield Line(f"## {_HEADINGS[table]}")
+        yield Line()
+        yield Line("| row | facts | proof |")
+        yield Line("| --- | --- | --- |")
+        for row in found:
+            proofs = "; ".join(_proof(proof) for proof in row.proofs)
+            yield Line(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
+        yield Line()
+
+
+def _facts(row: Row) -> str:
+    return ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in row.facts.items())
+
+
+def _proof(proof: Proof) -> str:
+    source = proof.details
+    note = f"; {source.note}" if source.note else ""
+    if source.kind is SourceKind.BINARY:
+        return f"measured {source.seen} in {source.file}, sha256 {source.sha256}{note}"
+    return f"read {source.seen} in {proof.citation}{note}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1d21; --paper: #fff; --soft: #5b6470; --edge: #d5dae0;
@@ -108,7 +166,7 @@ def _grid(grid: Grid) -> Iterator[str]:
     yield f'<tr><th scope="col"><small>branch, CUDA</small></th>{heads}</tr>\n</thead>\n<tbody>'
     for branch, cells in grid.rows:
         told = "".join(
-            _cell(cell, branch, f"{kind.generation} {kind.capability}")
+            _page_cell(cell, branch, f"{kind.generation} {kind.capability}")
             for cell, kind in zip(cells, grid.kinds, strict=True)
         )
         state = f", {branch.state.value}" if branch.state else ""
@@ -120,7 +178,7 @@ def _short(name: str) -> str:
     return name.removeprefix("compute capability ")
 
 
-def _cell(cell: Cell, branch: DriverBranch, kind: str) -> str:
+def _page_cell(cell: Cell, branch: DriverBranch, kind: str) -> str:
     where = f"Driver {branch.branch}, {kind}: {' '.join(cell.requirements) or 'no wheel fits'}"
     line = (cell.line or "").removeprefix("cupy-cuda")
     return (

@@ -1,0 +1,281 @@
+"""What there is besides wheels for CUDA: conda builds, container images, and wheels for AMD GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
+from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.ranges import version_of
+from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
+from gpuenv.matrix.support import branch_of
+from gpuenv.model.identity import AMD
+from gpuenv.model.pattern import pattern
+from gpuenv.model.resolution import (
+    Assumption,
+    Candidate,
+    CandidateKind,
+    CondaChoice,
+    ConstraintName,
+    Experimental,
+    Rejection,
+)
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import CudaVersion
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+
+@lru_cache(maxsize=4)
+def conda_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    """Every build of a conda channel as a candidate, the preferred one first.
+
+    What CuPy makes of each NVRTC comes from the wheel of the same release; what GPU code is in the build is unknown.
+    """
+    found = [candidate for build in matrix.conda_builds if (candidate := _conda_candidate(build, matrix)) is not None]
+    return tuple(sorted(found, key=lambda wheel: (version_of(wheel.release.cupy), wheel.line.cuda_major), reverse=True))
+
+
+def _conda_candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None:
+    line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
+    row = next((row for row in line.releases if row.cupy == build.cupy), None) if line else None
+    if line is None or row is None:
+        return None
+    platforms = {name: Platform(build.channel, build.libc if "linux" in name else None) for name in build.platforms}
+    release = replace(
+        row,
+        pythons=build.pythons,
+        platforms=platforms,
+        numpy=build.numpy,
+        source=build.source,
+        extras={},
+        built_with=build.cuda,
+    )
+    name = f"{build.channel}::cupy (CUDA {build.cuda.major})"
+    return WheelCandidate(
+        WheelLine(name, line.cuda_major, line.first_cuda, build.source, ()), release, None, CandidateKind.CONDA
+    )
+
+
+def conda_choice(
+    wheel: WheelCandidate, assumptions: tuple[Assumption, ...], needs: Needs, matrix: Matrix
+) -> CondaChoice:
+    """The specifications that install this build, with CUDA libraries that serve the GPUs."""
+    serving, offered = serving_minors(wheel, needs, matrix), minors_of(wheel, matrix)
+    major = wheel.line.cuda_major
+    pin = f"cuda-version={major}"
+    if serving and len(serving) < len(offered):
+        pin = f"cuda-version>={serving[0].cuda},<{major + 1}"
+        if serving[-1] is not offered[-1]:
+            pin = f"cuda-version={serving[-1].cuda}"
+    return CondaChoice(
+        (f"cupy={wheel.release.cupy}", pin), next(iter(wheel.release.platforms.values())).tag, assumptions
+    )
+
+
+# Brands that NVML and NVIDIA_REQUIRE_CUDA know, by the words in the product's name.
+_CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedImage:
+    """An image, the wheel that would be used in it, and what stands against it."""
+
+    image: Image
+    wheel: WheelCandidate | None
+    rejections: tuple[Rejection, ...]
+
+
+def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
+    """Every image, the preferred one first."""
+    inside = inside_container(needs)
+    best = {line.cuda_major: _best_wheel(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
+    judged = (_judge_image(image, best, needs, inside, matrix) for image in matrix.images)
+    return tuple(sorted(judged, key=lambda entry: _image_rank(entry, needs), reverse=True))
+
+
+def inside_container(needs: Needs) -> Needs:
+    """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
+    return replace(
+        needs,
+        platform=needs.container_platform,
+        platform_assumed=None,
+        libc=None,
+        python=None,
+        implementation=None,
+        numpy=None,
+        toolkits=(),
+        packages={},
+        brings=(),
+        cupy=(),
+    )
+
+
+def _best_wheel(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
+    wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
+    return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
+
+
+def _judge_image(
+    image: Image, best: dict[int, WheelCandidate | None], needs: Needs, inside: Needs, matrix: Matrix
+) -> JudgedImage:
+    wheel = _wheel_in(image, matrix) if image.line else best.get(image.cuda.major)
+    name, _, tag = image.reference.partition(":")
+    candidate = Candidate(CandidateKind.IMAGE, name, tag)
+    told = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
+    source = matrix.cite(image.source)
+    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in told)
+    return JudgedImage(image, wheel, tuple(rejections))
+
+
+@lru_cache(maxsize=256)
+def _wheel_in(image: Image, matrix: Matrix) -> WheelCandidate | None:
+    """The wheel that is in an image of CuPy."""
+    wheels = (wheel for wheel in wheel_candidates(matrix) if wheel.extra is None and wheel.line.name == image.line)
+    return next((wheel for wheel in wheels if wheel.release.cupy == image.cupy), None)
+
+
+_Told = Iterator[tuple[ConstraintName, str, str]]
+
+
+def _image_platform(image: Image, needs: Needs) -> _Told:
+    if needs.tegra:
+        yield ConstraintName.PLATFORM, "a GPU that is no Tegra; JetPack has images of its own", "Tegra"
+    elif needs.container_platform not in image.platforms or needs.likely_platform.startswith("darwin-"):
+        yield ConstraintName.PLATFORM, " or ".join(image.platforms), needs.likely_platform
+
+
+def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Told:
+    """NVIDIA_REQUIRE_CUDA: the level, or one of the branches that come with the right brand."""
+    if needs.driver_absent:
+        yield ConstraintName.IMAGE_ADMITS_DRIVER, f"a driver of CUDA {image.cuda}", "no driver"
+    level = needs.driver_cuda
+    if needs.driver_absent or level is None or level >= image.cuda:
+        return
+    branch = branch_of(needs.driver, matrix) if needs.driver else None
+    brands = {brand for gpu in needs.gpus for word, brand in _CONSUMER.items() if word in gpu.label}
+    unlisted = brands - set(image.brands)
+    if branch not in image.branches or unlisted or needs.windows:
+        admitted = ", ".join(map(str, image.branches))
+        of_brand = f" with another GPU than {', '.join(sorted(unlisted))}" if unlisted else ""
+        needed = f"a driver of CUDA {image.cuda} or newer, or of branch {admitted}{of_brand}"
+        yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, f"driver {needs.driver or 'unknown'} (CUDA {level})"
+
+
+def admits(image: Image, level: CudaVersion, branch: int) -> bool:
+    """Whether an image starts on a driver of this CUDA level and branch, for a GPU of a brand that it lists."""
+    return level >= image.cuda or branch in image.branches
+
+
+def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Told:
+    """The wheel fits with the CUDA of the image; one that brings its own CUDA needs no more than the base image."""
+    constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
+    if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
+        name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
+        yield constraint, f"a machine that {name} fits", f"{inside.gpus_label}, driver {inside.driver or 'unknown'}"
+    elif wheel.extra is None and image.cuda not in {row.cuda for row in serving_minors(wheel, inside, matrix)}:
+        yield constraint, f"a GPU that NVRTC {image.cuda} under CuPy {wheel.release.cupy} serves", inside.gpus_label
+    elif wheel.extra is None and image.flavour is not Flavour.DEVEL:
+        yield constraint, "the libraries and headers of the devel image", image.flavour.value
+
+
+def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, bool, tuple[int, int]]:
+    """The sort key, best last: CUDA major, CuPy, one to install into, no compat package, the smallest, the CUDA."""
+    image, wheel = entry.image, entry.wheel
+    plain = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
+    cupy = version_of(wheel.release.cupy if wheel else "0")
+    smallest = (image.flavour is Flavour.BASE) == (wheel is not None and wheel.extra is not None)
+    return (image.cuda.major, cupy, image.line is None, plain, smallest, (image.cuda.major, image.cuda.minor))
+
+
+_HIP = pattern(r"libamdhip64\.so\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """What of AMD is on a machine: names of GPUs, their targets as far as they are known, and ROCm's release."""
+
+    names: str
+    targets: tuple[str, ...]
+    all_known: bool
+    rocm: str | None
+
+
+def experimental(
+    snapshot: Snapshot, needs: Needs, matrix: Matrix
+) -> tuple[tuple[Experimental, ...], tuple[Rejection, ...]]:
+    """The newest release of each ROCm line that nothing stands against, the newest ROCm first; and the rejections."""
+    host = _host(snapshot)
+    if host is None or needs.gpus:
+        return (), ()
+    found: list[Experimental] = []
+    rejected: list[Rejection] = []
+    for line in sorted(matrix.rocm_lines, key=lambda line: tuple(map(int, line.rocm.split("."))), reverse=True):
+        for wheel in _wheels(line):
+            if told := list(_installable(wheel, needs, matrix)):
+                rejected += told
+                continue
+            if told := list(_runs(wheel, line, host, needs, matrix)):
+                rejected += told  # nor does an older release, of which less was measured
+            else:
+                found.append(Experimental(wheel.candidate, tuple(_assumed(line, wheel.platform(needs), host))))
+            break
+    return tuple(found), tuple(rejected)
+
+
+def _host(snapshot: Snapshot) -> _Host | None:
+    on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == AMD]
+    if not on_bus and not snapshot.amd_gpus:
+        return None
+    nodes = snapshot.amd_gpus
+    named = [f"{gpu.name or 'an AMD GPU'} ({gpu.gfx})" for gpu in nodes if gpu.gfx]
+    named = named or [gpu.name or f"AMD {gpu.device}" for gpu in on_bus] or ["an AMD GPU"]
+    targets = tuple(dict.fromkeys(gpu.gfx for gpu in nodes if gpu.gfx))
+    all_known = bool(nodes) and len(nodes) >= len(on_bus) and all(gpu.gfx for gpu in nodes)
+    return _Host(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
+
+
+def _wheels(line: RocmLine) -> Iterator[WheelCandidate]:
+    as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
+    return (WheelCandidate(as_line, release, None) for release in line.releases)
+
+
+def _installable(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
+    for name, constraint in INSTALLABLE:
+        verdict = constraint(wheel, needs, matrix)
+        if isinstance(verdict, Rejected):
+            yield Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source)
+
+
+def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
+    """ROCm's major is that of the HIP runtime that is needed, and the wheel has code for every GPU."""
+    row, source = wheel.platform(needs), matrix.cite(wheel.release.source)
+    wanted = _rocm_major(line, row)
+    if host.rocm is not None and host.rocm.split(".")[0] != wanted:
+        yield Rejection(wheel.candidate, ConstraintName.ROCM_VERSION, f"ROCm {wanted}", f"ROCm {host.rocm}", source)
+    code = row.gfx if row is not None else None
+    lacking = [target for target in host.targets if code and target not in code]
+    if code and lacking:
+        needed, name = f"one of {', '.join(code)}", ConstraintName.WHEEL_HAS_CODE_FOR_GPU
+        yield Rejection(wheel.candidate, name, needed, ", ".join(lacking), source)
+
+
+def _rocm_major(line: RocmLine, row: Platform | None) -> str:
+    """The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for."""
+    told = _HIP.fullmatch(row.hip or "") if row is not None else None
+    return told[1] if told else line.rocm.split(".")[0]
+
+
+def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:
+    """What nobody has proven."""
+    if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
+        yield Assumption("ROCm", f"{line.rocm} on the host")
+    if not host.all_known or row is None or row.gfx is None:
+        yield Assumption("the gfx target", f"of {host.names}, one that the wheel has code for")
+    else:
+        yield Assumption("upstream's support", f"experimental, as it says, for {host.names}")

@@ -1,0 +1,368 @@
+"""Measures binaries of unpacked wheels: GPU code, symbol versions, the CUDA of a build, what an NVRTC compiles for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.numbers import whole_number
+from gpuenv.model.secrets import for_the_driver
+from gpuenv.model.versions import CudaVersion
+from gpuenv.probe.children import Ending, run_child
+
+_PATIENCE = 300.0
+_GFX = re.compile(rb"amdgcn-amd-amdhsa-+(gfx[0-9a-f]+)")  # entries of a bundle of code for AMD GPUs (clang)
+_BUILD_VERSION = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from cupy_backends.cuda.api import driver
+print(driver.get_build_version())
+"""
+
+
+class MeasureError(Exception):
+    """A binary did not answer, or is not what it was taken for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """What is in the extension modules of a wheel.
+
+    Attributes:
+        code: their GPU code together.
+        by_file: the GPU code of each that has any.
+        gfx: the targets of their code for AMD GPUs.
+        hip: soname of the HIP runtime that they need.
+        glibc: the newest symbol version of the C library that one of them needs, as 2.17.
+        libstdcxx: likewise of the C++ library, as 3.4.21.
+    """
+
+    code: GpuCode
+    by_file: Mapping[Path, GpuCode]
+    gfx: tuple[str, ...]
+    hip: str | None
+    glibc: str | None
+    libstdcxx: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nvrtc:
+    """What an NVRTC answered.
+
+    Attributes:
+        cuda: its version.
+        capabilities: that it compiles for.
+        ptx: the version of PTX that it writes.
+        soname: its own.
+        builtins: soname of the library that it opens to compile.
+        glibc: the oldest that both accept.
+    """
+
+    cuda: CudaVersion
+    capabilities: tuple[str, ...]
+    ptx: str
+    soname: str | None
+    builtins: str | None
+    glibc: str | None
+
+
+def read_binaries(folder: Path) -> Binaries:
+    """Reads every extension module in a folder.
+
+    Raises:
+        MeasureError: where one cannot be read.
+    """
+    by_file: dict[Path, GpuCode] = {}
+    sections: list[bytes] = []
+    versions: set[str] = set()
+    needed: set[str] = set()
+    gfx: set[str] = set()
+    for path in sorted((*folder.rglob("*.so*"), *folder.rglob("*.pyd"))):
+        if not path.is_file():
+            continue
+        data = path.read_bytes()
+        try:
+            if path.suffix == ".pyd":
+                found = list(pe_sections(data, SECTIONS[0]))
+            else:
+                elf = read_elf(data)
+                found = list(elf.code)
+                versions |= elf.versions
+                needed |= elf.needed
+            if found:
+                by_file[path] = gpu_code(found)
+        except (ElfError, PeError, ValueError) as error:
+            raise MeasureError(f"{path.relative_to(folder)}: {error}") from error
+        sections += found
+        gfx |= {match.decode() for match in _GFX.findall(data)}
+    hip = next((name for name in sorted(needed) if name.startswith("libamdhip64.so")), None)
+    targets = tuple(sorted(gfx, key=lambda text: (len(text), text)))
+    return Binaries(
+        gpu_code(sections), by_file, targets, hip, _newest(versions, "GLIBC_"), _newest(versions, "GLIBCXX_")
+    )
+
+
+def _newest(versions: Iterable[str], prefix: str) -> str | None:
+    numbers = [text.removeprefix(prefix) for text in versions if text.startswith(prefix)]
+    return max(
+        (text for text in numbers if all(whole_number(part) is not None for part in text.split("."))),
+        key=lambda text: tuple(map(int, text.split("."))),
+        default=None,
+    )
+
+
+def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping[str, str]) -> CudaVersion | None:
+    """The CUDA that a CuPy was compiled with: by its own word where it can be imported here, else by its PTX.
+
+    Only what one CUDA minor alone writes decides; None where neither tells.
+    """
+    command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
+    done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
+    told = whole_number(done.stdout.strip())
+    if done.ending is Ending.EXITED and done.exit_code == 0 and told is not None:
+        return CudaVersion.from_number(told)
+    writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
+    return writers[0] if len(writers) == 1 else None
+
+
+def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
+    """Lets the NVRTC in a folder answer, in a child.
+
+    Raises:
+        MeasureError: where it does not.
+    """
+    libraries = sorted(path for path in folder.rglob("libnvrtc*.so*") if ".alt." not in path.name)
+    compilers = [path for path in libraries if path.name.startswith("libnvrtc.so")]
+    builtins = [path for path in libraries if path.name.startswith("libnvrtc-builtins.so")]
+    if len(compilers) != 1 or len(builtins) != 1:
+        raise MeasureError(f"{folder}: expected one libnvrtc and its builtins, found {len(libraries)} libraries")
+    script = Path(__file__).parent.parent / "probe" / "scripts" / "nvrtc.py"
+    command = [sys.executable, "-I", str(script), str(compilers[0]), str(builtins[0])]
+    done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
+    if done.ending is not Ending.EXITED or done.exit_code != 0:
+        raise MeasureError(f"{compilers[0].name}: {done.ending.value}: {' '.join(done.stderr.split())[-300:]}")
+    answer = json.loads(done.stdout)
+    capabilities = tuple(f"{arch // 10}.{arch % 10}" for arch in answer["archs"])
+    if len(answer["ptx"]) != 1:
+        raise MeasureError(f"{compilers[0].name}: writes PTX of several versions: {', '.join(answer['ptx'])}")
+    read = [read_elf(path.read_bytes()) for path in (compilers[0], builtins[0])]
+    glibc = _newest(read[0].versions | read[1].versions, "GLIBC_")
+    cuda = CudaVersion.parse(answer["cuda"])
+    return Nvrtc(cuda, capabilities, answer["ptx"][0], read[0].soname, read[1].soname, glibc)
+
+
+_ELF_MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
+
+
+class ElfError(ValueError):
+    """Not a 64-bit little-endian ELF file, or a broken one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """What is read of an ELF file.
+
+    Attributes:
+        soname: the name that the dynamic loader knows it by.
+        needed: the sonames of the libraries that the dynamic loader loads with it.
+        versions: the symbol versions that it needs of those, ``GLIBC_2.17`` and the like (.gnu.version_r).
+        code: the content of the sections with GPU code.
+    """
+
+    soname: str | None
+    needed: frozenset[str]
+    versions: frozenset[str]
+    code: tuple[bytes, ...]
+
+
+def read_elf(data: bytes) -> Elf:
+    """Reads an ELF file.
+
+    Raises:
+        ElfError: for another file, or a broken one.
+    """
+    if not data.startswith(_ELF_MAGIC):
+        raise ElfError("not a 64-bit little-endian ELF file")
+    try:
+        sections = list(ELFFile(BytesIO(data)).iter_sections())
+        tags = [tag for section in sections if isinstance(section, DynamicSection) for tag in section.iter_tags()]
+        needs = [
+            part for section in sections if isinstance(section, GNUVerNeedSection) for part in section.iter_versions()
+        ]
+        return Elf(
+            soname=next((tag.soname for tag in tags if tag.entry.d_tag == "DT_SONAME"), None),  # type: ignore[attr-defined]
+            needed=frozenset(tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"),  # type: ignore[attr-defined]
+            versions=frozenset(version.name for _, versions in needs for version in versions),
+            code=tuple(section.data() for section in sections if section.name in SECTIONS),
+        )
+    except (ELFError, LookupError, OverflowError) as error:
+        raise ElfError(f"a broken ELF file: {error}") from error
+
+
+_LONGEST = 8  # characters of a name: .nv_fatbin is written .nv_fatb
+
+
+class PeError(ValueError):
+    """Not a PE file of the usual kind."""
+
+
+def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
+    """The content of every section of a name.
+
+    Raises:
+        PeError: where the table of sections cannot be read.
+    """
+    try:
+        (header,) = struct.unpack_from("<I", data, 0x3C)
+        if not data.startswith(b"MZ") or data[header : header + 4] != b"PE\0\0":
+            raise PeError("not a PE file")
+        (count,) = struct.unpack_from("<H", data, header + 6)
+        (optional,) = struct.unpack_from("<H", data, header + 20)
+        table = header + 24 + optional
+        for number in range(count):
+            told, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
+            if told.rstrip(b"\0") == name[:_LONGEST].encode():
+                yield data[start : start + min(size, used or size)]
+    except struct.error as error:
+        raise PeError(f"a broken table of sections: {error}") from error
+
+
+SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_FATBIN_MAGIC = 0xBA55ED50
+_PTX, _SASS = 1, 2
+_ACCELERATED, _FAMILY = 0x100000, 0x200000  # the suffixes a and f, as in sm_90a and sm_100f
+_HEADER, _LEAST = 16, 64  # bytes of a container's header, and of an entry's
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCode:
+    """Capabilities in the notation of the matrix (``10.0f``), and the versions of the PTX."""
+
+    sass: tuple[str, ...]
+    ptx: tuple[str, ...]
+    ptx_versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    kind: int
+    version: tuple[int, int]
+    arch: int
+    flags: int
+
+    @property
+    def capability(self) -> str:
+        suffix = "a" if self.flags & _ACCELERATED else "f" if self.flags & _FAMILY else ""
+        return f"{self.arch // 10}.{self.arch % 10}{suffix}"
+
+
+def gpu_code(sections: Iterable[bytes]) -> GpuCode:
+    """What is in some sections together.
+
+    Raises:
+        ValueError: where the layout is not the known one.
+    """
+    entries = [entry for data in sections for entry in _entries(data)]
+    sass = {entry.capability for entry in entries if entry.kind == _SASS}
+    ptx = {entry.capability for entry in entries if entry.kind == _PTX}
+    versions = sorted({entry.version for entry in entries if entry.kind == _PTX})
+    return GpuCode(_sorted(sass), _sorted(ptx), tuple(f"{major}.{minor}" for major, minor in versions))
+
+
+def _entries(data: bytes) -> Iterator[_Entry]:
+    at = 0
+    while at + _HEADER <= len(data):
+        magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
+        if magic != _FATBIN_MAGIC:
+            at += 8  # containers stand at multiples of 8, with padding between
+            continue
+        if header < _HEADER:
+            raise ValueError(f"a container of GPU code with a header of {header} bytes")
+        place, end = at + header, min(at + header + size, len(data))
+        while place + _LEAST <= end:
+            kind, _, length, padded = struct.unpack_from("<HHIQ", data, place)
+            minor, major, arch = struct.unpack_from("<HHI", data, place + 24)
+            (flags,) = struct.unpack_from("<Q", data, place + 40)
+            if length < _LEAST:
+                raise ValueError(f"an entry of GPU code with a header of {length} bytes")
+            yield _Entry(kind, (major, minor), arch, flags)
+            place += length + padded
+        at = end
+
+
+def _sorted(capabilities: Iterable[str]) -> tuple[str, ...]:
+    def key(text: str) -> tuple[int, int, str]:
+        major, minor = text.rstrip("af").split(".")
+        return int(major), int(minor), text
+
+    return tuple(sorted(capabilities, key=key))
+
+
+_LISTED_ELF = re.compile(r"\.sm_(\d+)[af]?\.(?:cubin|elf)")  # it leaves the suffix of a family out
+_LISTED_PTX = re.compile(r"\.(?:sm|compute)_(\d+)[af]?\.ptx")
+_EMPTY = "does not contain device code"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a second reader says.
+
+    Attributes:
+        refused: files that it cannot read, as those with code for old GPUs.
+        differences: files in which it finds other code, each with both findings.
+    """
+
+    refused: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+
+
+def find_cuobjdump(environment: Mapping[str, str]) -> Path | None:
+    """The program on PATH, or that of the system's toolkit."""
+    found = shutil.which("cuobjdump", path=environment.get("PATH"))
+    folders = [Path(environment[name]) for name in ("CUDA_PATH", "CUDA_HOME") if environment.get(name)]
+    places = [folder / "bin" / "cuobjdump" for folder in (*folders, Path("/usr/local/cuda"))]
+    return Path(found) if found else next((path for path in places if path.is_file()), None)
+
+
+def cross_check(program: Path, codes: Mapping[Path, GpuCode], environment: Mapping[str, str]) -> Checked:
+    """Holds the code that was found in each file against what ``cuobjdump`` lists."""
+    refused, differences = [], []
+    for path, code in codes.items():
+        elf, ptx = (_listed(program, option, path, environment) for option in ("--list-elf", "--list-ptx"))
+        if elf is None or ptx is None:
+            refused.append(path.name)
+            continue
+        theirs = set(_LISTED_ELF.findall(elf)), set(_LISTED_PTX.findall(ptx))
+        ours = {_plain(text) for text in code.sass}, {_plain(text) for text in code.ptx}
+        if theirs != ours:
+            differences.append(f"{path.name}: cuobjdump finds {_code_text(theirs)}, and not {_code_text(ours)}")
+    return Checked(tuple(refused), tuple(differences))
+
+
+def _listed(program: Path, option: str, path: Path, environment: Mapping[str, str]) -> str | None:
+    done = run_child([str(program), "--all-fatbin", option, str(path)], environment, time.monotonic() + _PATIENCE)
+    if done.ending is Ending.EXITED and (done.exit_code == 0 or _EMPTY in done.stdout + done.stderr):
+        return done.stdout
+    return None
+
+
+def _plain(capability: str) -> str:
+    return capability.replace(".", "").rstrip("af")
+
+
+def _code_text(found: tuple[set[str], set[str]]) -> str:
+    return f"SASS {' '.join(sorted(found[0])) or 'none'} and PTX {' '.join(sorted(found[1])) or 'none'}"
