@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 UNTOUCHED = "nothing was changed"
 
 
@@ -52,3 +54,25 @@ class CacheAtFault(InstallFailed):
 
 class ConsentNeeded(InstallError):  # noqa: N818 - it says what is the matter
     """The caller has to agree to something first."""
+
+
+NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
+
+
+# The disk or the network: no setting of what is installed.
+SURROUNDINGS = re.compile(
+    r"No space left|network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE
+)
+
+
+def remedy_for(why: str) -> str | None:
+    """What to do about the commonest failures."""
+    if re.search(r"No space left", why):
+        return "Make room on the disk that the environment, the cache or the temporary folder is on."
+    if NOTHING_THERE.search(why):
+        return "Look at the network, proxy and index settings (pip config list): the index in use gives nothing for it."
+    if re.search(r"hash", why, re.IGNORECASE):
+        return "The index gave another file than was planned: try again, and if it stays so, ask who runs the index."
+    if SURROUNDINGS.search(why):
+        return "Look at the network, proxy and index settings; gpuenv bundle prepares an install without a network."
+    return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +12,10 @@ from typing import Protocol
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.install.records import Pin, is_name
+from gpuenv.install.plan import Pin, is_name
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.listening import Heard
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -143,3 +147,66 @@ def file_name(url: object) -> str | None:
         return None
     name = url.split("#")[0].split("?")[0].rstrip("/").rsplit("/", 1)[-1]
     return name if re.fullmatch(r"[\w.+!%-]+\.whl", name) else None
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long the installer may work, all its calls together; whoever thinks a plan over takes nothing of it.
+
+    Attributes:
+        left: seconds.
+    """
+
+    left: float
+
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        group: ChildGroup | None = None,
+        heard: Heard | None = None,
+    ) -> ChildResult:
+        """Runs a program for as long as is left, see ``run_child``."""
+        result = run_child(command, environment, time.monotonic() + self.left, group, heard)
+        self.left = max(0.0, self.left - result.duration)
+        return result
+
+
+_NOISE = re.compile(
+    r"Using Python|Looking in|ERROR: ResolutionImpossible: for help visit|"
+    r"\[notice\]|warning: Requirements file .* does not contain any dependencies"
+)
+
+
+_CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
+
+
+_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
+
+
+_LONGEST = 1500
+
+
+def complaint(result: ChildResult) -> str:
+    """What the installer said went wrong, in ASCII, on few lines and without secrets."""
+    if result.ending is Ending.TIMED_OUT:
+        return f"no end within {result.duration:.0f} s"
+    if result.ending is Ending.NOT_STARTED:
+        return f"it could not be started: {result.error}"
+    if result.ending is Ending.CRASHED:
+        return f"it was ended by {result.signal_name}"
+    said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
+    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
+    kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
+    return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
+
+
+def _caused_by(printed: str) -> list[str]:
+    """What pip says of a conflict beside its errors: who needs what."""
+    match = _CAUSED.search(printed.encode("ascii", "replace").decode())
+    return [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a long one, where uv says what is wrong, and the end, where pip does."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 
 _VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")

@@ -16,7 +16,7 @@ from typing import Any
 from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, Options, file_name, make_pin
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 
 OLDEST = Version("22.2")
 _REPORTS = ("0", "1")

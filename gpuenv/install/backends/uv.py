@@ -13,8 +13,8 @@ from pathlib import Path
 from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, Options, make_pin
-from gpuenv.install.pylock import parse_pylock
-from gpuenv.install.records import Pin
+from gpuenv.install.lockfile import parse_pylock
+from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
 _ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")

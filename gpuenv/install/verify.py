@@ -11,10 +11,9 @@ from functools import partial
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.environment import Scheme
-from gpuenv.install.holdings import Holdings, as_package, take_stock
-from gpuenv.install.records import Plan, Proof
-from gpuenv.install.wants import Package, faults, lost_extras, parse
+from gpuenv.install.dependencies import Package, faults, lost_extras, parse
+from gpuenv.install.environment import Holdings, Scheme, as_package, take_stock
+from gpuenv.install.plan import Plan, Proof
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.secrets import for_the_target
@@ -24,11 +23,23 @@ from gpuenv.probe.protocol import parse_facts
 
 # Frameworks that share the CUDA libraries: their import must still work afterwards.
 _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}
+
+
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
+
+
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
+
+
 _SHOWN = 3
+
+
 CONSISTENT = "consistent"
+
+
 ANOTHER = "another one is imported"
+
+
 _AT_ONCE = 4
 
 
@@ -76,6 +87,8 @@ class Diagnosed:
 
 
 Diagnose = Callable[[], Diagnosed]
+
+
 MoreProof = Callable[[], Proof]
 
 

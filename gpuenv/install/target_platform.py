@@ -6,16 +6,18 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from gpuenv.install.aims import aims, frozen
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.dependencies import Package
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.refusing import nothing_fits
-from gpuenv.install.resolving import Caller, Lock, make_lock
-from gpuenv.install.wants import Package
+from gpuenv.install.installers import Caller
+from gpuenv.install.removal import aims, frozen
+from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
 _UV_MINORS = (17, 28, *range(31, 41))
+
+
 _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 

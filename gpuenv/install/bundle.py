@@ -9,24 +9,48 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
+import sysconfig
 import tarfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from gpuenv import files
-from gpuenv.install.errors import InstallError, Unreadable
-from gpuenv.install.locking import parse_lock
-from gpuenv.install.records import Pin
+from gpuenv.install.backends.base import complaint
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.environment import Scheme
+from gpuenv.install.errors import InstallError, InstallFailed, TargetUnusable, Unreadable
+from gpuenv.install.installers import Caller, choose
+from gpuenv.install.lockfile import parse_lock
+from gpuenv.install.plan import Pin
+from gpuenv.install.solver import cure
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.unread import reason_of
+from gpuenv.probe.children import Ending
 
 SCHEMA = "gpuenv.bundle/1"
+
+
 MANIFEST = "manifest.json"
+
+
 LOCK = "requirements.txt"
+
+
 WHEELS = "wheels"
+
+
 _PLACE = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
+
+
 _LARGEST_TEXT = 16 * 1024 * 1024
+
+
 _CHUNK = 1024 * 1024
 
 
@@ -84,7 +108,7 @@ def write_bundle(folder: Path, manifest: Manifest) -> None:
     """
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = tuple(
-        BundledFile(path.relative_to(folder).as_posix(), _digest(path), path.stat().st_size) for path in paths
+        BundledFile(path.relative_to(folder).as_posix(), _sha256(path), path.stat().st_size) for path in paths
     )
     text = json.dumps(encode(replace(manifest, files=files)), indent=2)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
@@ -219,13 +243,81 @@ def _compare(folder: Path, manifest: Manifest) -> None:
     if odd:
         raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
     for place, file in told.items():
-        if there[place].stat().st_size != file.size or _digest(there[place]) != file.sha256:
+        if there[place].stat().st_size != file.size or _sha256(there[place]) != file.sha256:
             raise ValueError(f"{place!r} is not what the manifest says")
 
 
-def _digest(path: Path) -> str:
+def _sha256(path: Path) -> str:
     sha = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             sha.update(chunk)
     return sha.hexdigest()
+
+
+_OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
+
+
+def download(
+    caller: Caller,
+    scheme: Scheme,
+    places: tuple[Path, Path],
+    announce: Callable[[str], None],
+    words: tuple[str, ...] = (),
+) -> None:
+    """Puts every wheel of a lock into a folder; each is held against its digest.
+
+    Args:
+        caller: who runs the installer.
+        scheme: whose pip is asked.
+        places: the lock, and the folder.
+        announce: told what is being done.
+        words: what tells pip to download for another machine.
+
+    Raises:
+        InstallFailed: when one cannot be had.
+        TargetUnusable: when there is no pip to ask.
+    """
+    pip = Pip(_program(caller, scheme), "")
+    lock, folder = places
+    command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
+    announce("downloading the wheels")
+    environment = _with_index(pip.environment(caller.environment))
+    result = caller.patience.run(command, environment, caller.group)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, replace(caller, installer=pip)))
+    if not any(folder.iterdir()):
+        raise InstallFailed("pip downloaded nothing")
+
+
+def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
+    """The target's pip, gpuenv's own, the one that Python itself brings, or one through uv."""
+    target = ("--python", scheme.executable)
+    try:
+        found = choose("pip", scheme, caller.environment, time.monotonic() + caller.patience.left)
+    except TargetUnusable:
+        wheel = _bundled_pip()
+        if wheel is not None:
+            return (sys.executable, f"{wheel}/pip", *target)
+        if not isinstance(caller.installer, Uv):
+            raise
+        return (caller.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
+    return found.program if isinstance(found, Pip) else ()
+
+
+def _bundled_pip() -> Path | None:
+    """The wheel that ensurepip installs pip from; it can be run as it is."""
+    elsewhere = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    spec = find_spec("ensurepip")
+    folders = [Path(spec.origin).parent / "_bundled"] if spec is not None and spec.origin else []
+    folders += [Path(elsewhere)] if elsewhere else []
+    return next((wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"))), None)
+
+
+def _with_index(environment: dict[str, str]) -> dict[str, str]:
+    """An index that is set for uv alone is the one that the lock came from: pip is told it too."""
+    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
+    if index and "PIP_INDEX_URL" not in environment:
+        environment["PIP_INDEX_URL"] = index
+    return environment

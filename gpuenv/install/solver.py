@@ -8,53 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuenv.install.backends.base import Files, Installer, Options
-from gpuenv.install.errors import InstallFailed, NothingFits
-from gpuenv.install.records import Command, Pin
-from gpuenv.install.refusing import CONSTRAINTS, NOTHING_THERE, cure
-from gpuenv.install.timing import Patience
-from gpuenv.install.wants import allows, required_name
+from gpuenv.install.backends.base import Files, complaint
+from gpuenv.install.dependencies import Want, allows, required_name
+from gpuenv.install.errors import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
+from gpuenv.install.installers import CONSTRAINTS, Caller, bearing, joined
+from gpuenv.install.plan import Command, Pin
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending
-from gpuenv.probe.listening import Heard
+from gpuenv.probe.children import ChildResult, Ending
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-_NOISE = re.compile(
-    r"Using Python|Looking in|ERROR: ResolutionImpossible: for help visit|"
-    r"\[notice\]|warning: Requirements file .* does not contain any dependencies"
-)
-_CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
-_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
-_LONGEST = 1500
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Whoever runs the installer.
-
-    Attributes:
-        installer: which one.
-        options: what every call is given.
-        environment: the caller's variables.
-        patience: how long it may take.
-        group: the children that are ended when nobody waits for them any longer.
-    """
-
-    installer: Installer
-    options: Options
-    environment: Mapping[str, str]
-    patience: Patience
-    group: ChildGroup
-
-    def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
-        """Runs the installer with the user's own settings."""
-        return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
-
-    def settled(self) -> Caller:
-        """The same for versions that are chosen: the variables that limit the choice have had their say."""
-        kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
-        return replace(self, environment=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,31 +175,6 @@ def _joined(resolved: Resolved, found: Mapping[str, Pin], command: Command) -> R
     return Resolved(tuple(pins), (*resolved.commands, command))
 
 
-def complaint(result: ChildResult) -> str:
-    """What the installer said went wrong, in ASCII, on few lines and without secrets."""
-    if result.ending is Ending.TIMED_OUT:
-        return f"no end within {result.duration:.0f} s"
-    if result.ending is Ending.NOT_STARTED:
-        return f"it could not be started: {result.error}"
-    if result.ending is Ending.CRASHED:
-        return f"it was ended by {result.signal_name}"
-    said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
-    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
-    kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
-    return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
-
-
-def _caused_by(printed: str) -> list[str]:
-    """What pip says of a conflict beside its errors: who needs what."""
-    match = _CAUSED.search(printed.encode("ascii", "replace").decode())
-    return [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
-
-
-def _shortened(text: str) -> str:
-    """The beginning of a long one, where uv says what is wrong, and the end, where pip does."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"
-
-
 def _is_conflict(result: ChildResult) -> bool:
     """Whether the resolver found that it cannot be, rather than that nothing can be asked."""
     return bool(_CONFLICT.search(result.stderr)) and not NOTHING_THERE.search(result.stderr)
@@ -270,3 +208,117 @@ def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]
     files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
     files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
     return files
+
+
+# What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
+# says the same as of a release that no index has.
+_NOT_CACHED = re.compile(
+    r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
+)
+
+
+_NO_INDEX = re.compile(
+    rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
+)
+
+
+_FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
+
+
+_NAMED = 5
+
+
+OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
+
+
+_OF_THE_INDEX = (
+    "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
+    "this Python and platform."
+)
+
+
+def cure(why: str, caller: Caller) -> str | None:
+    """The same, where more is known: the network may be out of use because the user said so."""
+    if not _lacks_files(why, caller):
+        usual = remedy_for(why)
+        return usual if SURROUNDINGS.search(why) else look_at_settings(caller, why) or usual
+    ways = ["leave out --offline"] if caller.options.offline else []
+    way = " and ".join([*ways, f"unset {caller.installer.offline_variable}"] if _told_offline(caller) else ways)
+    over = "Or carry everything over: gpuenv bundle there, gpuenv install --bundle here."
+    if caller.installer.telling_cache() is None:
+        return f"Let it use the network, without which its cache is of no use (that of uv would be): {way}. {over}"
+    return f"Fill the cache while there is a network: {way}. {over}"
+
+
+def look_at_settings(caller: Caller, why: str) -> str | None:
+    """What to do where the user's own settings bear on a failure; that no index is asked, where that is what failed."""
+    settings = [entry for entry in bearing(caller) if "no-index" not in entry.key or _NO_INDEX.search(why)]
+    return f"Look first at your own settings that bear on it: {joined(settings[:_NAMED])}." if settings else None
+
+
+def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFailed | None:
+    """The installer's failure where it may use no network and lacks files; None where that is not what it says."""
+    if not _lacks_files(why, caller):
+        return None
+    told = f"{caller.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
+    return InstallFailed(f"{told}{_cache_of(caller)}, and says: {why}", cure(why, caller))
+
+
+def _lacks_files(why: str, caller: Caller) -> bool:
+    """Whether files are wanting because no network may be used; a bundle brings its own."""
+    offline = caller.options.offline or _told_offline(caller)
+    wanting = _NOT_CACHED.search(why) or NOTHING_THERE.search(why)
+    return offline and caller.options.find_links is None and wanting is not None
+
+
+def _told_offline(caller: Caller) -> bool:
+    """Whether a variable of the installer's own keeps it from every index."""
+    return caller.environment.get(caller.installer.offline_variable, "").lower() not in _FALSE
+
+
+def _cache_of(caller: Caller) -> str:
+    """The folder that the installer says its files are kept in."""
+    asked = caller.installer.telling_cache()
+    said = caller.run(asked).stdout.strip() if asked else ""
+    return f"its cache holds ({said})" if said else "is at hand on this machine"
+
+
+def nothing_fits(
+    why: str,
+    requirements: Sequence[str],
+    stay: Sequence[str],
+    caller: Caller,
+    kept: Sequence[Want] = (),
+    *,
+    beside: bool = True,
+) -> InstallError:
+    """What is asked for cannot live with what is there, which needs what is ``kept``, or with what the user forbids.
+
+    Without a network that is not to be told where the installer lacks files: it is the installer that failed then.
+
+    Args:
+        why: what the installer says.
+        requirements: what is asked for.
+        stay: what the environment holds.
+        caller: who ran the installer.
+        kept: the needs of what is there.
+        beside: whether an empty environment would take it: if not, what is there is not the reason.
+    """
+    failed = lacking(why, requirements, caller)
+    if failed is not None:
+        return failed
+    pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay and beside else ""
+    named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
+    needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
+    if needing and beside:
+        pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
+    forbidding = [name for name in CONSTRAINTS if caller.environment.get(name)]
+    under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
+    remedy = look_at_settings(caller, why) or (OF_ITS_OWN if beside else _OF_THE_INDEX)
+    if forbidding:
+        remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    elif "exclude-newer" in why:
+        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
+    here = "be installed beside what the environment holds"
+    where = here if beside or forbidding else "be had, whatever the environment holds"
+    return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{pinned} {why}", remedy)

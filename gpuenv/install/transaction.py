@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuenv import __version__
-from gpuenv.install.durable import Writing, everything_in
-from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, cut_short, told_of_disk
-from gpuenv.install.holdings import as_package, take_stock
-from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.outcomes import put_back
-from gpuenv.install.planning import numbered, summary_of
-from gpuenv.install.preparing import Prepared
-from gpuenv.install.proving import (
-    ANOTHER,
-    CONSISTENT,
-    Child,
-    Diagnose,
-    Diagnosed,
-    MoreProof,
-    proofs,
-    working_frameworks,
-)
-from gpuenv.install.records import Outcome, Plan, Proof, Result
-from gpuenv.install.refusing import look_at_settings, remedy_for
-from gpuenv.install.restoring import forget_old, restore
-from gpuenv.install.staged import Staged, StagedFile, same_content
-from gpuenv.install.staging import Announce, checked, put_together, without_cache
-from gpuenv.install.swap import (
-    caches_of,
-    carry_out,
-    clear_stage,
-    created_by,
-    folders_of,
-    keep_of,
-    put_of,
-    touched,
-    whole_of,
-)
-from gpuenv.install.timing import Clock
+from gpuenv.install.environment import as_package, take_stock
+from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, cut_short, remedy_for, told_of_disk
+from gpuenv.install.journal import Journal, Kept, Put, State, Store, Whole
+from gpuenv.install.paths import below
+from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
+from gpuenv.install.planner import Prepared, numbered, summary_of
+from gpuenv.install.rollback import failed_outcome, forget_old, restore
+from gpuenv.install.solver import look_at_settings
+from gpuenv.install.stage import Announce, Staged, StagedFile, checked, put_together, same_content, without_cache
+from gpuenv.install.swap import Writing, carry_out, clear_stage, everything_in, keep_of, touched
+from gpuenv.install.verify import ANOTHER, CONSISTENT, Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -258,7 +238,7 @@ def _remedy(work: Work, failed: Proof) -> str | None:
 def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
     work.clock.begin("put back")
     back = restore(work.store, journal)
-    return put_back(plan, journal, made, why, back, () if back.missing else _meanwhile(work, journal))
+    return failed_outcome(plan, journal, made, why, back, () if back.missing else _meanwhile(work, journal))
 
 
 def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
@@ -269,3 +249,93 @@ def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
         return ()
     odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))
     return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in odd)
+
+
+_CACHE = "__pycache__"
+
+
+def put_of(root: Path, files: Iterable[StagedFile]) -> tuple[Put, ...]:
+    """Staged files with the places that they shall come to."""
+    base = str(root)
+    return tuple(
+        Put(below(file.path, base), file.place, file.told.st_ino, file.told.st_size, file.told.st_mtime_ns)
+        for file in files
+    )
+
+
+def created_by(root: Path, places: Iterable[str]) -> tuple[str, ...]:
+    """The folders that do not exist yet and that files at these places need, outermost first."""
+    found: set[str] = set()
+    for folder in set(map(os.path.dirname, places)):
+        while folder and folder not in found and not (root / folder).is_dir():
+            found.add(folder)
+            folder = os.path.dirname(folder)  # noqa: PLW2901 - up the tree
+    return tuple(sorted(found))
+
+
+def whole_of(root: Path, put: Iterable[Put], created: Sequence[str]) -> tuple[Whole, ...]:
+    """The folders that can come by one rename each: none is at the place, and all that the staged one holds comes.
+
+    Args:
+        root: the environment.
+        put: the files that come.
+        created: the folders that are made for them, outermost first.
+    """
+    tops: dict[str, str] = {}
+    for folder in created:
+        tops[folder] = tops.get(os.path.dirname(folder), folder)
+    coming: dict[str, list[Put]] = {}
+    for entry in put:
+        top = tops.get(os.path.dirname(entry.place))
+        if top is not None:
+            coming.setdefault(top, []).append(entry)
+    found = (_whole(root, top, files) for top, files in coming.items())
+    return tuple(entry for entry in found if entry is not None)
+
+
+def _whole(root: Path, top: str, files: Sequence[Put]) -> Whole | None:
+    staged = files[0].staged.removesuffix(files[0].place[len(top) :])
+    alike = all(entry.staged == staged + entry.place[len(top) :] for entry in files)
+    if not alike or _hands_on_its_group(root / os.path.dirname(top)):
+        return None
+    start = f"{root}/{staged}"
+    expected = {f"{root}/{entry.staged}" for entry in files}
+    needed = {os.path.dirname(path) for path in expected}
+    for folder, folders, names in os.walk(start):
+        # An empty folder, a file or a link that no RECORD knows of: the files that it does know come one by one.
+        empty = not folders and folder not in needed
+        linked = any(os.path.islink(f"{folder}/{name}") for name in folders)  # noqa: PTH114 - as text
+        if empty or linked or not expected.issuperset(f"{folder}/{name}" for name in names):
+            return None
+    return Whole(staged, top)
+
+
+def _hands_on_its_group(folder: Path) -> bool:
+    """Whether what is made in a folder belongs to its group (set-group-ID): a folder that is moved there does not."""
+    while not folder.exists():
+        folder = folder.parent
+    return bool(folder.stat().st_mode & stat.S_ISGID)
+
+
+def folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
+    """The folders up to the root that files leave, with their permissions: an empty one is removed with them."""
+    found: dict[str, int] = {}
+    for folder in {os.path.dirname(entry.place) for entry in keep}:
+        while folder and folder not in found:
+            found[folder] = (root / folder).stat().st_mode & 0o7777
+            folder = os.path.dirname(folder)  # noqa: PLW2901 - up the tree
+    return dict(sorted(found.items()))
+
+
+def caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
+    """The compiled caches of the modules among some files."""
+    stems: dict[str, set[str]] = {}
+    for place in places:
+        folder, name = os.path.split(place)
+        if name.endswith(".py"):
+            stems.setdefault(folder, set()).add(name[:-3])
+    for folder, names in stems.items():
+        with contextlib.suppress(OSError):
+            for entry in os.listdir(root / folder / _CACHE):  # noqa: PTH208 - thousands of files
+                if entry.partition(".")[0] in names and entry.endswith(".pyc"):
+                    yield f"{folder}/{_CACHE}/{entry}".lstrip("/")

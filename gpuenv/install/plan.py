@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import Enum
 
 PLAN = "gpuenv.plan/1"
+
+
 OUTCOME = "gpuenv.outcome/1"
+
+
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -219,3 +224,29 @@ class Outcome:
 def is_name(text: str) -> bool:
     """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
     return _NAME.fullmatch(text) is not None
+
+
+@dataclass(slots=True)
+class Clock:
+    """Parts of the work that follow one another without a gap, so that their sum is the whole.
+
+    Attributes:
+        since: reading of ``time.monotonic`` when the part that is under way began.
+        part: its name.
+        spent: seconds of the parts so far, in the order in which they began.
+    """
+
+    since: float = field(default_factory=time.monotonic)
+    part: str = "start"
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, part: str) -> None:
+        """Ends the part that is under way and begins another one; one that was there before goes on."""
+        now = time.monotonic()
+        self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
+        self.since, self.part = now, part
+
+    def told(self) -> tuple[Phase, ...]:
+        """Every part until now."""
+        self.begin(self.part)
+        return tuple(Phase(name, seconds) for name, seconds in self.spent.items())

@@ -1,0 +1,414 @@
+"""Asks the real installer what it would do, and for the digests of what it would take."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from gpuenv.files import is_file, read_at_most
+from gpuenv.install.backends import pip, uv
+from gpuenv.install.backends.base import Installer, Options, Patience, complaint
+from gpuenv.install.backends.conda import CondaTool, tool_version
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.environment import Scheme
+from gpuenv.install.errors import NothingFits, TargetUnusable
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.listening import Heard
+from gpuenv.toml_text import parse_toml
+
+# The last two leave out what was uploaded after a day.
+CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever runs the installer.
+
+    Attributes:
+        installer: which one.
+        options: what every call is given.
+        environment: the caller's variables.
+        patience: how long it may take.
+        group: the children that are ended when nobody waits for them any longer.
+    """
+
+    installer: Installer
+    options: Options
+    environment: Mapping[str, str]
+    patience: Patience
+    group: ChildGroup
+
+    def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
+        """Runs the installer with the user's own settings."""
+        return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
+
+    def settled(self) -> Caller:
+        """The same for versions that are chosen: the variables that limit the choice have had their say."""
+        kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
+        return replace(self, environment=kept)
+
+
+_CONDAS = ("conda", "mamba", "micromamba")
+
+
+_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+
+
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
+
+
+_SAID = 300  # characters
+
+
+_VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
+
+
+def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline: float) -> Installer:
+    """The installer for a target.
+
+    Args:
+        wanted: ``auto``, ``uv`` or ``pip``.
+        scheme: the target.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+
+    Raises:
+        TargetUnusable: when there is none that will do.
+    """
+    tried: list[str] = []
+    if wanted in ("auto", "uv"):
+        found = _find_uv(scheme, environment, deadline, tried)
+        if found is not None:
+            return found
+    if wanted in ("auto", "pip"):
+        found_pip = _find_pip(scheme, environment, deadline, tried)
+        if found_pip is not None:
+            return found_pip
+    raise TargetUnusable(
+        f"there is no {'uv or pip' if wanted == 'auto' else wanted} to install with: {'; '.join(tried)}",
+        _REMEDY,
+    )
+
+
+def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
+    """The program that changes a conda environment.
+
+    Args:
+        wanted: ``auto``, ``conda``, ``mamba`` or ``micromamba``.
+        prefix: the environment.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+
+    Raises:
+        TargetUnusable: when there is none that answers.
+    """
+    tried: list[str] = []
+    for program in dict.fromkeys(_conda_programs(prefix, environment)):
+        family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
+        if family not in _CONDAS or wanted not in ("auto", family):
+            continue
+        version = tool_version(run_child([program, "--version"], environment, _soon(deadline)).stdout)
+        if version is not None:
+            return CondaTool(program, family, version)
+        tried.append(f"{program} does not answer")
+    name = "conda, mamba or micromamba" if wanted == "auto" else wanted
+    raise TargetUnusable(
+        f"{prefix} is a conda environment, and there is no {name} to change it with"
+        + (f": {'; '.join(tried)}" if tried else " on PATH"),
+        "Put it on PATH, or name it in CONDA_EXE or MAMBA_EXE; or let wheels be installed: --installer uv (or pip).",
+    )
+
+
+def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """What the shell's set-up names, what is on PATH, and the installation that the environment lies in."""
+    yield from (environment[name] for name in ("CONDA_EXE", "MAMBA_EXE") if environment.get(name))
+    yield from filter(None, (shutil.which(name, path=environment.get("PATH")) for name in _CONDAS))
+    for base in (prefix, os.path.dirname(os.path.dirname(prefix))):
+        yield from filter(None, (shutil.which(name, path=os.path.join(base, "bin")) for name in _CONDAS))
+
+
+def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
+    own = os.path.join(os.path.dirname(sys.executable), "uv")
+    paths = dict.fromkeys(filter(None, (shutil.which("uv", path=environment.get("PATH")), shutil.which(own))))
+    if not paths:
+        tried.append("no uv on PATH")
+    for path in paths:
+        version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
+        if version is None or Version(version) < uv.OLDEST:
+            tried.append(f"{path}: uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
+        else:
+            return _uv_for(scheme, (path, version), environment, deadline, tried)
+    return None
+
+
+def _uv_for(
+    scheme: Scheme, found: tuple[str, str], environment: Mapping[str, str], deadline: float, tried: list[str]
+) -> Installer | None:
+    """The program at a path, in its version, where it can make out the target."""
+    path, version = found
+    unfit = unfit_for_uv(environment)
+    if unfit is not None:
+        tried.append(unfit)
+        return None
+    # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
+    asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
+    if asked.exit_code != 0:
+        tried.append(f"uv cannot be used for this interpreter: {complaint(asked)[:_SAID]}")
+        return None
+    return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
+
+
+def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
+    programs: list[tuple[str, ...]] = []
+    if scheme.has_pip:
+        programs.append((scheme.executable, "-m", "pip"))
+    if find_spec("pip") is not None:
+        programs.append((sys.executable, "-m", "pip", "--python", scheme.executable))
+    for program in programs:
+        answer = run_child([*program, "--version"], environment, _soon(deadline))
+        version = _version_in(answer)
+        if version is not None and Version(version) >= pip.OLDEST:
+            return pip.Pip(program, version)
+        said = version or f"does not answer ({complaint(answer)[-_SAID:]})"
+        tried.append(f"pip {said}, and {pip.OLDEST} or newer is needed")
+    if not programs:
+        tried.append("no pip in the target")
+    return None
+
+
+def _version_in(answer: ChildResult) -> str | None:
+    match = _VERSION.search(answer.stdout)
+    try:
+        return str(Version(match[1])) if match else None
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return None
+
+
+def _soon(deadline: float) -> float:
+    return min(deadline, time.monotonic() + _ANSWER)
+
+
+_LARGEST_CONFIGURATION = 4 * 1024 * 1024
+
+
+# They leave packages, releases or wheels out, put others in, or send them elsewhere.
+_OF_UV = frozenset(
+    ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
+    + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
+    + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
+)
+
+
+_NOT_TAKEN_BACK = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
+
+
+_OF_PIP = frozenset(
+    ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
+    + ("implementation", "uploaded-prior-to")
+)
+
+
+_OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
+
+
+BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+
+
+_PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
+
+
+_FALSE = ("", "0", "f", "false", "n", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One of them.
+
+    Attributes:
+        key: its name.
+        place: the file that it stands in, or the program that tells it.
+    """
+
+    key: str
+    place: str
+
+
+def joined(settings: Sequence[Setting]) -> str:
+    """Those of one place together."""
+    by_place: dict[str, list[str]] = {}
+    for entry in settings:
+        by_place.setdefault(entry.place, []).append(entry.key)
+    return "; ".join(f"{', '.join(keys)} in {place}" for place, keys in by_place.items())
+
+
+def bearing(caller: Caller) -> tuple[Setting, ...]:
+    """Those that bear on what this caller is told, each once."""
+    if isinstance(caller.installer, Pip):
+        return tuple(dict.fromkeys(_pip_settings(caller, caller.installer)))
+    return tuple(dict.fromkeys(entry for entry, value in uv_settings(caller.environment) if value is not False))
+
+
+def uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
+    """What the files say that uv reads here, with the values; of two for one name the first one counts."""
+    for path, table in _tables(environment):
+        more = table.get("pip")
+        for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
+            if key in _OF_UV:
+                yield Setting(key, str(path)), value
+
+
+def unfit_for_uv(environment: Mapping[str, str]) -> str | None:
+    """What makes uv of no use here, since nothing on its command line takes it back."""
+    seen = set()
+    for entry, value in uv_settings(environment):
+        if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
+            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {joined([entry])}"
+        seen.add(entry.key)
+    return None
+
+
+def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    named = environment.get("UV_CONFIG_FILE")
+    if named:
+        yield from _read(Path(named))
+    elif environment.get("UV_NO_CONFIG", "").lower() in _FALSE:
+        yield from _of_project()
+        home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
+        if config or home:
+            yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
+        yield from _of_system(environment)
+
+
+def _of_system(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The first folder's that has one: those of XDG, then uv's own."""
+    folders = [folder for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
+    found = next((path for folder in folders if is_file(path := Path(folder, "uv/uv.toml"))), Path("/etc/uv/uv.toml"))
+    yield from _read(found)
+
+
+def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The nearest folder's that has one."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # it has been removed
+        return
+    for place in (folder, *folder.parents):
+        found = list(_read(place / "uv.toml")) or list(_read(place / "pyproject.toml", "tool", "uv"))
+        if found:
+            yield from found
+            return
+
+
+def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The table of a file; nothing where there is none: whatever is wrong with it uv says itself."""
+    try:
+        table: Any = parse_toml(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
+    except (OSError, ValueError, RecursionError):
+        return
+    for name in within:
+        table = table.get(name) if isinstance(table, dict) else None
+    if isinstance(table, dict):
+        yield path, table
+
+
+def _pip_settings(caller: Caller, installer: Pip) -> Iterator[Setting]:
+    for part, key, value in told_by_pip(caller, installer):
+        if key in _OF_PIP and part != BY_VARIABLE:
+            yield pip_setting(part, key, value)
+
+
+def told_by_pip(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+    """What pip says of its configuration: the part of it, the key, and the value as pip quotes it."""
+    said = caller.run((*installer.program, "config", "list")).stdout
+    for match in (_PIP_SETTING.fullmatch(line.strip()) for line in said.splitlines()):
+        if match:
+            yield match["part"], match["key"], match["value"]
+
+
+def pip_setting(part: str, key: str, value: str) -> Setting:
+    """A setting as it is shown."""
+    if part == BY_VARIABLE:
+        return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+    return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
+
+
+_ALL, _NONE = ":all:", ":none:"
+
+
+# What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
+_PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Who may not come as a wheel, each with the setting that says so, and who may come as nothing else."""
+
+    built: dict[str, Setting] = field(default_factory=dict)
+    wheels: set[str] = field(default_factory=set)
+
+    def no_binary(self, name: str, setting: Setting) -> None:
+        """One name of no-binary: all others go where it is all of them, and it is in the other list no more."""
+        if name in (_ALL, _NONE):
+            self.built.clear()
+        if name == _ALL:
+            self.wheels.clear()
+        if name != _NONE:
+            self.built[name] = setting
+            self.wheels.discard(name)
+
+    def only_binary(self, name: str) -> None:
+        """Likewise of only-binary."""
+        if name in (_ALL, _NONE):
+            self.wheels.clear()
+        if name == _ALL:
+            self.built.clear()
+        if name != _NONE:
+            self.wheels.add(name)
+            self.built.pop(name, None)
+
+    def against(self, name: str) -> Setting | None:
+        """What forbids the wheel of a package: its own name goes before all of them."""
+        return self.built.get(name) or (None if name in self.wheels else self.built.get(_ALL))
+
+
+def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
+    """Nothing is installed in a form that the user has ruled out.
+
+    Raises:
+        NothingFits: where one of these packages is to be built.
+    """
+    if not isinstance(caller.installer, Pip):
+        return
+    words = _binary_rules(caller, caller.installer)
+    found = {name: setting for name in names if (setting := words.against(name)) is not None}
+    if found:
+        told = joined(tuple(dict.fromkeys(found.values())))
+        raise NothingFits(
+            f"{', '.join(found)}: may not come as a wheel, and nothing is built here",
+            f"Look first at your own settings that bear on it: {told}.",
+        )
+
+
+def _binary_rules(caller: Caller, installer: Pip) -> _Words:
+    words = _Words()
+    told = [entry for entry in told_by_pip(caller, installer) if entry[0] in _PARTS]
+    for part, key, value in sorted(told, key=lambda entry: _PARTS[entry[0]]):
+        names = [text.strip() for text in value.strip("'\"").split(",")]
+        for name in (text if text in (_ALL, _NONE) else canonicalize_name(text) for text in names if text):
+            if key == "no-binary":
+                words.no_binary(name, pip_setting(part, key, value))
+            elif key == "only-binary":
+                words.only_binary(name)
+    return words
