@@ -34,24 +34,13 @@ from gpuenv.model.unread import reason_of
 from gpuenv.probe.children import Ending
 
 SCHEMA = "gpuenv.bundle/1"
-
-
 MANIFEST = "manifest.json"
-
-
 LOCK = "requirements.txt"
-
-
 WHEELS = "wheels"
-
-
 _PLACE = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
-
-
 _LARGEST_TEXT = 16 * 1024 * 1024
-
-
 _CHUNK = 1024 * 1024
+_OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +242,6 @@ def _sha256(path: Path) -> str:
         while chunk := file.read(_CHUNK):
             sha.update(chunk)
     return sha.hexdigest()
-
-
-_OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 
 
 def download(

@@ -24,9 +24,11 @@ from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.report.text import command_text
 
 META = "conda-meta"
-
-
 _LARGEST_RECORD = 64 * 1024 * 1024
+SCHEMA = "gpuenv.conda-state/1"
+_FILE = "conda.json"
+_EXACT = "explicit.txt"  # the packages that are wanting, by their addresses
+_LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +141,6 @@ def _digest(entry: Mapping[str, Any]) -> str | None:
         return None
     told = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
     return told if isinstance(told, str) else None
-
-
-SCHEMA = "gpuenv.conda-state/1"
-
-
-_FILE = "conda.json"
-
-
-_EXACT = "explicit.txt"  # the packages that are wanting, by their addresses
-
-
-_LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 
 @dataclass(frozen=True, slots=True)

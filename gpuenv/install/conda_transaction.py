@@ -63,13 +63,10 @@ YOUNG = (
     "installing with conda is young in gpuenv: conda itself changes the environment and its revisions lead back; "
     "the former packages return, not every byte"
 )
-
-
 _WITH_NETWORK = "Without a network it has what its cache holds: leave out --offline, and there may be more."
-
-
 # CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
 _OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +247,6 @@ def _plan(
         space=Space(answer.fetch, free_space(scheme.prefix)),
         notes=(YOUNG,),
     )
-
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,7 @@ from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
 _CHUNK = 1024 * 1024
-
-
 _DIGITS = 18  # of a size that a file may have
-
-
 _LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
 
 

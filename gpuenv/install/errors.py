@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 
 UNTOUCHED = "nothing was changed"
+NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
+# The disk or the network: no setting of what is installed.
+SURROUNDINGS = re.compile(
+    r"No space left|network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE
+)
 
 
 def told_of_disk(error: OSError) -> str:
@@ -54,15 +59,6 @@ class CacheAtFault(InstallFailed):
 
 class ConsentNeeded(InstallError):  # noqa: N818 - it says what is the matter
     """The caller has to agree to something first."""
-
-
-NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
-
-
-# The disk or the network: no setting of what is installed.
-SURROUNDINGS = re.compile(
-    r"No space left|network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE
-)
 
 
 def remedy_for(why: str) -> str | None:

@@ -1,4 +1,8 @@
-"""Asks the real installer what it would do, and for the digests of what it would take."""
+"""The installers of wheels and of conda packages: which one serves a target, and the user's own settings of it.
+
+uv's configuration files are those of its documentation ("Configuration files"); that the nearest folder with a table of
+uv's counts, and which folders of XDG, was tried with uv 0.13.9. pip lists its own settings (``pip config list``).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,9 +22,10 @@ from packaging.version import Version
 
 from gpuenv.files import is_file, read_at_most
 from gpuenv.install.backends import pip, uv
-from gpuenv.install.backends.base import Installer, Options, Patience, complaint
+from gpuenv.install.backends.base import Options, Patience, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.backends.pip import Pip
+from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import NothingFits, TargetUnusable
 from gpuenv.model.secrets import hide_secrets
@@ -28,20 +33,45 @@ from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 from gpuenv.probe.listening import Heard
 from gpuenv.toml_text import parse_toml
 
+Installer = Uv | Pip
 # The last two leave out what was uploaded after a day.
 CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
+_CONDAS = ("conda", "mamba", "micromamba")
+_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
+_SAID = 300  # characters
+_VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
+_LARGEST_CONFIGURATION = 4 * 1024 * 1024
+# They leave packages, releases or wheels out, put others in, or send them elsewhere.
+_OF_UV = frozenset(
+    ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
+    + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
+    + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
+)
+_NOT_TAKEN_BACK = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
+_OF_PIP = frozenset(
+    ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
+    + ("implementation", "uploaded-prior-to")
+)
+_OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
+BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+_PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
+_FALSE = ("", "0", "f", "false", "n", "no", "off")
+_ALL, _NONE = ":all:", ":none:"
+# What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
+_PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever runs the installer.
+    """A run of an installer.
 
     Attributes:
         installer: which one.
         options: what every call is given.
-        environment: the caller's variables.
+        environment: the user's variables.
         patience: how long it may take.
-        group: the children that are ended when nobody waits for them any longer.
+        group: the children that are ended with this run.
     """
 
     installer: Installer
@@ -55,34 +85,13 @@ class Caller:
         return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
 
     def settled(self) -> Caller:
-        """The same for versions that are chosen: the variables that limit the choice have had their say."""
+        """The same without the variables that limit the choice of versions, once these are chosen."""
         kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
         return replace(self, environment=kept)
 
 
-_CONDAS = ("conda", "mamba", "micromamba")
-
-
-_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
-
-
-_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
-
-
-_SAID = 300  # characters
-
-
-_VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
-
-
 def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline: float) -> Installer:
-    """The installer for a target.
-
-    Args:
-        wanted: ``auto``, ``uv`` or ``pip``.
-        scheme: the target.
-        environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
+    """The installer of wheels for a target, ``auto`` or the one that is named.
 
     Raises:
         TargetUnusable: when there is none that will do.
@@ -103,13 +112,7 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
 
 
 def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
-    """The program that changes a conda environment.
-
-    Args:
-        wanted: ``auto``, ``conda``, ``mamba`` or ``micromamba``.
-        prefix: the environment.
-        environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
+    """The program that changes a conda environment, ``auto`` or the one that is named.
 
     Raises:
         TargetUnusable: when there is none that answers.
@@ -156,7 +159,7 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
 def _uv_for(
     scheme: Scheme, found: tuple[str, str], environment: Mapping[str, str], deadline: float, tried: list[str]
 ) -> Installer | None:
-    """The program at a path, in its version, where it can make out the target."""
+    """Uv at a path and in a version, where it works for the target."""
     path, version = found
     unfit = unfit_for_uv(environment)
     if unfit is not None:
@@ -200,45 +203,13 @@ def _soon(deadline: float) -> float:
     return min(deadline, time.monotonic() + _ANSWER)
 
 
-_LARGEST_CONFIGURATION = 4 * 1024 * 1024
-
-
-# They leave packages, releases or wheels out, put others in, or send them elsewhere.
-_OF_UV = frozenset(
-    ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
-    + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
-    + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
-)
-
-
-_NOT_TAKEN_BACK = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
-
-
-_OF_PIP = frozenset(
-    ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
-    + ("implementation", "uploaded-prior-to")
-)
-
-
-_OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
-
-
-BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
-
-
-_PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
-
-
-_FALSE = ("", "0", "f", "false", "n", "no", "off")
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One of them.
+    """A setting of an installer.
 
     Attributes:
         key: its name.
-        place: the file that it stands in, or the program that tells it.
+        place: the file that it stands in, or the program that reports it.
     """
 
     key: str
@@ -246,7 +217,7 @@ class Setting:
 
 
 def joined(settings: Sequence[Setting]) -> str:
-    """Those of one place together."""
+    """The settings as text, grouped by place."""
     by_place: dict[str, list[str]] = {}
     for entry in settings:
         by_place.setdefault(entry.place, []).append(entry.key)
@@ -254,14 +225,14 @@ def joined(settings: Sequence[Setting]) -> str:
 
 
 def bearing(caller: Caller) -> tuple[Setting, ...]:
-    """Those that bear on what this caller is told, each once."""
+    """The user's settings that may change what is installed, each once."""
     if isinstance(caller.installer, Pip):
         return tuple(dict.fromkeys(_pip_settings(caller, caller.installer)))
     return tuple(dict.fromkeys(entry for entry, value in uv_settings(caller.environment) if value is not False))
 
 
 def uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
-    """What the files say that uv reads here, with the values; of two for one name the first one counts."""
+    """What uv's configuration files say here, with the values; the first of two for one name counts."""
     for path, table in _tables(environment):
         more = table.get("pip")
         for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
@@ -270,7 +241,7 @@ def uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, objec
 
 
 def unfit_for_uv(environment: Mapping[str, str]) -> str | None:
-    """What makes uv of no use here, since nothing on its command line takes it back."""
+    """The setting that makes uv unusable here, since no option of its command line overrides it."""
     seen = set()
     for entry, value in uv_settings(environment):
         if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
@@ -312,7 +283,7 @@ def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
 
 def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The table of a file; nothing where there is none: whatever is wrong with it uv says itself."""
+    """The table of a file; nothing where it is missing or wrong, which uv itself reports."""
     try:
         table: Any = parse_toml(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
     except (OSError, ValueError, RecursionError):
@@ -324,13 +295,13 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
 
 def _pip_settings(caller: Caller, installer: Pip) -> Iterator[Setting]:
-    for part, key, value in told_by_pip(caller, installer):
+    for part, key, value in pip_configuration(caller, installer):
         if key in _OF_PIP and part != BY_VARIABLE:
             yield pip_setting(part, key, value)
 
 
-def told_by_pip(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
-    """What pip says of its configuration: the part of it, the key, and the value as pip quotes it."""
+def pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+    """Pip's configuration: the part, the key, and the value as pip quotes it."""
     said = caller.run((*installer.program, "config", "list")).stdout
     for match in (_PIP_SETTING.fullmatch(line.strip()) for line in said.splitlines()):
         if match:
@@ -338,77 +309,60 @@ def told_by_pip(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]
 
 
 def pip_setting(part: str, key: str, value: str) -> Setting:
-    """A setting as it is shown."""
+    """A setting of pip as it is shown."""
     if part == BY_VARIABLE:
         return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
     return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
 
 
-_ALL, _NONE = ":all:", ":none:"
-
-
-# What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
-_PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """Who may not come as a wheel, each with the setting that says so, and who may come as nothing else."""
-
-    built: dict[str, Setting] = field(default_factory=dict)
-    wheels: set[str] = field(default_factory=set)
-
-    def no_binary(self, name: str, setting: Setting) -> None:
-        """One name of no-binary: all others go where it is all of them, and it is in the other list no more."""
-        if name in (_ALL, _NONE):
-            self.built.clear()
-        if name == _ALL:
-            self.wheels.clear()
-        if name != _NONE:
-            self.built[name] = setting
-            self.wheels.discard(name)
-
-    def only_binary(self, name: str) -> None:
-        """Likewise of only-binary."""
-        if name in (_ALL, _NONE):
-            self.wheels.clear()
-        if name == _ALL:
-            self.built.clear()
-        if name != _NONE:
-            self.wheels.add(name)
-            self.built.pop(name, None)
-
-    def against(self, name: str) -> Setting | None:
-        """What forbids the wheel of a package: its own name goes before all of them."""
-        return self.built.get(name) or (None if name in self.wheels else self.built.get(_ALL))
-
-
 def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
-    """Nothing is installed in a form that the user has ruled out.
+    """Refuses packages that the user's own settings forbid to install as wheels, since nothing is built here.
+
+    uv itself finds nothing then. pip ignores the setting without a word where its command line asks for wheels alone.
 
     Raises:
         NothingFits: where one of these packages is to be built.
     """
     if not isinstance(caller.installer, Pip):
         return
-    words = _binary_rules(caller, caller.installer)
-    found = {name: setting for name in names if (setting := words.against(name)) is not None}
-    if found:
-        told = joined(tuple(dict.fromkeys(found.values())))
+    built, wheels = _binary_rules(caller, caller.installer)
+    forbidden = {
+        name: setting
+        for name in names
+        if (setting := built.get(name) or (None if name in wheels else built.get(_ALL))) is not None
+    }
+    if forbidden:
         raise NothingFits(
-            f"{', '.join(found)}: may not come as a wheel, and nothing is built here",
-            f"Look first at your own settings that bear on it: {told}.",
+            f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
+            f"Look first at your own settings that bear on it: {joined(tuple(dict.fromkeys(forbidden.values())))}.",
         )
 
 
-def _binary_rules(caller: Caller, installer: Pip) -> _Words:
-    words = _Words()
-    told = [entry for entry in told_by_pip(caller, installer) if entry[0] in _PARTS]
-    for part, key, value in sorted(told, key=lambda entry: _PARTS[entry[0]]):
-        names = [text.strip() for text in value.strip("'\"").split(",")]
-        for name in (text if text in (_ALL, _NONE) else canonicalize_name(text) for text in names if text):
+def _binary_rules(caller: Caller, installer: Pip) -> tuple[dict[str, Setting], set[str]]:
+    """Pip's no-binary, each name with the setting that forbids its wheel, and its only-binary.
+
+    A later entry takes a name out of the other list; ``:all:`` empties both lists, ``:none:`` its own.
+    """
+    built: dict[str, Setting] = {}
+    wheels: set[str] = set()
+    entries = [entry for entry in pip_configuration(caller, installer) if entry[0] in _PARTS]
+    for part, key, value in sorted(entries, key=lambda entry: _PARTS[entry[0]]):
+        if key not in ("no-binary", "only-binary"):
+            continue
+        own: dict[str, Setting] | set[str] = built if key == "no-binary" else wheels
+        for text in filter(None, (text.strip() for text in value.strip("'\"").split(","))):
+            name = text if text in (_ALL, _NONE) else canonicalize_name(text)
+            if name in (_ALL, _NONE):
+                own.clear()
+            if name == _ALL:
+                built.clear()
+                wheels.clear()
+            if name == _NONE:
+                continue
+            built.pop(name, None)
+            wheels.discard(name)
             if key == "no-binary":
-                words.no_binary(name, pip_setting(part, key, value))
-            elif key == "only-binary":
-                words.only_binary(name)
-    return words
+                built[name] = pip_setting(part, key, value)
+            else:
+                wheels.add(name)
+    return built, wheels

@@ -1,4 +1,9 @@
-"""One gpuenv at a time is at work on an environment; one that leaves no transaction there leaves nothing behind."""
+"""The journal of an environment's transactions: what each moves where, on disk before anything is moved; and its lock.
+
+``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (how far it is), ``kept`` (the
+files that left their places) and ``stage`` (those that come). Every path in it is relative to ROOT, so that an
+environment that was moved can still be put back. Numbers count up: no clock decides what is older.
+"""
 
 from __future__ import annotations
 
@@ -21,52 +26,33 @@ from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.numbers import whole_number
 
 ROOM = "Make room or rights there, and try again."
-
-
 _PRIVATE = 0o700
-
-
 _LOCK = "lock"
-
-
 _TRIES = 20  # each fails only where another gpuenv has just ended
+SCHEMA = "gpuenv.journal/1"
 
 
 @contextlib.contextmanager
-def held(root: Path, folder: Path) -> Iterator[None]:
-    """Holds an environment against every other gpuenv; a process that dies lets go by itself.
+def _held(root: Path, folder: Path) -> Iterator[None]:
+    """Holds the lock of an environment; it and its folder are removed again where no transaction was recorded.
 
-    Args:
-        root: of the environment.
-        folder: of its journals, which is made.
-
-    Raises:
-        TargetUnusable: when another one holds it, or nothing can be written or held there.
+    The lock of a process that dies is released by the system.
     """
-    handle = _take_lock(root, folder)
+    for _ in range(_TRIES):
+        _make_folder(root, folder)
+        handle = _take_lock(root, folder / _LOCK)
+        if handle is not None:
+            break
+    else:
+        raise _busy(root)
     try:
         yield
     finally:
-        _remove_unused(folder)
+        with contextlib.suppress(OSError):
+            if [entry.name for entry in folder.iterdir()] == [_LOCK]:
+                (folder / _LOCK).unlink()
+                folder.rmdir()
         os.close(handle)
-
-
-def _take_lock(root: Path, folder: Path) -> int:
-    """The descriptor of the lock, held; who had it before may just have taken it away."""
-    for _ in range(_TRIES):
-        _make_folder(root, folder)
-        handle = _opened(folder)
-        if handle is None:
-            continue
-        try:
-            _hold(root, folder, handle)
-            if _is_at(folder / _LOCK, handle):
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
-    raise _taken(root)
 
 
 def _make_folder(root: Path, folder: Path) -> None:
@@ -79,60 +65,43 @@ def _make_folder(root: Path, folder: Path) -> None:
             f"{root}: the environment cannot be written: {error.strerror}",
             "Install as a user who may write there, or into an environment of your own.",
         ) from error
-    with contextlib.suppress(FileNotFoundError):  # taken away since: the next try makes it anew
-        told = folder.lstat()
-        if not stat.S_ISDIR(told.st_mode) or told.st_uid not in {0, os.geteuid()}:
+    with contextlib.suppress(FileNotFoundError):  # removed since: the next try makes it anew
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
             raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
 
 
-def _opened(folder: Path) -> int | None:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+def _take_lock(root: Path, path: Path) -> int | None:
+    """The descriptor of the locked file; None where another gpuenv has just removed the file."""
     try:
-        return os.open(folder / _LOCK, flags, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TargetUnusable(f"{folder / _LOCK}: cannot be written: {error.strerror}", ROOM) from error
+        raise TargetUnusable(f"{path}: cannot be written: {error.strerror}", ROOM) from error
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise _busy(root) from error
+        except OSError as error:
+            raise TargetUnusable(
+                f"{path}: cannot be locked: {error.strerror}",
+                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
+                "locks, or install into an environment on a disk of this machine.",
+            ) from error
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                stack.pop_all()
+                return handle
+    return None
 
 
-def _hold(root: Path, folder: Path, handle: int) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise _taken(root) from error
-    except OSError as error:
-        raise TargetUnusable(
-            f"{folder / _LOCK}: cannot be locked: {error.strerror}",
-            "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
-            "locks, or install into an environment on a disk of this machine.",
-        ) from error
-
-
-def _taken(root: Path) -> TargetUnusable:
+def _busy(root: Path) -> TargetUnusable:
     return TargetUnusable(
         f"{root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
     )
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    """Whether an open file is still the one at a path; else somebody else may hold the one that is."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _remove_unused(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        if [entry.name for entry in folder.iterdir()] == [_LOCK]:
-            (folder / _LOCK).unlink()
-            folder.rmdir()
-
-
-SCHEMA = "gpuenv.journal/1"
-
-
-_PRIVATE = 0o700
 
 
 class State(str, Enum):
@@ -181,14 +150,6 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A folder that comes from the stage with all that it holds, since there is none at its place."""
-
-    staged: str
-    place: str
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """One transaction.
 
@@ -204,7 +165,6 @@ class Journal:
         put: the files that come, in this order.
         created: the folders that are made for them, outermost first.
         folders: the folders that the kept files stood in, with their permissions.
-        whole: of those that are made, the ones that come by one rename, with their files in ``put``.
     """
 
     number: str
@@ -218,7 +178,6 @@ class Journal:
     put: tuple[Put, ...]
     created: tuple[str, ...]
     folders: Mapping[str, int]
-    whole: tuple[Whole, ...] = ()
     schema: str = SCHEMA
 
 
@@ -324,16 +283,16 @@ class Store:
         shutil.rmtree(folder, ignore_errors=True)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Holds the environment against every other gpuenv; see ``held``.
+        """Holds the environment against every other gpuenv; see ``_held``.
 
         Raises:
             TargetUnusable: when another one holds it, or nothing can be written or held there.
         """
-        return held(self.root, self.folder)
+        return _held(self.root, self.folder)
 
 
 def not_read(path: Path, what: str, error: Exception) -> InstallError:
-    """What is said of a journal, or of what lies beside it, that is damaged; nothing is put back by guesses."""
+    """The error for a damaged journal; nothing is put back by guesses."""
     return InstallError(
         f"{path}: {what} cannot be read: {error}",
         f"Where the environment works, remove {path.parent}: that install can then not be undone. Else make it anew.",
@@ -348,8 +307,6 @@ def _paths(journal: Journal) -> Iterator[str]:
     yield from (entry.place for entry in journal.keep)
     for entry in journal.put:
         yield from (entry.place, entry.staged)
-    for folder in journal.whole:
-        yield from (folder.place, folder.staged)
     yield from journal.created
     yield from journal.folders
 

@@ -14,13 +14,13 @@ from gpuenv.model.lines import cuda_major, is_cupy
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.toml_text import parse_toml
 
+_LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_CUPY_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from its source
+
+
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-_LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
-
-
-_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
@@ -130,9 +130,6 @@ def _pylock_digest(wheel: dict[str, Any], name: str) -> str:
     if not isinstance(told, str):
         raise ValueError(f"{name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - likewise
     return make_pin(name, "0", told).sha256[0]
-
-
-_CUPY_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from its source
 
 
 def guard_text(packages: Mapping[str, str]) -> str:

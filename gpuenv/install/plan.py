@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 PLAN = "gpuenv.plan/1"
-
-
 OUTCOME = "gpuenv.outcome/1"
-
-
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 

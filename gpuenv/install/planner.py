@@ -42,6 +42,13 @@ from gpuenv.matrix.ranges import same_release
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.lines import is_cupy
 
+_STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
+_NAMED = 3
+# Unpacked, the wheels that cupy-cuda12x[ctk] 14.2.0 brings for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
+# times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
+_GROWTH = 3
+NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -258,20 +265,6 @@ def free_space(folder: str) -> int | None:
         return shutil.disk_usage(folder).free
     except OSError:
         return None
-
-
-_STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
-
-
-_NAMED = 3
-
-
-# Unpacked, the wheels that cupy-cuda12x[ctk] 14.2.0 brings for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
-# times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
-_GROWTH = 3
-
-
-NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ from gpuenv.install.plan import Reason
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 
+MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
+_METADATA = ".dist-info"
+_HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and leaves it when it is interrupted
+
 
 @dataclass(frozen=True, slots=True)
 class Aims:
@@ -95,15 +99,6 @@ def kept_wants(plan: Aims, packages: Sequence[Package], markers: Mapping[str, st
     rest = [entry for entry in packages if entry.name not in plan.remove and not is_cupy(entry.name)]
     moving = {*plan.free, *plan.asked}
     return tuple(want for want in wants(rest, markers) if want.specifier and want.by not in moving)
-
-
-MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
-
-
-_METADATA = ".dist-info"
-
-
-_HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and leaves it when it is interrupted
 
 
 def files_of(distribution: Installed, root: str) -> tuple[str, ...]:

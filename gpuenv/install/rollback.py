@@ -1,4 +1,4 @@
-"""Puts a transaction back, whichever way it went, and forgets the oldest."""
+"""Puts a transaction back: one that failed, one that was interrupted, or a finished one that the user rolls back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gpuenv.install.swap import changed_since, not_back, taken_since, touched, u
 from gpuenv.model.exit_codes import ExitCode
 
 _KEPT_TRANSACTIONS = 3
-
-
 _LISTED = 3
+_AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor --fix"
+SCHEMA = "gpuenv.history/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """How far a transaction is put back.
+    """Result of putting a transaction back.
 
     Attributes:
         of: ``packages`` of conda's, or ``files``.
@@ -42,7 +42,7 @@ class Restored:
 def restore(
     store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
 ) -> Restored:
-    """Puts a transaction's files back and looks whether they are.
+    """Puts a transaction back and looks whether all is as it was.
 
     Args:
         store: the journals of the environment.
@@ -58,7 +58,9 @@ def restore(
             way = replace(conda, offline=conda.offline or offline)
             missing, remedy = go_back(store, journal.number, way, environment or {})
         else:
-            missing = _move_back(store, journal)
+            undo(store, journal)
+            write_out(store.root, touched(store, journal))
+            missing = not_back(store, journal)
     except OSError as error:
         missing = (told_of_disk(error),)
     if not missing:
@@ -67,32 +69,21 @@ def restore(
     return Restored("packages" if conda else "files", missing, remedy)
 
 
-def _move_back(store: Store, journal: Journal) -> tuple[str, ...]:
-    undo(store, journal)
-    write_out(store.root, touched(store, journal))
-    return not_back(store, journal)
-
-
 def forget_old(store: Store) -> None:
-    """Keeps the last few transactions, so that what they keep does not fill the disk."""
+    """Drops all but the last few transactions, so that their backups do not fill the disk."""
     for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
         if store.state(number) is State.COMMITTED:
             store.drop(number)
 
 
 def store_of(interpreter: str) -> Store | None:
-    """The journals of the environment that an interpreter belongs to, be the interpreter gone or not."""
+    """The journals of the environment that an interpreter belongs to, even if the interpreter is gone."""
     root = root_with_journals(interpreter)
     return Store(Path(root)) if root is not None else None
 
 
 def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
-    """Puts back every unfinished transaction, the newest first; the caller holds the lock.
-
-    Args:
-        store: the journals of the environment.
-        environment: the variables that conda is run with, where it has to be.
-        offline: conda may use no network.
+    """Puts back every unfinished transaction, the newest first, as ``restore`` does; the caller holds the lock.
 
     Returns:
         The numbers of those that had begun to change the environment.
@@ -136,11 +127,9 @@ def committed(store: Store) -> tuple[Journal, ...]:
 
 
 def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
-    """Those that a rollback undoes: the newest, or one and every later one.
+    """The committed transactions that a rollback to ``number`` undoes, of those that are there, newest first.
 
-    Args:
-        there: what can be rolled back, the newest first.
-        number: down to which one; None for the newest alone.
+    Without a number that is the newest alone.
 
     Raises:
         InstallError: when there is none, or none of that number.
@@ -156,13 +145,7 @@ def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
 def roll_back(
     store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
 ) -> tuple[Journal, ...]:
-    """Undoes a transaction and every later one; the newest alone where no number is given.
-
-    Args:
-        store: the journals of the environment.
-        number: which one.
-        environment: the variables that conda is run with, where it has to be.
-        offline: conda may use no network.
+    """Undoes a transaction and every later one, as ``restore`` does; the newest alone where no number is given.
 
     Raises:
         InstallError: when there is none, or others have changed its files since.
@@ -199,22 +182,10 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
         raise InstallFailed(str(back), back.remedy, stands="")
 
 
-_AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor --fix"
-
-
 def failed_outcome(
     plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, back: Restored, others: Sequence[str] = ()
 ) -> Outcome:
-    """The outcome of a failed install.
-
-    Args:
-        plan: what was to be done.
-        journal: of the transaction, which stays where something is missing.
-        made: the proofs that were made.
-        why: it failed.
-        back: how much is back.
-        others: what is otherwise than before all the same, since somebody else has changed it meanwhile.
-    """
+    """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
     missing = back.missing
     former = "the former packages are back" if back.of == "packages" else "the former state is back"
     if others:
@@ -233,15 +204,12 @@ def failed_outcome(
     )
 
 
-SCHEMA = "gpuenv.history/1"
-
-
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One install.
+    """An install that can be rolled back.
 
     Attributes:
-        number: what to give to ``gpuenv rollback``.
+        number: the argument of ``gpuenv rollback``.
         created_at: when, by the clock that the machine had then.
         summary: what it did.
         removed: what left, as ``name==version``.
@@ -259,7 +227,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The newest first."""
+    """The installs that can be rolled back, newest first (``gpuenv.history/1``)."""
 
     installs: tuple[Past, ...]
     schema: str = SCHEMA

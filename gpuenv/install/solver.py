@@ -1,4 +1,4 @@
-"""Asks the real installer what it would do, and for the digests of what it would take."""
+"""Asks the installer what it would install and for the digests, and explains why it refuses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, complaint
+from gpuenv.install.backends.uv import Uv
 from gpuenv.install.dependencies import Want, allows, required_name
 from gpuenv.install.errors import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
 from gpuenv.install.installers import CONSTRAINTS, Caller, bearing, joined
@@ -18,21 +19,36 @@ from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildResult, Ending
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
+# What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
+# says the same as of a release that no index has.
+_NOT_CACHED = re.compile(
+    r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
+)
+_NO_INDEX = re.compile(
+    rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
+)
+_FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
+_NAMED = 5
+OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
+_OF_THE_INDEX = (
+    "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
+    "this Python and platform."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What the installer would put in, with digests, and the commands that told it."""
+    """What the installer would install, and the commands that it was asked with."""
 
     pins: tuple[Pin, ...]
     commands: tuple[Command, ...]
 
 
 def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Resolved, str]:
-    """What would be installed under these constraints; where that is impossible, nothing and the reason.
+    """What would be installed under these constraints; nothing and the reason where that is impossible.
 
     Raises:
-        InstallFailed: when the installer fails for another reason: no network, say.
+        InstallFailed: when the installer fails for another reason, such as no network.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), requirements, constraints)
@@ -63,13 +79,9 @@ class Lock:
 def make_lock(
     caller: Caller, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
 ) -> tuple[Lock | None, str]:
-    """What an empty environment would be given under these constraints; where that is impossible, the reason.
+    """What an empty environment would be given under these constraints; the reason where that is impossible.
 
-    Args:
-        caller: who runs the installer.
-        requirements: what is asked for.
-        constraints: what is held.
-        words: options of the installer's own beside: another Python and platform, say.
+    ``words`` are further options of the installer, such as another Python and platform.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
@@ -85,7 +97,7 @@ def make_lock(
         try:
             lock = (
                 Lock(caller.installer.digested(result.stdout), result.stdout)
-                if caller.installer.locks_as_toml
+                if isinstance(caller.installer, Uv)
                 else Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None)
             )
         except (ValueError, OSError) as error:
@@ -97,18 +109,12 @@ def make_lock(
 def resolve_at_once(
     caller: Caller, requirements: Sequence[str], constraints: Sequence[str], there: Mapping[str, str]
 ) -> Resolved | None:
-    """What would be installed, digests included, by one call that makes a lock in which all that is there is held.
+    """What would be installed, digests included, by one call that locks everything that is ``there``.
 
-    None where that cannot be done: the installer makes no such lock, or something has to move, or is there in a version
-    that no index knows. ``resolve_pins`` then tells more, and takes two calls.
-
-    Args:
-        caller: who runs the installer.
-        requirements: what is asked for.
-        constraints: what is held.
-        there: name and version of what is there and stays.
+    None where that fails: pip makes no such lock, or something has to move, or is there in a version that no index has.
+    ``resolve_pins`` then reports more, and takes two calls.
     """
-    if not caller.installer.locks_as_toml:
+    if not isinstance(caller.installer, Uv):
         return None
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         command = caller.installer.locking(caller.options, _files(Path(name), requirements, constraints))
@@ -124,19 +130,19 @@ def resolve_at_once(
 
 
 def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
-    """The same pins with the digests of their wheels, and their sizes where the index tells.
+    """The same pins with the digests of their wheels, and their sizes where the index has them.
 
     Raises:
-        InstallFailed: when the installer fails, or there is a pin that it tells no digest of.
+        InstallFailed: when the installer fails, or has no digest of a pin.
     """
     lacking = tuple(pin for pin in resolved.pins if not pin.sha256)
     if not lacking:
         return resolved
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), [f"{pin.name}=={pin.release}" for pin in lacking], [])
+        if not isinstance(caller.installer, Uv):
+            return _resolved_alone(caller, resolved, files)
         command = caller.installer.digesting(caller.options, files)
-        if command is None:
-            return _resolved_alone(caller, resolved, lacking)
         result = caller.run(command)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
@@ -148,17 +154,15 @@ def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
     return _joined(resolved, found, Command("ask for the digests", command))
 
 
-def _resolved_alone(caller: Caller, resolved: Resolved, lacking: tuple[Pin, ...]) -> Resolved:
-    """Pip tells digests of what it would install alone, and what is there already is not that."""
-    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
-        files = _files(Path(name), [f"{pin.name}=={pin.release}" for pin in lacking], [])
-        command = (*caller.installer.resolving(caller.options, files), "--ignore-installed", "--no-deps")
-        result = caller.run(command)
-        try:
-            found = {pin.name: pin for pin in caller.installer.resolved("", files.answer.read_text(encoding="utf-8"))}
-        except (ValueError, OSError) as error:
-            why = complaint(result)
-            raise InstallFailed(f"{caller.installer.label} told no digests: {why}", cure(why, caller)) from error
+def _resolved_alone(caller: Caller, resolved: Resolved, files: Files) -> Resolved:
+    """Digests from pip, which reports those of what it would install: hence as if nothing were installed."""
+    command = (*caller.installer.resolving(caller.options, files), "--ignore-installed", "--no-deps")
+    result = caller.run(command)
+    try:
+        found = {pin.name: pin for pin in caller.installer.resolved("", files.answer.read_text(encoding="utf-8"))}
+    except (ValueError, OSError) as error:
+        why = complaint(result)
+        raise InstallFailed(f"{caller.installer.label} told no digests: {why}", cure(why, caller)) from error
     return _joined(resolved, found, Command("ask for the digests", command))
 
 
@@ -176,20 +180,17 @@ def _joined(resolved: Resolved, found: Mapping[str, Pin], command: Command) -> R
 
 
 def _is_conflict(result: ChildResult) -> bool:
-    """Whether the resolver found that it cannot be, rather than that nothing can be asked."""
+    """Whether the resolver found no solution, rather than no index."""
     return bool(_CONFLICT.search(result.stderr)) and not NOTHING_THERE.search(result.stderr)
 
 
 def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
-    """Ends where an installer is content with other than it was asked for: uv's settings can exclude and override.
+    """Refuses an answer other than what was required: uv's settings can exclude and override packages.
 
-    Args:
-        caller: who ran the installer.
-        requirements: what was asked for.
-        releases: what would be there, by normalised names.
+    ``releases`` are the versions that would be there, by normalised name.
 
     Raises:
-        NothingFits: when one is not among them, or not in a version that was asked for.
+        NothingFits: when a requirement is missing, or not in a version that it allows.
     """
     asked = [(text, name) for text in requirements if (name := required_name(text)) is not None]
     left_out = [name for _, name in asked if name not in releases]
@@ -210,35 +211,8 @@ def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]
     return files
 
 
-# What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
-# says the same as of a release that no index has.
-_NOT_CACHED = re.compile(
-    r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
-)
-
-
-_NO_INDEX = re.compile(
-    rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
-)
-
-
-_FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
-
-
-_NAMED = 5
-
-
-OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
-
-
-_OF_THE_INDEX = (
-    "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
-    "this Python and platform."
-)
-
-
 def cure(why: str, caller: Caller) -> str | None:
-    """The same, where more is known: the network may be out of use because the user said so."""
+    """What to do about a failure of the installer; without a network, that may be the user's own choice."""
     if not _lacks_files(why, caller):
         usual = remedy_for(why)
         return usual if SURROUNDINGS.search(why) else look_at_settings(caller, why) or usual
@@ -251,13 +225,13 @@ def cure(why: str, caller: Caller) -> str | None:
 
 
 def look_at_settings(caller: Caller, why: str) -> str | None:
-    """What to do where the user's own settings bear on a failure; that no index is asked, where that is what failed."""
+    """Names the user's own settings that may cause a failure; no-index only where nothing was found."""
     settings = [entry for entry in bearing(caller) if "no-index" not in entry.key or _NO_INDEX.search(why)]
     return f"Look first at your own settings that bear on it: {joined(settings[:_NAMED])}." if settings else None
 
 
 def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFailed | None:
-    """The installer's failure where it may use no network and lacks files; None where that is not what it says."""
+    """The failure of an installer that may use no network and lacks files; None where that is not the reason."""
     if not _lacks_files(why, caller):
         return None
     told = f"{caller.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
@@ -265,7 +239,7 @@ def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFai
 
 
 def _lacks_files(why: str, caller: Caller) -> bool:
-    """Whether files are wanting because no network may be used; a bundle brings its own."""
+    """Whether files are missing because no network may be used; a bundle has its own."""
     offline = caller.options.offline or _told_offline(caller)
     wanting = _NOT_CACHED.search(why) or NOTHING_THERE.search(why)
     return offline and caller.options.find_links is None and wanting is not None
@@ -277,7 +251,7 @@ def _told_offline(caller: Caller) -> bool:
 
 
 def _cache_of(caller: Caller) -> str:
-    """The folder that the installer says its files are kept in."""
+    """The installer's cache folder, as it reports it."""
     asked = caller.installer.telling_cache()
     said = caller.run(asked).stdout.strip() if asked else ""
     return f"its cache holds ({said})" if said else "is at hand on this machine"
@@ -292,15 +266,15 @@ def nothing_fits(
     *,
     beside: bool = True,
 ) -> InstallError:
-    """What is asked for cannot live with what is there, which needs what is ``kept``, or with what the user forbids.
+    """The error for requirements that conflict with the environment or with the user's own settings.
 
-    Without a network that is not to be told where the installer lacks files: it is the installer that failed then.
+    Where the installer lacks files and may use no network, that is the error instead.
 
     Args:
-        why: what the installer says.
-        requirements: what is asked for.
-        stay: what the environment holds.
-        caller: who ran the installer.
+        why: the installer's message.
+        requirements: what is required.
+        stay: the CUDA wheels that the environment keeps.
+        caller: the run of the installer.
         kept: the needs of what is there.
         beside: whether an empty environment would take it: if not, what is there is not the reason.
     """

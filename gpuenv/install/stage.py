@@ -1,9 +1,8 @@
-"""What an installer has put into the stage: its distributions, whether they are whole, and where their files belong."""
+"""The stage: where the installer puts the new distributions together, and what is checked of them there."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,12 +21,11 @@ from gpuenv.install.solver import cure
 from gpuenv.probe.children import ChildResult, Ending
 
 _THREADS = 4
-
-
-_STRAIGHT = re.compile(r"(?:[^/.][^/]*/)*[^/.][^/]*")  # down all the way: no part is empty or begins with a dot
-
-
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
+_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
+_UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
+_NO_CACHE = "UV_NO_CACHE"
+Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,13 @@ class StagedFile:
     Attributes:
         path: where it lies.
         place: where it belongs, relative to the root of the environment.
-        told: what the system says of it.
+        status: its status (lstat).
         entries: what the RECORDs that name it say of it.
     """
 
     path: str
     place: str
-    told: os.stat_result
+    status: os.stat_result
     entries: tuple[Entry, ...]
 
 
@@ -61,27 +59,31 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
     Raises:
         InstallFailed: when a distribution has no RECORD, or names a file that is not there or belongs outside.
     """
-    folders = sorted({str(path.parent) for path in _metadata_folders(stage)})
-    found = read_installed(folders)
+    found = read_installed(sorted({str(path.parent) for path in _metadata_folders(stage)}))
     files: dict[str, tuple[str, os.stat_result, list[Entry]]] = {}
     for distribution in found:
-        home = _Home(distribution, packages_folder(distribution, stage, scheme), str(stage), scheme.root)
+        folder = packages_folder(distribution, stage, scheme)
         record = read_record(distribution.metadata)
         if record is None:
             raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
         for entry in record:
-            path, place = _place(entry.path, home)
+            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+            target = os.path.normpath(os.path.join(folder, entry.path))
+            outside = not is_inside(target, scheme.root) or not is_inside(path, str(stage))
+            if outside or entry.path.startswith("/"):
+                raise InstallFailed(
+                    f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}"
+                )
+            place = below(target, scheme.root)
             if place not in files:
-                files[place] = (path, _told(path, entry, distribution), [])
+                try:
+                    files[place] = (path, os.lstat(path), [])
+                except (OSError, ValueError) as error:
+                    raise InstallFailed(
+                        f"{distribution.name}: {entry.path} is in its RECORD and was not installed"
+                    ) from error
             files[place][2].append(entry)
-    return Staged(found, tuple(StagedFile(path, at, told, tuple(said)) for at, (path, told, said) in files.items()))
-
-
-def _told(path: str, entry: Entry, distribution: Installed) -> os.stat_result:
-    try:
-        return os.lstat(path)
-    except (OSError, ValueError) as error:
-        raise InstallFailed(f"{distribution.name}: {entry.path} is in its RECORD and was not installed") from error
+    return Staged(found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items()))
 
 
 def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ def same_content(one: str, other: str) -> bool:
 
 
 def _is_right(file: StagedFile) -> bool:
-    if not stat.S_ISREG(file.told.st_mode):
+    if not stat.S_ISREG(file.status.st_mode):
         return False
     if file.path.endswith(_UNCHECKED):
         return True
@@ -120,38 +122,6 @@ def _metadata_folders(stage: Path) -> Iterator[Path]:
             names.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class _Home:
-    """Where the paths of a RECORD lead.
-
-    Attributes:
-        distribution: whose it is.
-        folder: the folder of the environment that the distribution belongs in.
-        stage: the stage.
-        root: the environment.
-    """
-
-    distribution: Installed
-    folder: str
-    stage: str
-    root: str
-
-
-def _place(told: str, home: _Home) -> tuple[str, str]:
-    """Where a RECORD's path lies in the stage, and its place relative to the root of the environment.
-
-    Raises:
-        InstallFailed: when it leads out of the environment.
-    """
-    if _STRAIGHT.fullmatch(told):  # nearly all of thousands
-        return f"{home.distribution.folder}/{told}", f"{below(home.folder, home.root)}/{told}"
-    staged = os.path.normpath(os.path.join(home.distribution.folder, told))
-    path = os.path.normpath(os.path.join(home.folder, told))
-    if told.startswith("/") or not is_inside(path, home.root) or not is_inside(staged, home.stage):
-        raise InstallFailed(f"{home.distribution.name}: its RECORD names a place outside of the environment: {told!r}")
-    return staged, below(path, home.root)
-
-
 def packages_folder(distribution: Installed, stage: Path, scheme: Scheme) -> str:
     """The folder of the environment that a staged distribution belongs in, by the one that it lies in."""
     relation = os.path.relpath(distribution.folder, stage)
@@ -159,26 +129,8 @@ def packages_folder(distribution: Installed, stage: Path, scheme: Scheme) -> str
     return by_relation.get(relation, scheme.purelib)
 
 
-_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
-
-
-_UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
-
-
-_NO_CACHE = "UV_NO_CACHE"
-
-
-Announce = Callable[[str], None]
-
-
 def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announce) -> None:
-    """Lets the installer fill the stage.
-
-    Args:
-        prepared: the plan.
-        folder: of the transaction.
-        stage: an empty folder in it.
-        announce: told what is being done.
+    """Lets the installer fill the stage, an empty folder in that of the transaction.
 
     Raises:
         InstallFailed: when it does not come to its end; CacheAtFault where the wheels are there and no wheels.
@@ -194,7 +146,7 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
 
 
 def without_cache(prepared: Prepared) -> Prepared | None:
-    """The same plan with nothing from uv's cache, whose files those of environments may be; None for all others."""
+    """The same plan without uv's cache, whose files may be those of environments; None for all other installers."""
     caller = prepared.caller
     if not isinstance(caller.installer, Uv) or caller.options.offline or caller.environment.get(_NO_CACHE):
         return None
@@ -226,7 +178,7 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     bad = broken(staged.files)
     if bad:
         message = f"{len(bad)} files are not what their RECORD says, {bad[0]} first"
-        if any(stat.S_ISLNK(file.told.st_mode) for file in staged.files):
+        if any(stat.S_ISLNK(file.status.st_mode) for file in staged.files):
             raise InstallFailed(message, _LINKS)
         raise CacheAtFault(message)
     return staged
@@ -242,7 +194,7 @@ def _as_asked(plan: Plan, staged: Staged) -> None:
 
 
 def _progress(announce: Announce) -> Callable[[str], None]:
-    """What the installer says of its downloads, line by line."""
+    """Announces the installer's progress, line by line."""
     rest = ""
 
     def heard(text: str) -> None:

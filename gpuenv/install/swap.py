@@ -1,4 +1,9 @@
-"""Makes files and folders outlive a power cut."""
+"""Moves a transaction's files, undoes that, and writes files and folders to the disk.
+
+Each file leaves its place and comes to it by one rename, and so does the way back. Nothing is copied and nothing is
+written to: a file that left is the same file when it returns, byte for byte and to its time of change. Whenever the
+process dies, each file is in one of two places, and the journal says which.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +24,10 @@ _LONGEST = 600.0  # seconds; a slow disk with gigabytes to write
 
 
 class Writing:
-    """A writing-out that is under way while something else is done; nothing waits for it where that fails."""
+    """A ``write_out`` in a thread of its own; ``stop`` abandons it."""
 
     def __init__(self, folder: Path, paths: Iterable[Path]) -> None:
-        """Begins; what ``write_out`` says of the arguments holds."""
+        """Starts it; the arguments are those of ``write_out``."""
         self._group = ChildGroup()
         self._error: OSError | None = None
         self._stopped = False
@@ -59,15 +64,10 @@ def everything_in(folder: Path) -> Iterator[Path]:
 
 
 def write_out(folder: Path, paths: Iterable[Path], group: ChildGroup | None = None) -> None:
-    """Writes out what the system still holds for some files and folders on the file system of a folder.
+    """Writes files and folders on the file system of ``folder`` to the disk.
 
     One call for the whole file system (sync(1) of coreutils, ``--file-system``) is a hundred times faster than one for
-    each of thousands of files, which is what is done where there is no such program.
-
-    Args:
-        folder: any on that file system.
-        paths: the files and folders.
-        group: the children that are ended when nobody waits for them any longer.
+    each of thousands of files, which is what is done without that program. ``group`` lets the caller end it early.
 
     Raises:
         OSError: when the disk cannot take them.
@@ -115,15 +115,10 @@ def carry_out(store: Store, journal: Journal) -> None:
     for index, going in enumerate(journal.keep):
         os.rename(start + going.place, store.kept(journal.number, index))  # noqa: PTH104 - thousands of files
     _prune(root, journal.folders)
-    for folder in journal.whole:
-        (root / folder.place).parent.mkdir(parents=True, exist_ok=True)
-        os.rename(start + folder.staged, start + folder.place)  # noqa: PTH104 - likewise
-    there = tuple(f"{folder.place}/" for folder in journal.whole)
-    single = [entry for entry in journal.put if not entry.place.startswith(there)]
-    for name in dict.fromkeys(os.path.dirname(entry.place) for entry in single):
+    for name in dict.fromkeys(os.path.dirname(entry.place) for entry in journal.put):
         (root / name).mkdir(parents=True, exist_ok=True)
-    for coming in single:
-        os.rename(start + coming.staged, start + coming.place)  # noqa: PTH104 - likewise
+    for coming in journal.put:
+        os.rename(start + coming.staged, start + coming.place)  # noqa: PTH104 - as above
 
 
 def touched(store: Store, journal: Journal) -> Iterator[Path]:
@@ -137,7 +132,7 @@ def touched(store: Store, journal: Journal) -> Iterator[Path]:
 
 
 def undo(store: Store, journal: Journal) -> None:
-    """Puts everything back; it may be done again after it was interrupted, from the start.
+    """Puts everything back; an interrupted call can be repeated.
 
     Raises:
         OSError: when something cannot be moved.
@@ -161,7 +156,7 @@ def undo(store: Store, journal: Journal) -> None:
 
 
 def _left(store: Store, journal: Journal, index: int) -> bool:
-    """Whether a file has left its place, so that what is there now, if anything, came later."""
+    """Whether a file has left its place, so that what is there now came later."""
     return os.path.lexists(store.kept(journal.number, index))
 
 
@@ -171,13 +166,13 @@ def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
     kept = {entry.place: entry for entry in journal.keep}
     wrong = [place for place, entry in kept.items() if keep_of(root, [place]) != (entry,)]
     extra = [e.place for e in journal.put if e.place not in kept and os.path.lexists(root / e.place)]
-    # A folder that somebody has put something else into since, as nvidia/ of CUDA's wheels, is theirs too.
+    # A folder with other files by now, such as nvidia/ of CUDA's wheels, stays.
     left = [folder for folder in journal.created if (root / folder).is_dir() and not any((root / folder).iterdir())]
     return tuple(wrong + extra + left)
 
 
 def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
-    """Where an unfinished transaction moves files, and somebody else has put files of theirs after it had ended."""
+    """Where an unfinished transaction moves files, and others have put files of theirs since."""
     root = store.root
     known: dict[str, set[tuple[int, int, int]]] = {}
     entries: tuple[Kept | Put, ...] = (*journal.keep, *journal.put)
@@ -188,10 +183,7 @@ def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
 
 
 def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:
-    """The files of a committed transaction that somebody else has changed or put there since.
-
-    One of the new files that is merely gone stands in nobody's way.
-    """
+    """The files of a committed transaction that others have changed since; a new file that is gone does not count."""
     root = store.root
     there = {entry.place: entry for entry in journal.put}
     changed = []
@@ -210,7 +202,7 @@ def clear_stage(store: Store, number: str) -> None:
 
 
 def _prune(root: Path, folders: Iterable[str]) -> None:
-    """Removes those folders that nothing is left in, the innermost first."""
+    """Removes the folders that are empty now, the innermost first."""
     for folder in sorted(folders, key=lambda text: text.count("/"), reverse=True):
         cache = root / folder / CACHE
         if cache.is_dir() and len(os.listdir(root / folder)) == 1:  # noqa: PTH208 - its count
@@ -220,7 +212,7 @@ def _prune(root: Path, folders: Iterable[str]) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Removes a folder that was made here, with the caches that imports have left in it."""
+    """Removes a folder that the transaction made, with the caches of imports in it."""
     shutil.rmtree(folder / CACHE, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.rmdir()

@@ -16,8 +16,6 @@ from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
 _UV_MINORS = (17, 28, *range(31, 41))
-
-
 _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +13,14 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.install.environment import as_package, take_stock
 from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, cut_short, remedy_for, told_of_disk
-from gpuenv.install.journal import Journal, Kept, Put, State, Store, Whole
+from gpuenv.install.journal import Journal, Kept, Put, State, Store
 from gpuenv.install.paths import below
 from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
 from gpuenv.install.planner import Prepared, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
 from gpuenv.install.solver import look_at_settings
 from gpuenv.install.stage import Announce, Staged, StagedFile, checked, put_together, same_content, without_cache
-from gpuenv.install.swap import Writing, carry_out, clear_stage, everything_in, keep_of, touched
+from gpuenv.install.swap import CACHE, Writing, carry_out, clear_stage, everything_in, keep_of, touched
 from gpuenv.install.verify import ANOTHER, CONSISTENT, Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
@@ -210,7 +209,6 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
         put=put,
         created=created,
         folders=folders_of(root, keep),
-        whole=whole_of(root, put, created),
     )
 
 
@@ -251,14 +249,11 @@ def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
     return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in odd)
 
 
-_CACHE = "__pycache__"
-
-
 def put_of(root: Path, files: Iterable[StagedFile]) -> tuple[Put, ...]:
     """Staged files with the places that they shall come to."""
     base = str(root)
     return tuple(
-        Put(below(file.path, base), file.place, file.told.st_ino, file.told.st_size, file.told.st_mtime_ns)
+        Put(below(file.path, base), file.place, file.status.st_ino, file.status.st_size, file.status.st_mtime_ns)
         for file in files
     )
 
@@ -271,50 +266,6 @@ def created_by(root: Path, places: Iterable[str]) -> tuple[str, ...]:
             found.add(folder)
             folder = os.path.dirname(folder)  # noqa: PLW2901 - up the tree
     return tuple(sorted(found))
-
-
-def whole_of(root: Path, put: Iterable[Put], created: Sequence[str]) -> tuple[Whole, ...]:
-    """The folders that can come by one rename each: none is at the place, and all that the staged one holds comes.
-
-    Args:
-        root: the environment.
-        put: the files that come.
-        created: the folders that are made for them, outermost first.
-    """
-    tops: dict[str, str] = {}
-    for folder in created:
-        tops[folder] = tops.get(os.path.dirname(folder), folder)
-    coming: dict[str, list[Put]] = {}
-    for entry in put:
-        top = tops.get(os.path.dirname(entry.place))
-        if top is not None:
-            coming.setdefault(top, []).append(entry)
-    found = (_whole(root, top, files) for top, files in coming.items())
-    return tuple(entry for entry in found if entry is not None)
-
-
-def _whole(root: Path, top: str, files: Sequence[Put]) -> Whole | None:
-    staged = files[0].staged.removesuffix(files[0].place[len(top) :])
-    alike = all(entry.staged == staged + entry.place[len(top) :] for entry in files)
-    if not alike or _hands_on_its_group(root / os.path.dirname(top)):
-        return None
-    start = f"{root}/{staged}"
-    expected = {f"{root}/{entry.staged}" for entry in files}
-    needed = {os.path.dirname(path) for path in expected}
-    for folder, folders, names in os.walk(start):
-        # An empty folder, a file or a link that no RECORD knows of: the files that it does know come one by one.
-        empty = not folders and folder not in needed
-        linked = any(os.path.islink(f"{folder}/{name}") for name in folders)  # noqa: PTH114 - as text
-        if empty or linked or not expected.issuperset(f"{folder}/{name}" for name in names):
-            return None
-    return Whole(staged, top)
-
-
-def _hands_on_its_group(folder: Path) -> bool:
-    """Whether what is made in a folder belongs to its group (set-group-ID): a folder that is moved there does not."""
-    while not folder.exists():
-        folder = folder.parent
-    return bool(folder.stat().st_mode & stat.S_ISGID)
 
 
 def folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
@@ -336,6 +287,6 @@ def caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
             stems.setdefault(folder, set()).add(name[:-3])
     for folder, names in stems.items():
         with contextlib.suppress(OSError):
-            for entry in os.listdir(root / folder / _CACHE):  # noqa: PTH208 - thousands of files
+            for entry in os.listdir(root / folder / CACHE):  # noqa: PTH208 - thousands of files
                 if entry.partition(".")[0] in names and entry.endswith(".pyc"):
-                    yield f"{folder}/{_CACHE}/{entry}".lstrip("/")
+                    yield f"{folder}/{CACHE}/{entry}".lstrip("/")

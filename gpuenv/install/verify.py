@@ -23,24 +23,13 @@ from gpuenv.probe.protocol import parse_facts
 
 # Frameworks that share the CUDA libraries: their import must still work afterwards.
 _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}
-
-
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
-
-
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
-
-
 _SHOWN = 3
-
-
 CONSISTENT = "consistent"
-
-
 ANOTHER = "another one is imported"
-
-
 _AT_ONCE = 4
+MoreProof = Callable[[], Proof]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +76,6 @@ class Diagnosed:
 
 
 Diagnose = Callable[[], Diagnosed]
-
-
-MoreProof = Callable[[], Proof]
 
 
 def import_in_child(child: Child, module: str) -> Imported:

@@ -18,10 +18,10 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
-    from gpuenv.install.backends.base import Installer as OfWheels
     from gpuenv.install.environment import Holdings, Scheme
     from gpuenv.install.errors import InstallError
     from gpuenv.install.installers import Caller
+    from gpuenv.install.installers import Installer as OfWheels
     from gpuenv.install.journal import Store
     from gpuenv.install.plan import Outcome, Pin
     from gpuenv.matrix.records import Matrix

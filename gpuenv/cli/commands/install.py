@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from gpuenv.cli.changing.transaction import Examined, Way
     from gpuenv.cli.output import Output
-    from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
+    from gpuenv.install.installers import Installer as WheelInstaller
     from gpuenv.install.planner import Prepared
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
