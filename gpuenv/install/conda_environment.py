@@ -1,4 +1,9 @@
-"""A conda environment as its own records tell it: ``conda-meta/*.json``, ``history``, and pixi's mark."""
+"""A conda environment's records (``conda-meta/*.json``, ``history``, pixi's mark), and the way back to a former state.
+
+What conda does is not taken apart into single files, as installs of wheels are: its revisions lead back, and where the
+history does not know of what happened (the process was killed), the exact packages are installed once more. Whatever
+was run, only the comparison of the environment's records with the former ones counts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ _LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 @dataclass(frozen=True, slots=True)
 class CondaFile:
-    """A file that a package has put there; the digest where its record tells one."""
+    """A file of a package, with its digest where the record has one."""
 
     path: str
     sha256: str | None
@@ -41,14 +46,14 @@ class CondaFile:
 
 @dataclass(frozen=True, slots=True)
 class CondaPackage:
-    """A package that is there.
+    """An installed package.
 
     Attributes:
         stem: the name of its record: name, version and build.
         name: its name.
         release: its version.
         url: where it came from, without passwords, and its MD5, as ``conda list --explicit`` has it.
-        files: what it has put there.
+        files: what it has installed.
     """
 
     stem: str
@@ -86,7 +91,7 @@ def read_history(prefix: str) -> str:
 
 
 def pixi_manifest(prefix: str) -> str | None:
-    """The manifest of the pixi project that an environment belongs to; empty where it does not say which."""
+    """The manifest of the pixi project that an environment belongs to; empty if unknown, None without pixi."""
     for mark in ("pixi", "pixi_env_prefix"):
         path = Path(prefix, META, mark)
         if path.is_file():
@@ -100,11 +105,7 @@ def pixi_manifest(prefix: str) -> str | None:
 
 
 def wrong_files(prefix: str, packages: Iterable[CondaPackage], *, contents: bool) -> Iterator[tuple[str, str]]:
-    """The files of some packages that are missing or, by their ``contents``, not what the records say.
-
-    Yields:
-        The name of the package, and the file.
-    """
+    """The files, with the names of their packages, that are missing or (``contents``) not what the records say."""
     for package in packages:
         for file in package.files:
             path = os.path.normpath(os.path.join(prefix, file.path))
@@ -136,7 +137,7 @@ def _package(stem: str, told: Any) -> CondaPackage:  # noqa: ANN401 - JSON
 
 
 def _digest(entry: Mapping[str, Any]) -> str | None:
-    """A file in which the prefix was filled in has another digest than in the package; a link has that of its end."""
+    """The digest of a file; one with the prefix filled in differs from the package's, and links have none."""
     if entry.get("path_type") != "hardlink":
         return None
     told = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
@@ -145,7 +146,7 @@ def _digest(entry: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A package that was there: its record's name, its own, and its address."""
+    """A package that was there: its record's name, its name, and its address."""
 
     stem: str
     name: str
@@ -175,7 +176,7 @@ class CondaState:
 
 
 def write_state(store: Store, number: str, state: CondaState) -> None:
-    """Puts it beside the journal; when this returns it outlives a power cut.
+    """Writes the state next to the journal, so that it outlives a power cut.
 
     Raises:
         OSError: when it cannot be written.
@@ -184,7 +185,7 @@ def write_state(store: Store, number: str, state: CondaState) -> None:
 
 
 def read_state(store: Store, number: str) -> CondaState | None:
-    """What was written there; None where the transaction is none of conda's.
+    """The state of a transaction; None where it is not one of conda's.
 
     Raises:
         InstallError: when it cannot be understood.
@@ -206,13 +207,7 @@ def changed_by_others(store: Store, state: CondaState) -> tuple[str, ...]:
 def go_back(
     store: Store, number: str, state: CondaState, environment: Mapping[str, str]
 ) -> tuple[tuple[str, ...], str | None]:
-    """Puts the former packages back. It may be done again after it was interrupted.
-
-    Args:
-        store: the journals of the environment.
-        number: the transaction.
-        state: what was there.
-        environment: the variables that conda is run with.
+    """Puts the former packages back, with conda run in ``environment``; an interrupted call can be repeated.
 
     Returns:
         What is not back, and what to do about that; None where all is.
@@ -228,7 +223,7 @@ def go_back(
 
 
 def why_not(result: ChildResult) -> str:
-    """Why conda did not do what it was asked, in its own words."""
+    """Conda's own reason for a failure."""
     try:
         parse_change(result.stdout)
     except CondaRefusal as refusal:
@@ -251,7 +246,7 @@ def _remedy(store: Store, number: str, state: CondaState, said: str | None) -> s
 
 
 def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, ...]]:
-    """Each is tried where the one before has not led back."""
+    """The commands that lead back, each tried where the one before was not enough."""
     tool, wanted = state.tool, {entry.stem: entry for entry in state.packages}
     newest = tool.revision(read_history(prefix))
     if stems(prefix) != set(wanted) and newest is not None and state.revision is not None and newest > state.revision:
@@ -262,22 +257,18 @@ def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, .
         file = folder / _EXACT
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
         yield tool.exactly(prefix, file, offline=state.offline)
-    more = sorted({entry.name for entry in read_packages(prefix).values()} - _names_of(state))
+    more = sorted({entry.name for entry in read_packages(prefix).values()} - {entry.name for entry in state.packages})
     if more:
         yield tool.removing(prefix, more)
 
 
 def _torn(prefix: str, state: CondaState) -> frozenset[str]:
-    """The packages that lack files, and did not before."""
+    """The packages that lack files and did not before."""
     wanted = {entry.stem for entry in state.packages}
     there = (package for stem, package in read_packages(prefix).items() if stem in wanted)
     return torn_packages(prefix, there) - set(state.torn)
 
 
 def torn_packages(prefix: str, packages: Iterable[CondaPackage]) -> frozenset[str]:
-    """The names of those that lack files."""
+    """The names of the packages that lack files."""
     return frozenset(name for name, _ in wrong_files(prefix, packages, contents=False))
-
-
-def _names_of(state: CondaState) -> frozenset[str]:
-    return frozenset(entry.name for entry in state.packages)

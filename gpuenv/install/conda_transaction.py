@@ -1,11 +1,11 @@
-"""From the resolver's conda specifications and a conda environment to a Plan: nothing is changed here."""
+"""Plans and carries out an install by conda: conda changes the environment; the result is verified, kept or undone."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,28 +31,25 @@ from gpuenv.install.errors import (
     InstallFailed,
     NothingFits,
     TargetUnusable,
-    cut_short,
     remedy_for,
     told_of_disk,
 )
-from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.plan import Clock, Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Result, Space
+from gpuenv.install.journal import Journal
+from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Space
 from gpuenv.install.planner import free_space, numbered
-from gpuenv.install.rollback import failed_outcome, forget_old, restore
-from gpuenv.install.stage import Announce
+from gpuenv.install.rollback import failed_outcome, restore
+from gpuenv.install.transaction import Transaction, keep_or_put_back
 from gpuenv.install.verify import (
-    Child,
     Diagnose,
     Diagnosed,
-    MoreProof,
     doctor_proof,
     framework_proof,
     import_proof,
     timed,
+    until_one_fails,
     working_frameworks,
 )
 from gpuenv.model.enumeration import enumerated
-from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
@@ -71,13 +68,13 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class CondaCaller:
-    """Whoever runs conda.
+    """A run of conda.
 
     Attributes:
         tool: which one.
-        environment: the caller's variables.
+        environment: the user's variables.
         patience: how long it may take.
-        group: the children that are ended when nobody waits for them any longer.
+        group: the children that are ended with this run.
         offline: no network.
     """
 
@@ -136,7 +133,7 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
 
 
 def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
-    """What is put into pixi's environment goes at its next command, unless it is in the manifest.
+    """Refuses pixi's environments: what is not in the manifest goes at pixi's next command.
 
     Raises:
         TargetUnusable: with the right command, where the environment is pixi's.
@@ -163,7 +160,7 @@ def _refuse_wheels(visible: tuple[Installed, ...], scheme: Scheme) -> None:
 
 
 def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
-    """The command that was asked in the end, whether everything was held, and the answer."""
+    """Conda's answer, with the command and whether everything else was held."""
     why = ""
     for hold in (True, False):
         command = caller.tool.installing(
@@ -195,10 +192,10 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
 def _refuse_silence(
     tool: CondaTool, specs: tuple[str, ...], change: CondaChange, packages: Mapping[str, CondaPackage]
 ) -> None:
-    """What was asked for is there afterwards, or it comes: conda's word that all is well is held against its records.
+    """Refuses an answer that leaves a specification unmet: conda's word is checked against its own records.
 
     Raises:
-        InstallFailed: when it would not be.
+        InstallFailed: when it would be.
     """
     after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
     after.update({pin.name: pin.release for pin in change.link})
@@ -249,29 +246,12 @@ def _plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CondaWork:
-    """What it takes to carry a plan out.
-
-    Attributes:
-        prepared: the plan.
-        store: the environment's journals; locked by the caller.
-        child: how modules are imported.
-        doctor: the doctor's errors before, and how it is asked again.
-        announce: told what is being done.
-        created_at: time of day, to be noted.
-        more: further proofs.
-        clock: where the time goes.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaWork(Transaction):
+    """A plan for conda, and the doctor's errors before with how the doctor is run again."""
 
     prepared: CondaPrepared
-    store: Store
-    child: Child
     doctor: tuple[Diagnosed, Diagnose]
-    announce: Announce
-    created_at: str | None
-    more: tuple[MoreProof, ...] = ()
-    clock: Clock = field(default_factory=Clock)
 
 
 def execute_conda(work: CondaWork) -> Outcome:
@@ -281,85 +261,52 @@ def execute_conda(work: CondaWork) -> Outcome:
         InstallError: when nothing was changed.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    prepared, store = work.prepared, work.store
-    if stems(prepared.scheme.prefix) != set(prepared.packages):
+    prepared, store, prefix = work.prepared, work.store, work.prepared.scheme.prefix
+    if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made", "Try again.")
     work.clock.begin("imports before")
     frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
     number = store.begin()
     plan = numbered(prepared.plan, number)
-    state, journal = _written(work, plan, number)
-    made: tuple[Proof, ...] = ()
-    try:
-        why = _change(work)
-        if why is None:
-            work.clock.begin("proof")
-            work.announce("proving it")
-            made = _prove(work, frameworks)
-            why = next((f"{proof.name}: {proof.detail}" for proof in made if proof.passed is False), None)
-        if why is None:
-            write_state(store, number, replace(state, after=tuple(sorted(stems(prepared.scheme.prefix)))))
-            store.mark(number, State.COMMITTED)
-    except OSError as error:
-        return _undo(work, plan, journal, (made, told_of_disk(error)))
-    except InstallError as error:
-        return _undo(work, plan, journal, (made, error.message))
-    except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
-        work.announce(_undo(work, plan, journal, (made, cut_short(error))).message)
-        raise
-    work.clock.begin("tidying")
-    if why is not None:
-        return _undo(work, plan, journal, (made, why))
-    forget_old(store)
-    return _installed(plan, journal, made)
-
-
-def _written(work: CondaWork, plan: Plan, number: str) -> tuple[CondaState, Journal]:
-    """What the environment was, and what is about to be done to it, on the disk.
-
-    Raises:
-        InstallFailed: when that cannot be written.
-    """
-    state, journal = _former_state(work.prepared), _journal(work, plan, number)
-    work.clock.begin("journal")
-    try:
-        write_state(work.store, number, state)
-        work.store.write(journal)
-    except OSError as error:
-        work.store.drop(number)
-        why = told_of_disk(error)
-        raise InstallFailed(f"the journal cannot be written: {why}", remedy_for(why)) from error
-    return state, journal
-
-
-def _installed(plan: Plan, journal: Journal, made: tuple[Proof, ...]) -> Outcome:
-    return Outcome(
-        status=Result.INSTALLED,
-        exit_code=ExitCode.OK,
-        message=journal.summary,
-        transaction=journal.number,
-        target=plan.target,
-        plan=plan,
-        proofs=made,
-        undo=plan.undo,
-    )
-
-
-def _former_state(prepared: CondaPrepared) -> CondaState:
-    prefix, packages = prepared.scheme.prefix, prepared.packages
-    return CondaState(
+    journal = _journal(work, plan, number)
+    state = CondaState(
         tool=prepared.caller.tool,
         revision=prepared.caller.tool.revision(read_history(prefix)),
-        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in packages.values()),
-        torn=tuple(sorted(torn_packages(prefix, packages.values()))),
+        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
+        torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
         offline=prepared.caller.offline,
     )
+    work.clock.begin("journal")
+    try:
+        write_state(store, journal.number, state)
+        store.write(journal)
+    except OSError as error:
+        store.drop(journal.number)
+        why = told_of_disk(error)
+        raise InstallFailed(f"the journal cannot be written: {why}", remedy_for(why)) from error
+
+    def change(made: list[Proof]) -> None:
+        _change(work)
+        work.clock.begin("proof")
+        work.announce("proving it")
+        shown = tuple(until_one_fails(map(timed, _steps(work, frameworks))))
+        made += shown
+        if all(proof.passed is not False for proof in shown):
+            write_state(store, journal.number, replace(state, after=tuple(sorted(stems(prefix)))))
+
+    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
+        del failed
+        work.clock.begin("put back")
+        work.announce("putting the former packages back")
+        return failed_outcome(plan, journal, made, why, restore(store, journal, prepared.caller.environment))
+
+    return keep_or_put_back(work, plan, journal, change, put_back)
 
 
 def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
-    asked = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
-    shown = enumerated([*asked, *(text for text in coming if text not in asked)], _SHOWN)
+    named = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
+    shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
     return Journal(
         number=number,
         created_at=work.created_at,
@@ -375,23 +322,25 @@ def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
     )
 
 
-def _change(work: CondaWork) -> str | None:
-    """Lets conda do it; answers why it did not."""
-    caller, command = work.prepared.caller, work.prepared.command
+def _change(work: CondaWork) -> None:
+    """Lets conda change the environment.
+
+    Raises:
+        InstallFailed: when it does not.
+    """
+    caller = work.prepared.caller
     work.clock.begin("download and unpack")
     work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
-    result = caller.run(command)
-    if result.ending is Ending.EXITED and result.exit_code == 0:
-        return None
-    why = why_not(result)
-    remedy = remedy_for(why)
-    return f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else "")
+    result = caller.run(work.prepared.command)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = why_not(result)
+        remedy = remedy_for(why)
+        raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
 
 
-def _prove(work: CondaWork, frameworks: tuple[str, ...]) -> tuple[Proof, ...]:
-    """Every proof in turn; those after a failed one are not made."""
+def _steps(work: CondaWork, frameworks: tuple[str, ...]) -> list[Callable[[], Proof]]:
     prepared = work.prepared
-    steps: list[Callable[[], Proof]] = [
+    return [
         lambda: _as_planned(prepared),
         lambda: _files_proof(prepared),
         lambda: import_proof(prepared.plan, work.child, prepared.scheme),
@@ -399,12 +348,6 @@ def _prove(work: CondaWork, frameworks: tuple[str, ...]) -> tuple[Proof, ...]:
         lambda: doctor_proof(*work.doctor),
         *work.more,
     ]
-    made: list[Proof] = []
-    for step in steps:
-        made.append(timed(step))
-        if made[-1].passed is False:
-            break
-    return tuple(made)
 
 
 def _as_planned(prepared: CondaPrepared) -> Proof:
@@ -414,17 +357,12 @@ def _as_planned(prepared: CondaPrepared) -> Proof:
     for gone in plan.remove:
         expected.pop(gone.name, None)
     expected.update({pin.name: pin.release for pin in plan.install})
-    wrong = _differences(expected, now)
-    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
-
-
-def _differences(expected: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    names = sorted({*expected, *now})
-    return [
+    wrong = [
         f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is there"
-        for name in names
+        for name in sorted({*expected, *now})
         if expected.get(name) != now.get(name)
     ]
+    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
 
 
 def _files_proof(prepared: CondaPrepared) -> Proof:
@@ -439,11 +377,3 @@ def _files_proof(prepared: CondaPrepared) -> Proof:
         if wrong
         else "every file is what conda's records say",
     )
-
-
-def _undo(work: CondaWork, plan: Plan, journal: Journal, what: tuple[tuple[Proof, ...], str]) -> Outcome:
-    made, why = what
-    work.clock.begin("put back")
-    work.announce("putting the former packages back")
-    back = restore(work.store, journal, work.prepared.caller.environment)
-    return failed_outcome(plan, journal, made, why, back)

@@ -1,4 +1,4 @@
-"""RECORD: the files of an installed distribution, with digest and size (PyPA, "Recording installed projects")."""
+"""The target environment: its folders, its distributions, and their RECORDs (PyPA, "Recording installed projects")."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the la
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of a RECORD: the path relative to the folder of the distribution, and what it should hold."""
+    """A line of a RECORD: a path relative to the distribution's folder, with digest and size."""
 
     path: str
     sha256: str | None
@@ -70,29 +70,28 @@ def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
 def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
     """How many files, metadata apart, are missing or of another size; looks at no contents.
 
-    What has no size told is made on the way, as compiled modules are, and may be gone. The probe in the target counts
-    in the same way.
+    Files without a size, such as compiled modules, are made later and may be gone. The probe counts in the same way.
     """
     counted = (entry for entry in entries if entry.size is not None and ".dist-info/" not in entry.path)
     return sum(1 for entry in counted if is_damaged(folder, (entry,)) is not None)
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a file, as a RECORD writes it.
-
-    Raises:
-        OSError: when it cannot be read.
-    """
+    """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
     return base64.urlsafe_b64encode(_sha256(path)).rstrip(b"=").decode()
 
 
 def hex_digest(path: str) -> str:
-    """The same, as everybody else writes it.
-
-    Raises:
-        OSError: when it cannot be read.
-    """
+    """The SHA-256 of a file in hexadecimal digits; OSError when it cannot be read."""
     return _sha256(path).hex()
+
+
+def has_digest(path: str, sha256: str) -> bool:
+    """Whether a file can be read and has a digest, as a RECORD writes it."""
+    try:
+        return digest(path) == sha256
+    except OSError:
+        return False
 
 
 def _sha256(path: str) -> bytes:
@@ -171,12 +170,6 @@ def ask_scheme(
 ) -> Scheme:
     """The folders of the environment, from its own interpreter.
 
-    Args:
-        interpreter: its path.
-        environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
-        group: the children that it shall be ended with, where this is asked beside the main thread.
-
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
@@ -222,7 +215,7 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
 
 
 def _of_the_files(entries: Sequence[Installed]) -> Installed:
-    """Of several metadata of one name in one folder, that of the files there: an update was cut short."""
+    """Of several metadata of one name in one folder, that of the files there: an update was interrupted."""
     records = {entry.metadata: read_record(entry.metadata) or () for entry in entries}
 
     def order(entry: Installed) -> tuple[bool, int, float]:
@@ -242,12 +235,12 @@ def _each_once(folders: Iterable[str]) -> Iterator[str]:
 
 
 def _installed(distribution: Distribution, folder: str) -> Installed | None:
-    """Nothing for what has no name or no version: remains of a broken uninstall, mostly.
+    """None for metadata without a name or a version, such as the remains of a broken uninstall.
 
-    Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
+    Names and versions are given to installers in files, one a line: what could be read as an option is no name.
 
     Raises:
-        TargetUnusable: where the disk lets nobody read it.
+        TargetUnusable: where the disk does not let it be read.
     """
     place = getattr(distribution, "_path", folder)
     try:
@@ -301,5 +294,5 @@ def take_stock(scheme: Scheme) -> Holdings:
 
 
 def as_package(entry: Installed) -> Package:
-    """A distribution as others see it."""
+    """A distribution as others depend on it."""
     return Package(entry.name, entry.release, entry.requires, entry.extras)

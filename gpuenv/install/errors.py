@@ -1,4 +1,4 @@
-"""What ends an install early."""
+"""Errors that end an install early, and what to do about the commonest."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SURROUNDINGS = re.compile(
 
 
 def told_of_disk(error: OSError) -> str:
-    """What the disk refused, and why."""
+    """The message of an error of the disk."""
     return f"{error.filename or 'the disk'}: {error.strerror or error}"
 
 
 def cut_short(error: BaseException) -> str:
-    """What ended an install that nobody had thought of; an interrupt above all."""
+    """What ended an install unexpectedly, an interrupt above all."""
     return "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
 
 
 class InstallError(Exception):
-    """Something went wrong; ``remedy`` says what to do, ``stands`` how the environment is now."""
+    """An error, with what to do (``remedy``) and the state of the environment (``stands``)."""
 
     def __init__(self, message: str, remedy: str | None = None, stands: str = UNTOUCHED) -> None:
         super().__init__(message)
@@ -42,11 +42,11 @@ class TargetUnusable(InstallError):  # noqa: N818 - it says what is the matter
 
 
 class Unreadable(InstallError):  # noqa: N818 - it says what is the matter
-    """What the caller gave cannot be read as what it should be."""
+    """An input file cannot be read as what it should be."""
 
 
 class NothingFits(InstallError):  # noqa: N818 - it says what is the matter
-    """What is wanted cannot be had together with what is there."""
+    """The requirements conflict with the environment."""
 
 
 class InstallFailed(InstallError):  # noqa: N818 - it says what is the matter
@@ -54,11 +54,11 @@ class InstallFailed(InstallError):  # noqa: N818 - it says what is the matter
 
 
 class CacheAtFault(InstallFailed):
-    """What the installer has put together is not whole: its cache may hold the damage."""
+    """The staged files are damaged, perhaps in the installer's cache."""
 
 
 class ConsentNeeded(InstallError):  # noqa: N818 - it says what is the matter
-    """The caller has to agree to something first."""
+    """The user has to agree to something first."""
 
 
 def remedy_for(why: str) -> str | None:

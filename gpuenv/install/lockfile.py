@@ -1,4 +1,4 @@
-"""Lock files: exact versions with digests, as ``pylock.toml`` (PEP 751) or as requirements. Pure."""
+"""Lock files: exact versions with digests, as ``pylock.toml`` (PEP 751) or requirements; and constraint files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,9 @@ if TYPE_CHECKING:
 
 
 def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
-    """The pins of a lock file.
+    """The pins of a lock file; ``pylock*.toml`` is of PEP 751, any other name is requirements.
 
-    Args:
-        name: its file name; ``pylock*.toml`` is of PEP 751, all else requirements.
-        text: its content.
-        markers: the target's environment markers: a lock file may be for several platforms, and say by markers what is
-            for which. None to look at the file alone.
+    With the target's environment ``markers``, the entries for other platforms are left out; None reads the file alone.
 
     Raises:
         ValueError: with the line, where it is not an exact version with digests.
@@ -56,7 +52,7 @@ def _requirements(text: str, markers: Mapping[str, str] | None) -> Iterator[Pin]
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with those that they are continued on; comments and empty ones left out."""
+    """Lines joined with their continuations, with their numbers; comments and empty lines left out."""
     found: list[tuple[int, str]] = []
     rest, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -82,11 +78,7 @@ def _pinned(line: str) -> tuple[Requirement, Pin]:
 
 
 def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
-    """The packages of a lock file, each with the digests of its wheels.
-
-    Args:
-        text: its content.
-        markers: the target's environment markers, by which packages are for it or not; None for all that it names.
+    """The packages of a ``pylock.toml``, each with the digests of its wheels; ``markers`` as for ``parse_lock``.
 
     Raises:
         ValueError: when it is no lock file, or holds a package that is not from wheels.
@@ -103,7 +95,7 @@ def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[P
 
 
 def _is_wanted(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
-    """Whether it is for the target; where nobody knows the target yet, what only some have may lack wheels."""
+    """Whether a package is for the target; without a target, one with a marker may lack wheels."""
     marker = str(entry.get("marker") or "")
     try:
         holds = marker_holds(marker, markers or {})
@@ -133,11 +125,7 @@ def _pylock_digest(wheel: dict[str, Any], name: str) -> str:
 
 
 def guard_text(packages: Mapping[str, str]) -> str:
-    """Constraints: CuPy and the CUDA wheels of its major at their versions, and none of the other lines of today.
-
-    Args:
-        packages: name and version of what is installed.
-    """
+    """Constraints that hold CuPy and its CUDA wheels (name and version) and exclude the other CuPy lines."""
     return "".join(f"{line}\n" for line in _constraints(packages))
 
 

@@ -1,4 +1,4 @@
-"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``). Pure."""
+"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, and what it is for; nothing goes through a shell."""
+    """A command as an argument list, and its purpose."""
 
     purpose: str
     argv: tuple[str, ...]
@@ -80,10 +80,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where it could not be told beforehand.
+    """Room on the target's file system, in bytes; null where unknown beforehand.
 
     Attributes:
-        download: what is to be downloaded, what is cached apart.
+        download: what is to be downloaded, including what is cached.
         free: what is free.
         unpacked: what it may take on the disk at most, by how much such wheels grow when they are unpacked.
     """
@@ -95,11 +95,11 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The environment that is meant.
+    """The target environment.
 
     Attributes:
         executable: its interpreter.
-        root: the folder that everything is installed below, and the journal beside.
+        root: the folder that everything is installed below, and the journal in.
         packages: the folder that modules go to.
         kind: ``venv``, ``conda`` or ``system``.
     """
@@ -224,12 +224,12 @@ def is_name(text: str) -> bool:
 
 @dataclass(slots=True)
 class Clock:
-    """Parts of the work that follow one another without a gap, so that their sum is the whole.
+    """Time of consecutive phases, so that their sum is the whole.
 
     Attributes:
-        since: reading of ``time.monotonic`` when the part that is under way began.
+        since: reading of ``time.monotonic`` when the present phase began.
         part: its name.
-        spent: seconds of the parts so far, in the order in which they began.
+        spent: seconds of the phases so far, in the order in which they began.
     """
 
     since: float = field(default_factory=time.monotonic)
@@ -237,12 +237,12 @@ class Clock:
     spent: dict[str, float] = field(default_factory=dict)
 
     def begin(self, part: str) -> None:
-        """Ends the part that is under way and begins another one; one that was there before goes on."""
+        """Ends the present phase and begins another one, or goes on with an earlier one."""
         now = time.monotonic()
         self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
         self.since, self.part = now, part
 
     def told(self) -> tuple[Phase, ...]:
-        """Every part until now."""
+        """Every phase until now."""
         self.begin(self.part)
         return tuple(Phase(name, seconds) for name, seconds in self.spent.items())

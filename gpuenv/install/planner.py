@@ -1,4 +1,4 @@
-"""From a Resolution and a target to a Plan: nothing of the target is changed here."""
+"""From a resolution and a target to a plan; nothing of the target is changed here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from pathlib import Path
 
 from gpuenv.install.backends.base import lock_text
 from gpuenv.install.dependencies import Package, faults
-from gpuenv.install.environment import Holdings, Scheme, as_package, is_damaged, read_record
+from gpuenv.install.environment import (
+    Entry,
+    Holdings,
+    Installed,
+    Scheme,
+    as_package,
+    has_digest,
+    is_damaged,
+    read_record,
+)
 from gpuenv.install.errors import InstallError, NothingFits, TargetUnusable
 from gpuenv.install.installers import Caller, refuse_wheels
 from gpuenv.install.paths import JOURNALS
@@ -25,7 +34,6 @@ from gpuenv.install.removal import (
     left_metadata,
     leftovers,
     owners,
-    still_owned,
 )
 from gpuenv.install.solver import (
     OF_ITS_OWN,
@@ -70,7 +78,7 @@ class Prepared:
 
 
 def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
-    """Ends early where nothing may or can be installed.
+    """Refuses a target into which nothing may or can be installed.
 
     Raises:
         TargetUnusable: when the system manages this Python, or it may not be written.
@@ -119,20 +127,30 @@ def prepare(
     aim = aims(requirements, packages, holdings.scheme.markers, _damaged(holdings))
     _refuse_hidden_rivals(holdings, aim)
     _refuse_what_others_need(packages, aim, requirements, holdings.scheme.markers)
-    removed = {name: _places(holdings, name) for name in aim.remove if name in holdings.own}
-    _, overwritten = _leaving(holdings, removed)
+    own, root = holdings.own, holdings.scheme.root
+    owned = owners(own.values(), root)
+    going = {name: files_of(own[name], root) for name in aim.remove if name in own}
+    _, overwritten = _leaving(going, owned, root)
     refresh = tuple(sorted({*aim.refresh, *overwritten, *again}))
     if locked is None:
         resolved = _resolve(caller, requirements, aim, packages, holdings)
     else:
-        resolved = _locked(holdings, locked, refresh)
-    resolved = with_digests(caller, _refreshed(resolved, refresh, holdings))
+        there = {entry.name: entry.release for entry in holdings.visible}
+        coming = (
+            pin for pin in locked if pin.name in refresh or not same_release(there.get(pin.name, ""), pin.release)
+        )
+        resolved = Resolved(tuple(coming), ())
+    # What has to be put in once more although the installer is content with it.
+    names = {pin.name for pin in resolved.pins}
+    once_more = (Pin(name, own[name].release) for name in refresh if name not in names and name in own)
+    resolved = with_digests(caller, Resolved((*resolved.pins, *once_more), resolved.commands))
     refuse_wheels(caller, (pin.name for pin in resolved.pins))
-    install = tuple(_former(pin, holdings) for pin in resolved.pins)
-    replaced = [pin.name for pin in install if pin.name in holdings.own and pin.name not in removed]
-    going = {**removed, **{name: _places(holdings, name) for name in replaced}}
-    leaving, _ = _leaving(holdings, going)
-    strays = leftovers(holdings.scheme, owners(holdings.own.values(), holdings.scheme.root))
+    install = tuple(replace(pin, former=own[pin.name].release if pin.name in own else None) for pin in resolved.pins)
+    going.update(
+        {pin.name: files_of(own[pin.name], root) for pin in install if pin.name in own and pin.name not in going}
+    )
+    leaving, _ = _leaving(going, owned, root)
+    strays = leftovers(holdings.scheme, owned)
     strays = tuple(dict.fromkeys((*strays, *left_metadata(holdings.scheme, holdings.own, cleared))))
     files = {name: len(places) for name, places in going.items()}
     choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands, files)
@@ -151,7 +169,7 @@ def _damaged(holdings: Holdings) -> tuple[str, ...]:
 
 
 def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
-    """Another line in a folder that imports meet first cannot be removed from here."""
+    """Refuses where another CuPy line is in a folder that imports meet first: it cannot be removed here."""
     ahead = list(holdings.scheme.path)
     order = {os.path.realpath(folder): index for index, folder in reversed(list(enumerate(ahead)))}
     own = order.get(os.path.realpath(holdings.scheme.purelib), len(ahead))
@@ -168,7 +186,7 @@ def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
 def _refuse_what_others_need(
     packages: Sequence[Package], aim: Aims, requirements: Sequence[str], markers: Mapping[str, str]
 ) -> None:
-    """Another line that a package there asks for by name: seen before anything is downloaded."""
+    """Refuses to remove a CuPy line that a package requires by name, before anything is downloaded."""
     before = set(faults(packages, markers))
     after = faults([entry for entry in packages if entry.name not in aim.remove], markers)
     lost = [fault.want for fault in after if fault not in before and is_cupy(fault.want.name)]
@@ -180,23 +198,29 @@ def _refuse_what_others_need(
         )
 
 
-def _places(holdings: Holdings, name: str) -> tuple[str, ...]:
-    return files_of(holdings.own[name], holdings.scheme.root)
+def _leaving(
+    going: Mapping[str, Sequence[str]], owned: Mapping[str, Sequence[tuple[Installed, Entry]]], root: str
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The files that leave with some distributions, and those who stay whose files these have overwritten.
 
-
-def _leaving(holdings: Holdings, going: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The places that leave with some distributions, and those who stay and whose files were overwritten by them."""
-    root = holdings.scheme.root
-    places = dict.fromkeys(place for files in going.values() for place in files)
-    staying = owners((entry for name, entry in holdings.own.items() if name not in going), root) if going else {}
-    stay, overwritten = still_owned(places, staying, Path(root))
-    return tuple(place for place in places if place not in stay), overwritten
+    A file that a distribution that stays owns too does not leave.
+    """
+    leaving: list[str] = []
+    overwritten: set[str] = set()
+    for place in dict.fromkeys(place for files in going.values() for place in files):
+        staying = [(owner.name, entry) for owner, entry in owned.get(place, ()) if owner.name not in going]
+        if not staying:
+            leaving.append(place)
+        for name, entry in staying:
+            if entry.sha256 is not None and not has_digest(f"{root}/{place}", entry.sha256):
+                overwritten.add(name)
+    return tuple(leaving), frozenset(overwritten)
 
 
 def _resolve(
     caller: Caller, requirements: Sequence[str], aim: Aims, packages: Sequence[Package], holdings: Holdings
 ) -> Resolved:
-    """First so that nothing else moves; where that cannot be, so that everything else still has what it needs."""
+    """First so that nothing else moves; if that fails, so that everything else still has what it needs."""
     there = {entry.name: entry.release for entry in packages if entry.name not in aim.remove}
     resolved, why = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there), ""
     if resolved is None:
@@ -210,7 +234,7 @@ def _resolve(
 
 
 def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) -> Lock:
-    """The lock of these requirements for a target, beside what the target holds.
+    """The lock of these requirements for a target, together with what the target holds.
 
     Raises:
         InstallError: when there can be none.
@@ -229,34 +253,13 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
 def _nothing_fits(
     why: str, requirements: Sequence[str], aim: Aims, caller: Caller, packages: Sequence[Package], holdings: Holdings
 ) -> InstallError:
-    """Why it cannot be; what an empty environment would not take either, this one is not the reason of."""
+    """Why it cannot be: where an empty environment would not take it either, this one is not the reason."""
     try:
         beside = make_lock(caller, requirements, ())[0] is not None
     except InstallError:
         beside = True
     kept = kept_wants(aim, packages, holdings.scheme.markers)
     return nothing_fits(why, requirements, aim.stay, caller, kept, beside=beside)
-
-
-def _locked(holdings: Holdings, pins: Sequence[Pin], refresh: Sequence[str]) -> Resolved:
-    """Of a lock file's pins those that are not there already."""
-    there = {entry.name: entry.release for entry in holdings.visible}
-    coming = (pin for pin in pins if pin.name in refresh or not same_release(there.get(pin.name, ""), pin.release))
-    return Resolved(tuple(coming), ())
-
-
-def _refreshed(resolved: Resolved, refresh: Sequence[str], holdings: Holdings) -> Resolved:
-    """What has to be put in once more although the installer is content with it."""
-    coming = {pin.name for pin in resolved.pins}
-    more = tuple(
-        Pin(name, holdings.own[name].release) for name in refresh if name not in coming and name in holdings.own
-    )
-    return Resolved((*resolved.pins, *more), resolved.commands)
-
-
-def _former(pin: Pin, holdings: Holdings) -> Pin:
-    there = holdings.own.get(pin.name)
-    return replace(pin, former=there.release if there else None)
 
 
 def free_space(folder: str) -> int | None:
@@ -276,7 +279,7 @@ class Choice:
         aim: what leaves, and what may move.
         install: the wheels that come.
         overwritten: the distributions that stay and whose files another one has overwritten.
-        strays: the files that nobody owns.
+        strays: the files that no distribution owns.
         commands: those that were run to find this out.
         files: of each distribution that leaves, how many it has.
     """

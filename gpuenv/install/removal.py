@@ -1,4 +1,4 @@
-"""What has to leave a target for a wheel to work there, and what has to stay as it is. Pure."""
+"""What has to leave a target for a wheel to work there, what has to stay, and the files of what leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from gpuenv.install.dependencies import Package, Want, needed, required_name, wants
-from gpuenv.install.environment import Entry, Installed, Scheme, digest, read_record
+from gpuenv.install.environment import Entry, Installed, Scheme, read_record
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import below, is_inside
 from gpuenv.install.plan import Reason
@@ -25,7 +25,7 @@ _HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and
 
 @dataclass(frozen=True, slots=True)
 class Aims:
-    """Before any resolver is asked.
+    """What leaves and what stays, before any resolver runs.
 
     Attributes:
         remove: what leaves, with the reason.
@@ -45,13 +45,9 @@ class Aims:
 def aims(
     requirements: Sequence[str], packages: Sequence[Package], markers: Mapping[str, str], damaged: Sequence[str] = ()
 ) -> Aims:
-    """What leaves and what stays for these requirements.
+    """What leaves and what stays for these requirements, CuPy's line among them.
 
-    Args:
-        requirements: what is to be installed, CuPy's line among them.
-        packages: what is there.
-        markers: the target's environment markers.
-        damaged: the packages there whose files are not as they were installed.
+    ``damaged`` are the packages whose files are not as they were installed.
     """
     asked = frozenset(name for name in map(required_name, requirements) if name)
     cupy = next((name for name in asked if is_cupy(name)), None)
@@ -76,21 +72,21 @@ def aims(
 
 
 def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozenset[str]:
-    """The CUDA wheels that nothing but a CuPy needs: they go where they do not fit, and bind no choice of a line."""
+    """The CUDA wheels that only a CuPy needs: they may go, and do not limit the choice of a line."""
     rest = [entry for entry in packages if not is_cupy(entry.name)]
     wheels = [entry.name for entry in rest if cuda_major_of_wheel(entry.name, entry.release) is not None]
     return frozenset(wheels) - frozenset(needed(wheels, rest, markers))
 
 
 def frozen(plan: Aims, packages: Sequence[Package], *, free_too: bool = False) -> tuple[str, ...]:
-    """Constraints that let nothing move but what is free to; with ``free_too`` not even that: the first to try."""
+    """Constraints that let only free packages move, the first to try; with ``free_too`` not even those."""
     moving = {*plan.remove, *plan.asked, *(() if free_too else plan.free)}
     fixed = [entry for entry in packages if entry.name not in moving]
     return tuple(f"{entry.name}=={entry.release}" for entry in fixed)
 
 
 def kept_working(plan: Aims, packages: Sequence[Package], markers: Mapping[str, str]) -> tuple[str, ...]:
-    """Constraints under which everything that stays has what it needs: the second thing to try."""
+    """Constraints under which everything that stays has what it needs, the second to try."""
     return tuple(sorted({f"{want.name}{want.specifier}" for want in kept_wants(plan, packages, markers)}))
 
 
@@ -105,7 +101,7 @@ def files_of(distribution: Installed, root: str) -> tuple[str, ...]:
     """The places of its files, relative to the root of the environment.
 
     Raises:
-        TargetUnusable: when it cannot be told which they are, or one is not the environment's.
+        TargetUnusable: when that is not known, or one is not the environment's.
     """
     record = read_record(distribution.metadata)
     told = f"{distribution.name} {distribution.release}"
@@ -133,7 +129,7 @@ def _place(distribution: Installed, entry: Entry, root: str, real_folder: Callab
 
 
 def owners(distributions: Iterable[Installed], root: str) -> dict[str, list[tuple[Installed, Entry]]]:
-    """Who owns which place, as far as RECORDs tell."""
+    """Which distributions own which place, by their RECORDs."""
     found: dict[str, list[tuple[Installed, Entry]]] = {}
     for distribution in distributions:
         for entry in read_record(distribution.metadata) or ():
@@ -141,27 +137,6 @@ def owners(distributions: Iterable[Installed], root: str) -> dict[str, list[tupl
             if is_inside(path, root):
                 found.setdefault(below(path, root), []).append((distribution, entry))
     return found
-
-
-def still_owned(
-    places: Iterable[str], owned: Mapping[str, Sequence[tuple[Installed, Entry]]], root: Path
-) -> tuple[frozenset[str], frozenset[str]]:
-    """Of files that would leave, those that somebody who stays owns too, and the owners whose file it is not."""
-    stay: set[str] = set()
-    overwritten: set[str] = set()
-    for place in places:
-        for distribution, entry in owned.get(place, ()):
-            stay.add(place)
-            if entry.sha256 is not None and _differs(root / place, entry.sha256):
-                overwritten.add(distribution.name)
-    return frozenset(stay), frozenset(overwritten)
-
-
-def _differs(path: Path, sha256: str) -> bool:
-    try:
-        return digest(str(path)) != sha256
-    except OSError:
-        return True
 
 
 def leftovers(scheme: Scheme, owned: Mapping[str, object]) -> tuple[str, ...]:
@@ -177,9 +152,9 @@ def leftovers(scheme: Scheme, owned: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def left_metadata(scheme: Scheme, own: Mapping[str, Installed], named: Collection[str]) -> tuple[str, ...]:
-    """The metadata that an update or a power cut has left: those of CuPy's and of the distributions named alone.
+    """The metadata that an update or a power cut has left, of CuPy and of the distributions ``named`` alone.
 
-    Another release's of a distribution that is there, or such as tell no name.
+    Those of another release of a distribution that is there, or without a name.
     """
     found: list[str] = []
     used = {os.path.realpath(entry.metadata) for entry in own.values()}

@@ -1,4 +1,4 @@
-"""Plans and outcomes as lines of text: readable in 80 columns, in ASCII, without colour. Pure."""
+"""Plans and outcomes as lines of text: readable in 80 columns, in ASCII, without colour."""
 
 from __future__ import annotations
 
