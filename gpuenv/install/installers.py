@@ -56,7 +56,7 @@ _OF_PIP = frozenset(
 _OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
 BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
 _PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
-_FALSE = ("", "0", "f", "false", "n", "no", "off")
+FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
 _ALL, _NONE = ":all:", ":none:"
 # What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
 _PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
@@ -97,14 +97,10 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
         TargetUnusable: when there is none that will do.
     """
     tried: list[str] = []
-    if wanted in ("auto", "uv"):
-        found = _find_uv(scheme, environment, deadline, tried)
+    for name, find in (("uv", _find_uv), ("pip", _find_pip)):
+        found = find(scheme, environment, deadline, tried) if wanted in ("auto", name) else None
         if found is not None:
             return found
-    if wanted in ("auto", "pip"):
-        found_pip = _find_pip(scheme, environment, deadline, tried)
-        if found_pip is not None:
-            return found_pip
     raise TargetUnusable(
         f"there is no {'uv or pip' if wanted == 'auto' else wanted} to install with: {'; '.join(tried)}",
         _REMEDY,
@@ -227,7 +223,9 @@ def joined(settings: Sequence[Setting]) -> str:
 def bearing(caller: Caller) -> tuple[Setting, ...]:
     """The user's settings that may change what is installed, each once."""
     if isinstance(caller.installer, Pip):
-        return tuple(dict.fromkeys(_pip_settings(caller, caller.installer)))
+        entries = pip_configuration(caller, caller.installer)
+        own = (pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != BY_VARIABLE)
+        return tuple(dict.fromkeys(own))
     return tuple(dict.fromkeys(entry for entry, value in uv_settings(caller.environment) if value is not False))
 
 
@@ -254,7 +252,7 @@ def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str,
     named = environment.get("UV_CONFIG_FILE")
     if named:
         yield from _read(Path(named))
-    elif environment.get("UV_NO_CONFIG", "").lower() in _FALSE:
+    elif environment.get("UV_NO_CONFIG", "").lower() in FALSE:
         yield from _of_project()
         home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
         if config or home:
@@ -292,12 +290,6 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         table = table.get(name) if isinstance(table, dict) else None
     if isinstance(table, dict):
         yield path, table
-
-
-def _pip_settings(caller: Caller, installer: Pip) -> Iterator[Setting]:
-    for part, key, value in pip_configuration(caller, installer):
-        if key in _OF_PIP and part != BY_VARIABLE:
-            yield pip_setting(part, key, value)
 
 
 def pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:

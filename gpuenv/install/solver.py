@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from gpuenv.install.backends.base import Files, complaint
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.dependencies import Want, allows, required_name
 from gpuenv.install.errors import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
-from gpuenv.install.installers import CONSTRAINTS, Caller, bearing, joined
+from gpuenv.install.installers import CONSTRAINTS, FALSE, Caller, bearing, joined
 from gpuenv.install.plan import Command, Pin
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.secrets import hide_secrets
@@ -27,7 +28,6 @@ _NOT_CACHED = re.compile(
 _NO_INDEX = re.compile(
     rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
 )
-_FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
 _NAMED = 5
 OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
 _OF_THE_INDEX = (
@@ -54,18 +54,13 @@ def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Seque
         files = _files(Path(name), requirements, constraints)
         command = caller.installer.resolving(caller.options, files)
         result = caller.run(command)
-        told = Command("ask what would change", command)
-        if result.ending is not Ending.EXITED or result.exit_code != 0:
-            why = complaint(result)
-            if _is_conflict(result):
-                return Resolved((), (told,)), why
-            raise InstallFailed(f"{caller.installer.label} could not tell what would change: {why}", cure(why, caller))
-        try:
+        commands = (Command("ask what would change", command),)
+        why = _conflict(caller, result, "could not tell what would change")
+        if why is not None:
+            return Resolved((), commands), why
+        with _understood(caller):
             answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
-            pins = caller.installer.resolved(result.stdout + "\n" + result.stderr, answer)
-        except (ValueError, OSError) as error:
-            raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
-    return Resolved(pins, (told,)), ""
+            return Resolved(caller.installer.resolved(result.stdout + "\n" + result.stderr, answer), commands), ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +84,15 @@ def make_lock(
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), requirements, constraints)
         result = caller.run((*caller.installer.locking(caller.options, files), *words))
-        if result.ending is not Ending.EXITED or result.exit_code != 0:
-            why = complaint(result)
-            if _is_conflict(result):
-                return None, why
-            raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", cure(why, caller))
-        try:
+        why = _conflict(caller, result, "could not make the lock")
+        if why is not None:
+            return None, why
+        with _understood(caller):
             lock = (
                 Lock(caller.installer.digested(result.stdout), result.stdout)
                 if isinstance(caller.installer, Uv)
                 else Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None)
             )
-        except (ValueError, OSError) as error:
-            raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
     refuse_other(caller, requirements, {pin.name: pin.release for pin in lock.pins})
     return lock, ""
 
@@ -147,10 +138,8 @@ def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
         raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", cure(why, caller))
-    try:
+    with _understood(caller):
         found = {pin.name: pin for pin in caller.installer.digested(result.stdout)}
-    except ValueError as error:
-        raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
     return _joined(resolved, found, Command("ask for the digests", command))
 
 
@@ -179,9 +168,27 @@ def _joined(resolved: Resolved, found: Mapping[str, Pin], command: Command) -> R
     return Resolved(tuple(pins), (*resolved.commands, command))
 
 
-def _is_conflict(result: ChildResult) -> bool:
-    """Whether the resolver found no solution, rather than no index."""
-    return bool(_CONFLICT.search(result.stderr)) and not NOTHING_THERE.search(result.stderr)
+def _conflict(caller: Caller, result: ChildResult, failure: str) -> str | None:
+    """Why the resolver found no solution; None where it found one.
+
+    Raises:
+        InstallFailed: when the installer fails for another reason: no index, say.
+    """
+    if result.ending is Ending.EXITED and result.exit_code == 0:
+        return None
+    why = complaint(result)
+    if _CONFLICT.search(result.stderr) and not NOTHING_THERE.search(result.stderr):
+        return why
+    raise InstallFailed(f"{caller.installer.label} {failure}: {why}", cure(why, caller))
+
+
+@contextmanager
+def _understood(caller: Caller) -> Iterator[None]:
+    """Makes a failure of the installer of an answer that cannot be read."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
 
 
 def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
@@ -247,7 +254,7 @@ def _lacks_files(why: str, caller: Caller) -> bool:
 
 def _told_offline(caller: Caller) -> bool:
     """Whether a variable of the installer's own keeps it from every index."""
-    return caller.environment.get(caller.installer.offline_variable, "").lower() not in _FALSE
+    return caller.environment.get(caller.installer.offline_variable, "").lower() not in FALSE
 
 
 def _cache_of(caller: Caller) -> str:
