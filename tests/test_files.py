@@ -18,10 +18,9 @@ from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_m
 from gpuenv.image.check.credentials import credentials_for
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
-from gpuenv.install.conda_prefix import pixi_manifest, read_history, read_packages
-from gpuenv.install.environment import read_installed
+from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
+from gpuenv.install.environment import digest, read_installed, read_record
 from gpuenv.install.errors import TargetUnusable
-from gpuenv.install.record_file import digest, read_record
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import called

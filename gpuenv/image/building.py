@@ -16,7 +16,7 @@ from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
 from gpuenv.image.proof import Proven, prove
 from gpuenv.image.records import Built, BuiltImage, ImagePlan, Sizes
-from gpuenv.install.records import Phase
+from gpuenv.install.plan import Phase
 
 Answer = TypeVar("Answer")
 Announce = Callable[[str], None]

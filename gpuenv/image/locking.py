@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from packaging.version import Version
 
 from gpuenv.install.backends.pip import Pip
-from gpuenv.install.elsewhere import Elsewhere
 from gpuenv.install.errors import InstallError
-from gpuenv.install.records import Pin
-from gpuenv.install.refusing import lacking
-from gpuenv.install.resolving import Caller, make_lock
+from gpuenv.install.installers import Caller
+from gpuenv.install.plan import Pin
+from gpuenv.install.solver import lacking, make_lock
+from gpuenv.install.target_platform import Elsewhere
 
 _GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it
 # Before, pip held what a wheel says of its Python against the one that pip itself runs in, and before 23.3 it took no

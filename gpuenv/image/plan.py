@@ -11,7 +11,7 @@ from gpuenv.image import labels as own
 from gpuenv.image.records import Choice, ImagePlan, Kind
 from gpuenv.image.render import SBOM, Rendering, render
 from gpuenv.install.backends.base import lock_text
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 
 REPOSITORY = "gpuenv-cupy"
 DOCKERFILE, LOCK, TIDY = "Dockerfile", "requirements.txt", "tidy.py"

@@ -12,7 +12,7 @@ from gpuenv.image.engine import Engine
 from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
 from gpuenv.image.records import Choice
-from gpuenv.install.records import Proof
+from gpuenv.install.plan import Proof
 from gpuenv.model.smoke import Level, TestStatus
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD, chosen

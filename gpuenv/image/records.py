@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gpuenv.install.records import OUTCOME, PLAN, Command, Phase, Pin, Proof
+from gpuenv.install.plan import OUTCOME, PLAN, Command, Phase, Pin, Proof
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 

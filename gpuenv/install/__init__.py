@@ -1,1 +1,17 @@
-"""Installing CuPy into a target environment as one transaction: planned, proven, kept, or put back as it was."""
+"""Installing CuPy into a target environment as one transaction: planned, verified, kept, or put back as it was.
+
+Each module imports only those above it:
+
+paths, errors, plan               folders, errors, and the records of plans and outcomes
+dependencies, environment         what is installed, and what requires what
+backends.base, lockfile           pins and lock files
+backends.pip, .uv, .conda         command lines, and how to read what is printed
+installers, solver                which installer, its settings, and what it would install
+removal, planner                  from a resolution to a plan
+target_platform, bundle           locks for another machine; bundles
+journal, swap, stage              what moves where, and the new files
+conda_environment, rollback       the way back
+verify                            what is checked before an install is kept
+transaction, conda_transaction    carrying a plan out
+text                              plans and outcomes for people
+"""

@@ -1,8 +1,12 @@
-"""The target environment as it is installed: its folders, and every distribution with its files and needs."""
+"""The target environment: its folders, its distributions, and their RECORDs (PyPA, "Recording installed projects")."""
 
 from __future__ import annotations
 
+import base64
+import csv
 import errno
+import hashlib
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +16,99 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.files import open_regular, read_regular
+from gpuenv.install.dependencies import Package
 from gpuenv.install.errors import TargetUnusable
-from gpuenv.install.record_file import misfits, read_record
-from gpuenv.install.records import is_name
+from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.secrets import for_the_target
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
+
+_CHUNK = 1024 * 1024
+_DIGITS = 18  # of a size that a file may have
+_LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of a RECORD: a path relative to the distribution's folder, with digest and size."""
+
+    path: str
+    sha256: str | None
+    size: int | None
+
+
+def read_record(metadata: str) -> tuple[Entry, ...] | None:
+    """The files of a distribution; None where it has no RECORD that can be read."""
+    try:
+        text = read_regular(os.path.join(metadata, "RECORD"), _LARGEST).decode("utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    if "\0" in text:  # which the csv module of Python 3.10 refuses, and no later one's
+        return None
+    return tuple(_entry(row) for row in rows if row and row[0])
+
+
+def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
+    """The first file that is missing or of another size; looks at no contents."""
+    for entry in entries:
+        try:
+            found = os.stat(os.path.join(folder, entry.path))  # noqa: PTH116 - thousands of files
+        except (OSError, ValueError):  # no file can be called so
+            return entry.path
+        if entry.size is not None and found.st_size != entry.size:
+            return entry.path
+    return None
+
+
+def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
+    """How many files, metadata apart, are missing or of another size; looks at no contents.
+
+    Files without a size, such as compiled modules, are made later and may be gone. The probe counts in the same way.
+    """
+    counted = (entry for entry in entries if entry.size is not None and ".dist-info/" not in entry.path)
+    return sum(1 for entry in counted if is_damaged(folder, (entry,)) is not None)
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
+    return base64.urlsafe_b64encode(_sha256(path)).rstrip(b"=").decode()
+
+
+def hex_digest(path: str) -> str:
+    """The SHA-256 of a file in hexadecimal digits; OSError when it cannot be read."""
+    return _sha256(path).hex()
+
+
+def has_digest(path: str, sha256: str) -> bool:
+    """Whether a file can be read and has a digest, as a RECORD writes it."""
+    try:
+        return digest(path) == sha256
+    except OSError:
+        return False
+
+
+def _sha256(path: str) -> bytes:
+    sha = hashlib.sha256()
+    handle = open_regular(path)
+    try:
+        while chunk := os.read(handle, _CHUNK):  # thousands of small files: no buffer, no object
+            sha.update(chunk)
+    finally:
+        os.close(handle)
+    return sha.digest()
+
+
+def _entry(row: list[str]) -> Entry:
+    kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
+    size = row[2] if len(row) > 2 else ""  # noqa: PLR2004 - the third column
+    return Entry(row[0], value if kind == "sha256" else None, whole_number(size, _DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +170,6 @@ def ask_scheme(
 ) -> Scheme:
     """The folders of the environment, from its own interpreter.
 
-    Args:
-        interpreter: its path.
-        environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
-        group: the children that it shall be ended with, where this is asked beside the main thread.
-
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
@@ -134,7 +215,7 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
 
 
 def _of_the_files(entries: Sequence[Installed]) -> Installed:
-    """Of several metadata of one name in one folder, that of the files there: an update was cut short."""
+    """Of several metadata of one name in one folder, that of the files there: an update was interrupted."""
     records = {entry.metadata: read_record(entry.metadata) or () for entry in entries}
 
     def order(entry: Installed) -> tuple[bool, int, float]:
@@ -154,12 +235,12 @@ def _each_once(folders: Iterable[str]) -> Iterator[str]:
 
 
 def _installed(distribution: Distribution, folder: str) -> Installed | None:
-    """Nothing for what has no name or no version: remains of a broken uninstall, mostly.
+    """None for metadata without a name or a version, such as the remains of a broken uninstall.
 
-    Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
+    Names and versions are given to installers in files, one a line: what could be read as an option is no name.
 
     Raises:
-        TargetUnusable: where the disk lets nobody read it.
+        TargetUnusable: where the disk does not let it be read.
     """
     place = getattr(distribution, "_path", folder)
     try:
@@ -187,3 +268,31 @@ def _read(distribution: Distribution, folder: str) -> Installed | None:
         extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
         installer=(distribution.read_text("INSTALLER") or "").strip() or None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What the target holds.
+
+    Attributes:
+        scheme: its folders.
+        visible: every distribution that its imports meet.
+        own: those that are installed in its own folders.
+    """
+
+    scheme: Scheme
+    visible: tuple[Installed, ...]
+    own: Mapping[str, Installed]
+
+
+def take_stock(scheme: Scheme) -> Holdings:
+    """Reads what the target holds."""
+    visible = read_installed(scheme.path)
+    folders = {os.path.realpath(scheme.purelib), os.path.realpath(scheme.platlib)}
+    own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
+    return Holdings(scheme, visible, own)
+
+
+def as_package(entry: Installed) -> Package:
+    """A distribution as others depend on it."""
+    return Package(entry.name, entry.release, entry.requires, entry.extras)

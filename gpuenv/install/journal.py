@@ -1,4 +1,4 @@
-"""The journal beside the target: what a transaction moves where, on disk before anything is moved.
+"""The journal of an environment's transactions: what each moves where, on disk before anything is moved; and its lock.
 
 ``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (how far it is), ``kept`` (the
 files that left their places) and ``stage`` (those that come). Every path in it is relative to ROOT, so that an
@@ -8,8 +8,11 @@ environment that was moved can still be put back. Numbers count up: no clock dec
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
+import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -18,13 +21,87 @@ from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.exclusive import ROOM, held
 from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.numbers import whole_number
 
-SCHEMA = "gpuenv.journal/1"
+ROOM = "Make room or rights there, and try again."
 _PRIVATE = 0o700
+_LOCK = "lock"
+_TRIES = 20  # each fails only where another gpuenv has just ended
+SCHEMA = "gpuenv.journal/1"
+
+
+@contextlib.contextmanager
+def _held(root: Path, folder: Path) -> Iterator[None]:
+    """Holds the lock of an environment; it and its folder are removed again where no transaction was recorded.
+
+    The lock of a process that dies is released by the system.
+    """
+    for _ in range(_TRIES):
+        _make_folder(root, folder)
+        handle = _take_lock(root, folder / _LOCK)
+        if handle is not None:
+            break
+    else:
+        raise _busy(root)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if [entry.name for entry in folder.iterdir()] == [_LOCK]:
+                (folder / _LOCK).unlink()
+                folder.rmdir()
+        os.close(handle)
+
+
+def _make_folder(root: Path, folder: Path) -> None:
+    try:
+        folder.mkdir(mode=_PRIVATE)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise TargetUnusable(
+            f"{root}: the environment cannot be written: {error.strerror}",
+            "Install as a user who may write there, or into an environment of your own.",
+        ) from error
+    with contextlib.suppress(FileNotFoundError):  # removed since: the next try makes it anew
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
+            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
+
+
+def _take_lock(root: Path, path: Path) -> int | None:
+    """The descriptor of the locked file; None where another gpuenv has just removed the file."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TargetUnusable(f"{path}: cannot be written: {error.strerror}", ROOM) from error
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise _busy(root) from error
+        except OSError as error:
+            raise TargetUnusable(
+                f"{path}: cannot be locked: {error.strerror}",
+                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
+                "locks, or install into an environment on a disk of this machine.",
+            ) from error
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                stack.pop_all()
+                return handle
+    return None
+
+
+def _busy(root: Path) -> TargetUnusable:
+    return TargetUnusable(
+        f"{root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
+    )
 
 
 class State(str, Enum):
@@ -73,14 +150,6 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A folder that comes from the stage with all that it holds, since there is none at its place."""
-
-    staged: str
-    place: str
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """One transaction.
 
@@ -96,7 +165,6 @@ class Journal:
         put: the files that come, in this order.
         created: the folders that are made for them, outermost first.
         folders: the folders that the kept files stood in, with their permissions.
-        whole: of those that are made, the ones that come by one rename, with their files in ``put``.
     """
 
     number: str
@@ -110,7 +178,6 @@ class Journal:
     put: tuple[Put, ...]
     created: tuple[str, ...]
     folders: Mapping[str, int]
-    whole: tuple[Whole, ...] = ()
     schema: str = SCHEMA
 
 
@@ -216,16 +283,16 @@ class Store:
         shutil.rmtree(folder, ignore_errors=True)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Holds the environment against every other gpuenv; see ``held``.
+        """Holds the environment against every other gpuenv; see ``_held``.
 
         Raises:
             TargetUnusable: when another one holds it, or nothing can be written or held there.
         """
-        return held(self.root, self.folder)
+        return _held(self.root, self.folder)
 
 
 def not_read(path: Path, what: str, error: Exception) -> InstallError:
-    """What is said of a journal, or of what lies beside it, that is damaged; nothing is put back by guesses."""
+    """The error for a damaged journal; nothing is put back by guesses."""
     return InstallError(
         f"{path}: {what} cannot be read: {error}",
         f"Where the environment works, remove {path.parent}: that install can then not be undone. Else make it anew.",
@@ -240,8 +307,6 @@ def _paths(journal: Journal) -> Iterator[str]:
     yield from (entry.place for entry in journal.keep)
     for entry in journal.put:
         yield from (entry.place, entry.staged)
-    for folder in journal.whole:
-        yield from (folder.place, folder.staged)
     yield from journal.created
     yield from journal.folders
 

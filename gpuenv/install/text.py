@@ -1,4 +1,4 @@
-"""Plans and outcomes as lines of text: readable in 80 columns, in ASCII, without colour. Pure."""
+"""Plans and outcomes as lines of text: readable in 80 columns, in ASCII, without colour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.own_commands import words_about
 from gpuenv.install.journal import Journal
-from gpuenv.install.records import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
+from gpuenv.install.plan import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
 from gpuenv.model.sizes import size_text
 from gpuenv.report.text import Line, Style, command_text
 

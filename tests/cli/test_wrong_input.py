@@ -14,7 +14,7 @@ from gpuenv.cli.changing.lockfile import read_lock
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.recording import read_snapshot
 from gpuenv.data import data_path
-from gpuenv.install.bundling import open_bundle
+from gpuenv.install.bundle import open_bundle
 from gpuenv.install.errors import Unreadable
 from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.profile import load as load_profile

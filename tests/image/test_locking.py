@@ -13,10 +13,9 @@ import pytest
 
 from gpuenv.image.locking import lock_image
 from gpuenv.install.backends import pip
-from gpuenv.install.backends.base import Options
+from gpuenv.install.backends.base import Options, Patience
 from gpuenv.install.errors import InstallError
-from gpuenv.install.resolving import Caller
-from gpuenv.install.timing import Patience
+from gpuenv.install.installers import Caller
 from gpuenv.probe.children import ChildGroup
 from tests.install.wheels import SET, make_wheel, numpy
 

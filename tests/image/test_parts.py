@@ -26,7 +26,7 @@ from gpuenv.image.plan import LEFT_OUT
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import ImageNameError, split
 from gpuenv.image.sbom import bill
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 from tests.image.matrix import choices
 
 DIGEST = "sha256:" + "0" * 64

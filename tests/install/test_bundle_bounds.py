@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.bundling import open_bundle
+from gpuenv.install.bundle import open_bundle
 from gpuenv.install.errors import InstallError, Unreadable
 
 if TYPE_CHECKING:

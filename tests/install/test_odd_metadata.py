@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.environment import Scheme, read_installed
-from gpuenv.install.record_file import Entry, is_damaged, misfits, read_record
+from gpuenv.install.environment import Entry, Scheme, is_damaged, misfits, read_installed, read_record
 from gpuenv.install.removal import left_metadata
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.choose import choose, choose_conda
 from gpuenv.install.environment import ask_scheme
+from gpuenv.install.installers import choose, choose_conda
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
@@ -79,7 +79,7 @@ def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path
 GOES_ON = """
 import itertools, sys, threading, time
 from pathlib import Path
-from gpuenv.install.durable import Writing
+from gpuenv.install.swap import Writing
 
 written = []
 def paths():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.install.records import Command, Pin, Place, Plan, Space
+from gpuenv.install.plan import Command, Pin, Place, Plan, Space
 from gpuenv.install.text import plan_lines
 
 GIB = 1024**3

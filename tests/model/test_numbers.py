@@ -9,9 +9,8 @@ import pytest
 
 from gpuenv.explain.situation import marks_of
 from gpuenv.image.check.lines import is_no_line
-from gpuenv.install.environment import read_installed
+from gpuenv.install.environment import Entry, read_installed, read_record
 from gpuenv.install.journal import Store
-from gpuenv.install.record_file import Entry, read_record
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.exit_codes import ExitCode

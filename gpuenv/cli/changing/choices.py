@@ -18,13 +18,12 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
-    from gpuenv.install.backends.base import Installer as OfWheels
-    from gpuenv.install.environment import Scheme
+    from gpuenv.install.environment import Holdings, Scheme
     from gpuenv.install.errors import InstallError
-    from gpuenv.install.holdings import Holdings
+    from gpuenv.install.installers import Caller
+    from gpuenv.install.installers import Installer as OfWheels
     from gpuenv.install.journal import Store
-    from gpuenv.install.records import Outcome, Pin
-    from gpuenv.install.resolving import Caller
+    from gpuenv.install.plan import Outcome, Pin
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
@@ -164,7 +163,7 @@ def put_back_first(
 
     if store is None and root_with_journals(interpreter) is None:
         return ()
-    from gpuenv.install.recovery import recover, store_of
+    from gpuenv.install.rollback import recover, store_of
 
     store = store or store_of(interpreter)
     if store is None:
@@ -200,8 +199,8 @@ def require_target(facts: Snapshot) -> None:
 
 def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolution:
     """The resolver's answer for a target; the CUDA wheels that nothing there needs bind it to nothing."""
-    from gpuenv.install.aims import unneeded
-    from gpuenv.install.holdings import as_package
+    from gpuenv.install.environment import as_package
+    from gpuenv.install.removal import unneeded
     from gpuenv.matrix.resolve import resolve
 
     packages = [as_package(entry) for entry in holdings.visible]
@@ -270,7 +269,7 @@ def installer_for(scheme: Scheme, means: Means) -> OfWheels:
             f"{means.installer.value} handles conda packages, and wheels are wanted here",
             "use uv or pip",
         )
-    from gpuenv.install.choose import choose
+    from gpuenv.install.installers import choose
 
     return choose(means.installer.value, scheme, os.environ, time.monotonic() + means.seconds)
 
@@ -282,9 +281,8 @@ def caller_for(scheme: Scheme, means: Means, installer: OfWheels | None = None) 
         InstallError: when there is none.
         CommandError: when it is one of conda's.
     """
-    from gpuenv.install.backends.base import Options
-    from gpuenv.install.resolving import Caller
-    from gpuenv.install.timing import Patience
+    from gpuenv.install.backends.base import Options, Patience
+    from gpuenv.install.installers import Caller
     from gpuenv.probe.children import ChildGroup
 
     installer = installer or installer_for(scheme, means)

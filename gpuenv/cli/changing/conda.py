@@ -17,11 +17,10 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Planned, Way
-    from gpuenv.install.conda_planning import CondaPrepared
+    from gpuenv.install.conda_transaction import CondaPrepared
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
-    from gpuenv.install.records import Outcome
-    from gpuenv.install.timing import Clock
+    from gpuenv.install.plan import Clock, Outcome
     from gpuenv.model.resolution import Resolution
 
 
@@ -31,7 +30,7 @@ def takes_conda(scheme: Scheme, means: Means) -> bool:
     Raises:
         TargetUnusable: when one of conda's programs is named for another kind of environment.
     """
-    from gpuenv.install.conda_prefix import is_conda
+    from gpuenv.install.conda_environment import is_conda
     from gpuenv.install.errors import TargetUnusable
 
     if is_conda(scheme.prefix):
@@ -50,9 +49,9 @@ def plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPre
         InstallError: when there can be no plan.
         CommandError: when nothing fits.
     """
-    from gpuenv.install.choose import choose_conda
-    from gpuenv.install.conda_planning import CondaCaller, prepare_conda, refuse_pixi
-    from gpuenv.install.timing import Patience
+    from gpuenv.install.backends.base import Patience
+    from gpuenv.install.conda_transaction import CondaCaller, prepare_conda, refuse_pixi
+    from gpuenv.install.installers import choose_conda
     from gpuenv.probe.children import ChildGroup
 
     choice = resolution.conda
@@ -81,8 +80,8 @@ def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
 
 def _run(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
     """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back."""
-    from gpuenv.install.conda_executing import CondaWork, execute_conda
-    from gpuenv.install.proving import Child
+    from gpuenv.install.conda_transaction import CondaWork, execute_conda
+    from gpuenv.install.verify import Child
     from gpuenv.probe.children import ChildGroup
 
     seconds = max(60.0, examined.subject.timeout)

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
-    from gpuenv.install.records import Plan
+    from gpuenv.install.plan import Plan
 
 
 def show_plan(plan: Plan, out: Output) -> None:

@@ -14,7 +14,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.errors import InstallError
-    from gpuenv.install.records import Outcome
+    from gpuenv.install.plan import Outcome
 
 _SAID_WITH = (ExitCode.FAILED, ExitCode.NOTHING_FITS)
 
@@ -51,7 +51,7 @@ def stood(error: InstallError, recovered: Sequence[str] = (), python: str | None
 
 def _outcome(error: CommandError, recovered: Sequence[str]) -> Outcome:
     from gpuenv.install.errors import InstallError
-    from gpuenv.install.records import Outcome, Result
+    from gpuenv.install.plan import Outcome, Result
 
     changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
     return Outcome(

@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined, Planned, Way
     from gpuenv.cli.output import Output
     from gpuenv.doctor.mending import Wound
-    from gpuenv.install.environment import Scheme
-    from gpuenv.install.holdings import Holdings
-    from gpuenv.install.preparing import Prepared
-    from gpuenv.install.records import Outcome, Plan
+    from gpuenv.install.environment import Holdings, Scheme
+    from gpuenv.install.plan import Outcome, Plan
+    from gpuenv.install.planner import Prepared
     from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
@@ -76,7 +75,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     from gpuenv.cli.changing.ending import stood
     from gpuenv.doctor.mending import wound_of
     from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits
-    from gpuenv.install.records import Plan, Result
+    from gpuenv.install.plan import Plan, Result
 
     wound = wound_of(found.findings, found.snapshot)
     if wound is None:
@@ -138,7 +137,7 @@ def _codes(report: Report) -> tuple[str, ...]:
 def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | Plan | None:
     """Plans, asks, and carries it out; the plan alone for a dry run, nothing at all where no CuPy fits."""
     from gpuenv.cli.changing.transaction import Examined, Terms, target_scheme, transact
-    from gpuenv.install.timing import Clock
+    from gpuenv.install.plan import Clock
 
     interpreter = interpreter_of(wish.subject)
     put_back_first(interpreter, None, dry_run=wish.dry_run, offline=wish.offline)
@@ -222,7 +221,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
     NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
     """
     from gpuenv.doctor.mending import choices, loses_libraries, will_do, with_any_numpy
-    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.environment import take_stock
 
     facts = examined.facts
     # A toolkit of the host that CuPy has not found so far is none to count on.
@@ -242,8 +241,8 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
 
 
 def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wound) -> Prepared:
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import prepare
+    from gpuenv.install.environment import take_stock
+    from gpuenv.install.planner import prepare
 
     holdings = take_stock(scheme)
     caller = caller_for(scheme, _means(wish))
@@ -268,14 +267,14 @@ def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
 
 
 def _places(metadata: str) -> list[str]:
-    from gpuenv.install.record_file import read_record
+    from gpuenv.install.environment import read_record
 
     return [entry.path.rsplit("/", 1)[-1] for entry in read_record(metadata) or ()]
 
 
 def _told(before: Report, after: Report, outcome: Outcome) -> Report:
     """The report afterwards, with what was done; a failure to mend has its own exit code."""
-    from gpuenv.install.records import Result
+    from gpuenv.install.plan import Result
 
     words = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = words.get(outcome.status, RepairStatus.MENDED)

@@ -10,7 +10,7 @@ from gpuenv.model.enumeration import enumerated
 
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined
-    from gpuenv.install.records import Proof
+    from gpuenv.install.plan import Proof
     from gpuenv.model.smoke import SmokeResult, TestResult
 
 _NAME = "smoke test"
@@ -19,7 +19,7 @@ _SHOWN = 3
 
 def gpu_proof(examined: Examined, interpreter: str) -> Proof:
     """Runs the quick smoke test in the target; where there is no GPU it says so, and nothing is shown."""
-    from gpuenv.install.records import Proof
+    from gpuenv.install.plan import Proof
 
     facts = examined.facts
     if any(fact.startswith(("gpu", "driver")) for fact in facts.assumed):
@@ -40,7 +40,7 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
 
 def verdict(result: SmokeResult) -> Proof:
     """A GPU that is busy, or that nothing can be run on, proves nothing; a wrong answer does."""
-    from gpuenv.install.records import Proof
+    from gpuenv.install.plan import Proof
     from gpuenv.model.smoke import BROKEN, TestStatus
     from gpuenv.report.text import counted
 

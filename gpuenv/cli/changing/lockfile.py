@@ -12,7 +12,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.install.records import Pin
+    from gpuenv.install.plan import Pin
 
 _LARGEST = 16 * 1024 * 1024
 
@@ -27,7 +27,7 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
     Raises:
         CommandError: with the file and what is wrong in it.
     """
-    from gpuenv.install.locking import parse_lock
+    from gpuenv.install.lockfile import parse_lock
 
     try:
         return parse_lock(path.name, read_at_most(path, _LARGEST, "lock file"), markers)

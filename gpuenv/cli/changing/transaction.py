@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
-    from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.install.records import Outcome, Plan
-    from gpuenv.install.timing import Clock
+    from gpuenv.install.plan import Clock, Outcome, Plan
+    from gpuenv.install.planner import Prepared
+    from gpuenv.install.verify import Diagnosed
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
@@ -90,7 +89,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     """
     from gpuenv.cli.changing.consent import agree, show_plan
     from gpuenv.install.journal import Store
-    from gpuenv.install.records import Outcome, Result
+    from gpuenv.install.plan import Outcome, Result
 
     if terms.dry_run:
         show_plan(way()[0], terms.out)
@@ -117,7 +116,7 @@ def target_scheme(interpreter: str, subject: Subject, means: Means, group: Child
         InstallError: when it may not be.
     """
     from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.preparing import refuse_unusable
+    from gpuenv.install.planner import refuse_unusable
 
     scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout, group)
     refuse_unusable(scheme, break_system_packages=means.break_system_packages)
@@ -142,8 +141,8 @@ def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
 
 
 def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
-    from gpuenv.install.executing import Work, execute
-    from gpuenv.install.proving import Child
+    from gpuenv.install.transaction import Work, execute
+    from gpuenv.install.verify import Child
     from gpuenv.probe.children import ChildGroup
 
     executable = prepared.holdings.scheme.executable
@@ -184,7 +183,7 @@ class Doctor:
     def _errors(self, facts: Snapshot) -> Diagnosed:
         """The errors about the target itself; the machine's are not of the installer's making."""
         from gpuenv.doctor.diagnose import diagnose
-        from gpuenv.install.proving import Diagnosed
+        from gpuenv.install.verify import Diagnosed
         from gpuenv.matrix.resolve import resolve
         from gpuenv.model.finding import Severity
 

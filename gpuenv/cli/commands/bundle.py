@@ -29,7 +29,7 @@ from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import Made
-    from gpuenv.install.bundling import Bundle
+    from gpuenv.install.bundle import Bundle
     from gpuenv.install.environment import Scheme
 
 
@@ -95,8 +95,7 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
     from gpuenv.install.backends.base import lock_text
-    from gpuenv.install.bundling import LOCK, WHEELS, Manifest, write_bundle
-    from gpuenv.install.downloading import download
+    from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
 
     scheme, there = made.scheme, made.elsewhere
     (folder / WHEELS).mkdir(parents=True)
@@ -115,7 +114,7 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
 
 def _place(folder: Path, output: Path) -> None:
     """Whole or not at all."""
-    from gpuenv.install.bundling import pack
+    from gpuenv.install.bundle import pack
 
     if output.suffix == ".tar":
         archive = folder.with_suffix(".tar")
@@ -136,7 +135,7 @@ def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
         InstallError: when something in it does not match.
         CommandError: when it is for another Python or platform.
     """
-    from gpuenv.install.bundling import open_bundle
+    from gpuenv.install.bundle import open_bundle
 
     found = open_bundle(given, scratch)
     here = (".".join(scheme.python.split(".")[:2]), _platform(scheme))

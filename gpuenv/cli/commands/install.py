@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from gpuenv.cli.changing.transaction import Examined, Way
     from gpuenv.cli.output import Output
-    from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.preparing import Prepared
+    from gpuenv.install.installers import Installer as WheelInstaller
+    from gpuenv.install.planner import Prepared
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
@@ -143,7 +143,7 @@ def run_install(
         InstallError: when it ended early.
         CommandError: likewise.
     """
-    from gpuenv.install.timing import Clock
+    from gpuenv.install.plan import Clock
 
     wishes, means = how
     clock = Clock(time.monotonic())
@@ -155,8 +155,8 @@ def run_install(
     import tempfile
 
     from gpuenv.cli.changing.transaction import Examined, Terms, transact
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.records import Result
+    from gpuenv.install.environment import take_stock
+    from gpuenv.install.plan import Result
 
     scheme = target.scheme
     examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
@@ -200,7 +200,7 @@ def _examination(
         asking = pool.submit(target_scheme, interpreter, subject, means, group)
         choosing = pool.submit(lambda: _installer(asking.result(), means))
         rows = get_matrix(matrix)
-        import gpuenv.install.executing
+        import gpuenv.install.transaction
         import gpuenv.matrix.resolve  # noqa: F401 - needed soon
 
         facts = beginning.finish(rows)
@@ -218,8 +218,8 @@ def _way(target: Target, examined: Examined, how: tuple[Wishes, Means], scratch:
     """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
     from gpuenv.cli.changing.conda import by_conda, takes_conda
     from gpuenv.cli.changing.transaction import by_wheels
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import prepare
+    from gpuenv.install.environment import take_stock
+    from gpuenv.install.planner import prepare
 
     scheme, (wishes, means) = target.scheme, how
     if takes_conda(scheme, means):
@@ -262,8 +262,8 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
 def _leave_guard(scheme: Scheme, path: Path) -> None:
     """A constraint file with the versions that were chosen, and how to use it."""
     from gpuenv.cli.output import write_file
-    from gpuenv.install.guard import guard_text
-    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.environment import take_stock
+    from gpuenv.install.lockfile import guard_text
 
     there = take_stock(scheme).own.values()
     write_file(path, guard_text({entry.name: entry.release for entry in there}), shared=True)

@@ -32,9 +32,10 @@ from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.install.elsewhere import Elsewhere
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.resolving import Caller, Lock
+    from gpuenv.install.installers import Caller
+    from gpuenv.install.solver import Lock
+    from gpuenv.install.target_platform import Elsewhere
     from gpuenv.model.resolution import Resolution
 
 
@@ -115,9 +116,8 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
         InstallError: when there can be none.
         CommandError: likewise.
     """
-    from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import lock_for
+    from gpuenv.install.environment import ask_scheme, take_stock
+    from gpuenv.install.planner import lock_for
 
     deadline = time.monotonic() + subject.timeout
     if subject.snapshot is not None or subject.no_probe:
@@ -143,7 +143,7 @@ def _caller(scheme: Scheme, means: Means, *, as_toml: bool) -> Caller:
 
 
 def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
-    from gpuenv.install.elsewhere import elsewhere_of, lock_elsewhere
+    from gpuenv.install.target_platform import elsewhere_of, lock_elsewhere
     from gpuenv.matrix.resolve import resolve
 
     facts, rows = get_both(subject, matrix)

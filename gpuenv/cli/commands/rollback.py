@@ -25,7 +25,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
-    from gpuenv.install.records import Place
+    from gpuenv.install.plan import Place
 
 
 def rollback(
@@ -82,7 +82,7 @@ def _store(interpreter: str, timeout: float) -> Store:
     """The journals: beside the interpreter, else where the interpreter says that it installs to."""
     from gpuenv.install.environment import ask_scheme
     from gpuenv.install.journal import Store
-    from gpuenv.install.recovery import store_of
+    from gpuenv.install.rollback import store_of
 
     found = store_of(interpreter)
     if found is not None:
@@ -91,8 +91,7 @@ def _store(interpreter: str, timeout: float) -> Store:
 
 
 def _show_history(store: Store, out: Output, python: str | None) -> None:
-    from gpuenv.install.history import history_of
-    from gpuenv.install.recovery import committed
+    from gpuenv.install.rollback import committed, history_of
     from gpuenv.install.text import history_lines
 
     journals = committed(store)
@@ -100,9 +99,8 @@ def _show_history(store: Store, out: Output, python: str | None) -> None:
 
 
 def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:
-    from gpuenv.install.conda_state import read_state
-    from gpuenv.install.history import plan_of_rollback
-    from gpuenv.install.recovery import committed, up_to
+    from gpuenv.install.conda_environment import read_state
+    from gpuenv.install.rollback import committed, plan_of_rollback, up_to
     from gpuenv.install.text import plan_lines
 
     journals = up_to(committed(store), number)
@@ -114,8 +112,8 @@ def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) 
 
 def _place(interpreter: str, store: Store) -> Place:
     """The environment by the marks in its folder: its interpreter is not asked, for it may be what is to be undone."""
-    from gpuenv.install.conda_prefix import META
-    from gpuenv.install.records import Place
+    from gpuenv.install.conda_environment import META
+    from gpuenv.install.plan import Place
 
     own = "venv" if (store.root / "pyvenv.cfg").is_file() else "system"
     kind = "conda" if (store.root / META).is_dir() else own
@@ -124,8 +122,8 @@ def _place(interpreter: str, store: Store) -> Place:
 
 def _roll_back(store: Store, what: tuple[str, str | None], out: Output, recovered: list[str], *, offline: bool) -> None:
     """Undoes; what is the interpreter and the number."""
-    from gpuenv.install.records import Outcome, Result
-    from gpuenv.install.recovery import committed, roll_back
+    from gpuenv.install.plan import Outcome, Result
+    from gpuenv.install.rollback import committed, roll_back
 
     interpreter, number = what
     if not store.folder.is_dir():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpuenv.image.plan import Templates
     from gpuenv.image.records import Built, BuiltImage, Choice, ImagePlan, ImagePlans
     from gpuenv.image.render import Rendering
-    from gpuenv.install.records import Pin
+    from gpuenv.install.plan import Pin
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.records import Matrix
 
@@ -154,7 +154,7 @@ def _with_commands(plan: ImagePlan, site: Site, making: Making) -> ImagePlan:
     """What would be run, as it would be run."""
     from gpuenv.image.building import proxies
     from gpuenv.image.buildkit import Build, command
-    from gpuenv.install.records import Command
+    from gpuenv.install.plan import Command
 
     if site.cli is None:
         return replace(plan, builder=site.builder)

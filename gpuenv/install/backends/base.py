@@ -1,19 +1,28 @@
-"""What an installer has to offer. Pure: command lines are tuples of words, and answers are texts."""
+"""What the backends share: their options, pins from what an installer printed, and its error output."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.install.records import Pin, is_name
+from gpuenv.install.plan import Pin, is_name
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, OnText, run_child
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_NOISE = re.compile(
+    r"Using Python|Looking in|ERROR: ResolutionImpossible: for help visit|"
+    r"\[notice\]|warning: Requirements file .* does not contain any dependencies"
+)
+_CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
+_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
+_LONGEST = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,58 +61,10 @@ class Options:
     platform: str | None = None
 
 
-class Installer(Protocol):
-    """An installer: what to run, and what its answers mean."""
-
-    @property
-    def label(self) -> str:
-        """Its name and version."""
-
-    @property
-    def offline_variable(self) -> str:
-        """The variable by which its user keeps it from every index."""
-
-    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
-        """Tells what would be installed, and changes nothing."""
-
-    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
-        """What would be installed, by what was printed and what was written to ``Files.answer``.
-
-        Raises:
-            ValueError: when that cannot be understood.
-        """
-
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
-        """Tells the digests of exact versions; None where the first answer has them already."""
-
-    def digested(self, printed: str) -> tuple[Pin, ...]:
-        """The exact versions with their digests.
-
-        Raises:
-            ValueError: when that cannot be understood.
-        """
-
-    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
-        """Tells what an empty environment would be given; a ``pylock.toml`` where ``locks_as_toml``."""
-
-    @property
-    def locks_as_toml(self) -> bool:
-        """Whether ``locking`` prints a ``pylock.toml``."""
-
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
-        """Installs exactly what a lock file names into a folder of its own: commands, tried in turn until one works."""
-
-    def telling_cache(self) -> tuple[str, ...] | None:
-        """Tells the folder of what it takes without a network; None where it has none."""
-
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The user's variables without those that would send an install elsewhere."""
-
-
 def make_pin(
     name: object, release: object, sha256: object = None, size: object = None, wheel: str | None = None
 ) -> Pin:
-    """A pin of what an installer told; nothing that could be an option or a second line gets through.
+    """A pin from what an installer printed; nothing that could be an option or a second line gets through.
 
     Raises:
         ValueError: when name, version or digest are not what they should be.
@@ -143,3 +104,51 @@ def file_name(url: object) -> str | None:
         return None
     name = url.split("#")[0].split("?")[0].rstrip("/").rsplit("/", 1)[-1]
     return name if re.fullmatch(r"[\w.+!%-]+\.whl", name) else None
+
+
+@dataclass(slots=True)
+class Patience:
+    """Time budget of all calls of the installer; waiting for the user's consent does not count.
+
+    Attributes:
+        left: seconds.
+    """
+
+    left: float
+
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        group: ChildGroup | None = None,
+        heard: OnText | None = None,
+    ) -> ChildResult:
+        """Runs a program for at most the time that is left, see ``run_child``."""
+        result = run_child(command, environment, time.monotonic() + self.left, group, heard)
+        self.left = max(0.0, self.left - result.duration)
+        return result
+
+
+def complaint(result: ChildResult) -> str:
+    """The installer's error message: ASCII, shortened, without secrets."""
+    if result.ending is Ending.TIMED_OUT:
+        return f"no end within {result.duration:.0f} s"
+    if result.ending is Ending.NOT_STARTED:
+        return f"it could not be started: {result.error}"
+    if result.ending is Ending.CRASHED:
+        return f"it was ended by {result.signal_name}"
+    said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
+    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
+    kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
+    return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
+
+
+def _caused_by(printed: str) -> list[str]:
+    """What pip says of a conflict beside its errors: who needs what."""
+    match = _CAUSED.search(printed.encode("ascii", "replace").decode())
+    return [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a long one, where uv says what is wrong, and the end, where pip does."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"

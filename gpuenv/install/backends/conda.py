@@ -1,4 +1,4 @@
-"""conda, mamba and micromamba: the command lines, and how to read what they print. Pure.
+"""conda, mamba and micromamba: the command lines, and how to read what they print.
 
 The options are those of conda's reference ("conda install": --prefix, --yes, --json, --quiet, --channel, --offline,
 --freeze-installed, --file, --revision; "conda remove": --force), which mamba and micromamba share. mamba knows
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 
 _VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")
@@ -102,11 +102,11 @@ class CondaChange:
 
 
 class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
-    """The tool says that it cannot.
+    """The tool reports that it cannot.
 
     Attributes:
-        unfit: no set of packages is what was asked.
-        absent: since a package is in no channel; without a network, in none that is cached.
+        unfit: no set of packages satisfies the specifications.
+        absent: a package is in no channel; without a network, in none that is cached.
     """
 
     def __init__(self, message: str, *, unfit: bool, absent: bool = False) -> None:
@@ -158,7 +158,7 @@ def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
 
 
 def _objects(printed: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object in a text: conda reports its progress as objects of their own, and plugins add words."""
+    """Every JSON object in a text: conda reports progress as separate objects, and plugins add lines."""
     decoder, start = json.JSONDecoder(), 0
     while (start := printed.find("{", start)) >= 0:
         try:
@@ -188,5 +188,5 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
 
 
 def bare_address(file: str) -> str:
-    """A package's address without what lets somebody in: neither a password nor a token reaches a journal."""
+    """A package's address without passwords and tokens, which do not belong in a journal."""
     return re.sub(r"/t/[^/]+/", "/", re.sub(r"//[^/@]*@", "//", file))

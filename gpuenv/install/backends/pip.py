@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, Options, file_name, make_pin
-from gpuenv.install.records import Pin
+from gpuenv.install.plan import Pin
 
 OLDEST = Version("22.2")
 _REPORTS = ("0", "1")
@@ -27,7 +27,6 @@ _LEFT_OUT = frozenset(
     + ("PIP_PLATFORM", "PIP_PYTHON_VERSION", "PIP_IMPLEMENTATION", "PIP_ABI")
     + ("PYTHONWARNINGS",)  # meant for the user's program: an error for each warning would end pip
 )
-
 # The same in pip.conf: a variable goes before it, an option of the command line takes it back.
 _TURNED_OFF = ("PIP_DRY_RUN", "PIP_REQUIRE_HASHES", "PIP_NO_DEPS", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED")
 _NOT_ELSEWHERE = ("--target=", "--root=/")  # pip 22.2 to 26.3 were tried
@@ -37,6 +36,7 @@ _NOT_ELSEWHERE = ("--target=", "--root=/")  # pip 22.2 to 26.3 were tried
 class Pip:
     """How pip is called: ``python -m pip`` of the target's, or another pip that is told the target."""
 
+    locks_as_toml: ClassVar[bool] = False  # whether ``locking`` prints a ``pylock.toml``
     program: tuple[str, ...]
     version: str
 
@@ -64,23 +64,9 @@ class Pip:
             raise ValueError("expected an installation report of version 0 or 1")
         return tuple(_pin(entry) for entry in report["install"])
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
-        """The report has the digests already."""
-        del options, files
-        return None
-
-    def digested(self, printed: str) -> tuple[Pin, ...]:
-        """Never asked."""
-        raise ValueError(printed)
-
     def locking(self, options: Options, files: Files) -> tuple[str, ...]:
         """The report of an install as if nothing were installed."""
         return (*self.resolving(options, files), "--ignore-installed")
-
-    @property
-    def locks_as_toml(self) -> bool:
-        """It does not."""
-        return False
 
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""

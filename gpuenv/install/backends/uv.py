@@ -1,4 +1,4 @@
-"""uv: fast, and there is one program for every environment. Pure.
+"""uv.
 
 The lines of ``--dry-run`` and the options are those of uv 0.13.9 and 0.6.15, which were run; 0.5.0 has no ``--format``.
 """
@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, Options, make_pin
-from gpuenv.install.pylock import parse_pylock
-from gpuenv.install.records import Pin
+from gpuenv.install.lockfile import parse_pylock
+from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
 _ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")
@@ -34,6 +35,7 @@ class Uv:
     uv takes those of the command line instead of those of UV_CONSTRAINT, so both are named there.
     """
 
+    locks_as_toml: ClassVar[bool] = True  # whether ``locking`` prints a ``pylock.toml``
     program: str
     version: str
     constraints: tuple[str, ...] = ()
@@ -62,7 +64,7 @@ class Uv:
         found = (_ADDED.fullmatch(line) for line in printed.splitlines())
         return tuple(make_pin(match[1], match[2]) for match in found if match)
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
         """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
         words = ("compile", "--no-deps", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options))
         return (self.program, "pip", *words, str(files.requirements))
@@ -76,11 +78,6 @@ class Uv:
         held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
         words = ("compile", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options), *held)
         return (self.program, "pip", *words, str(files.requirements))
-
-    @property
-    def locks_as_toml(self) -> bool:
-        """It does."""
-        return True
 
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched.

@@ -1,9 +1,10 @@
-"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``). Pure."""
+"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import Enum
 
 PLAN = "gpuenv.plan/1"
@@ -71,7 +72,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, and what it is for; nothing goes through a shell."""
+    """A command as an argument list, and its purpose."""
 
     purpose: str
     argv: tuple[str, ...]
@@ -79,10 +80,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where it could not be told beforehand.
+    """Room on the target's file system, in bytes; null where unknown beforehand.
 
     Attributes:
-        download: what is to be downloaded, what is cached apart.
+        download: what is to be downloaded, including what is cached.
         free: what is free.
         unpacked: what it may take on the disk at most, by how much such wheels grow when they are unpacked.
     """
@@ -94,11 +95,11 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The environment that is meant.
+    """The target environment.
 
     Attributes:
         executable: its interpreter.
-        root: the folder that everything is installed below, and the journal beside.
+        root: the folder that everything is installed below, and the journal in.
         packages: the folder that modules go to.
         kind: ``venv``, ``conda`` or ``system``.
     """
@@ -219,3 +220,29 @@ class Outcome:
 def is_name(text: str) -> bool:
     """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
     return _NAME.fullmatch(text) is not None
+
+
+@dataclass(slots=True)
+class Clock:
+    """Time of consecutive phases, so that their sum is the whole.
+
+    Attributes:
+        since: reading of ``time.monotonic`` when the present phase began.
+        part: its name.
+        spent: seconds of the phases so far, in the order in which they began.
+    """
+
+    since: float = field(default_factory=time.monotonic)
+    part: str = "start"
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, part: str) -> None:
+        """Ends the present phase and begins another one, or goes on with an earlier one."""
+        now = time.monotonic()
+        self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
+        self.since, self.part = now, part
+
+    def told(self) -> tuple[Phase, ...]:
+        """Every phase until now."""
+        self.begin(self.part)
+        return tuple(Phase(name, seconds) for name, seconds in self.spent.items())

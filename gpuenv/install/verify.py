@@ -1,20 +1,19 @@
-"""What is shown after an install, before it is kept: by metadata, by imports in children, and by the doctor."""
+"""Verification after an install, before it is kept: by metadata, by imports in children, and by the doctor."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.environment import Scheme
-from gpuenv.install.holdings import Holdings, as_package, take_stock
-from gpuenv.install.records import Plan, Proof
-from gpuenv.install.wants import Package, faults, lost_extras, parse
+from gpuenv.install.dependencies import Package, faults, lost_extras, parse
+from gpuenv.install.environment import Holdings, Scheme, as_package, take_stock
+from gpuenv.install.plan import Plan, Proof
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.secrets import for_the_target
@@ -30,6 +29,7 @@ _SHOWN = 3
 CONSISTENT = "consistent"
 ANOTHER = "another one is imported"
 _AT_ONCE = 4
+MoreProof = Callable[[], Proof]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Child:
 
     Attributes:
         executable: the target's interpreter.
-        environment: the caller's variables.
+        environment: the user's variables.
         seconds: how long one import may take.
-        group: the children that are ended when nobody waits for them any longer.
+        group: the children that are ended with the transaction.
     """
 
     executable: str
@@ -51,14 +51,14 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How the import of a module ended.
+    """Result of importing a module.
 
     Attributes:
         module: its name.
         works: whether it could be imported.
         detail: its release and file, or what went wrong.
         file: that it was imported from.
-        release: what it says of its version.
+        release: its ``__version__``.
     """
 
     module: str
@@ -76,7 +76,6 @@ class Diagnosed:
 
 
 Diagnose = Callable[[], Diagnosed]
-MoreProof = Callable[[], Proof]
 
 
 def import_in_child(child: Child, module: str) -> Imported:
@@ -117,7 +116,7 @@ def _module(name: str) -> str | None:
 def proofs(
     plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: tuple[Diagnosed, Diagnose]
 ) -> tuple[Proof, ...]:
-    """Every proof; those after the first that failed are left out. What waits for children is done side by side."""
+    """All verifications, up to the first that fails; those that wait for children run at the same time."""
     after = take_stock(before.scheme)
     steps: list[Callable[[], Proof]] = [
         lambda: _as_planned(plan, after),
@@ -129,25 +128,30 @@ def proofs(
     made: list[Proof] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            for proof in pool.map(timed, steps):
-                made.append(proof)
-                if proof.passed is False:
-                    break
+            made += until_one_fails(pool.map(timed, steps))
         except BaseException:
             child.group.close()  # an interrupt does not wait for an import that hangs
             raise
     return tuple(made)
 
 
+def until_one_fails(made: Iterable[Proof]) -> Iterator[Proof]:
+    """The verifications up to the first that failed."""
+    for proof in made:
+        yield proof
+        if proof.passed is False:
+            return
+
+
 def timed(step: Callable[[], Proof]) -> Proof:
-    """Makes a proof and notes how long that took."""
+    """Runs a verification and notes how long it took."""
     started = time.monotonic()
     proof = step()
     return replace(proof, duration=time.monotonic() - started)
 
 
 def _as_planned(plan: Plan, after: Holdings) -> Proof:
-    """The pins are what landed, with their extras, and what was to go has gone."""
+    """The installed versions and extras are the planned ones, and what was to go has gone."""
     wrong = [
         f"{pin.name} {pin.release} was to be installed, found {_release(after, pin.name)}"
         for pin in plan.install
@@ -184,7 +188,7 @@ def _release(holdings: Holdings, name: str) -> str:
 
 
 def _consistent(before: Holdings, after: Holdings) -> Proof:
-    """No need is unmet that was met before."""
+    """No requirement is unmet that was met before."""
     markers = before.scheme.markers
     old = {str(fault) for fault in faults(map(as_package, before.visible), markers)}
     new = [str(f) for f in faults(map(as_package, after.visible), markers) if str(f) not in old]
@@ -192,7 +196,7 @@ def _consistent(before: Holdings, after: Holdings) -> Proof:
 
 
 def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
-    """CuPy can be imported, and it is the one that was put there."""
+    """CuPy can be imported, and it is the one that was installed."""
     wanted = next((pin for pin in plan.install if is_cupy(pin.name)), None)
     found = import_in_child(child, "cupy")
     if not found.works:
@@ -214,7 +218,7 @@ def framework_proof(child: Child, module: str) -> Proof:
 
 
 def doctor_proof(before: Diagnosed, diagnose: Diagnose) -> Proof:
-    """No error about the target that was not there before; libraries may be missing where they were said to be."""
+    """The doctor finds no error about the target that was not there before."""
     now = diagnose().errors
     new = [f"{code}: {title}" for code, title in now.items() if code not in before.errors]
     cured = [code for code in before.errors if code not in now]

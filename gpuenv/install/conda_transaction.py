@@ -1,22 +1,55 @@
-"""From the resolver's conda specifications and a conda environment to a Plan: nothing is changed here."""
+"""Plans and carries out an install by conda: conda changes the environment; the result is verified, kept or undone."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from gpuenv import __version__
+from gpuenv.install.backends.base import Patience, complaint
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
-from gpuenv.install.conda_prefix import CondaPackage, pixi_manifest, read_packages
-from gpuenv.install.environment import Installed, Scheme, read_installed
-from gpuenv.install.errors import InstallFailed, NothingFits, TargetUnusable
-from gpuenv.install.preparing import free_space
-from gpuenv.install.records import Command, Pin, Place, Plan, Reason, Removal, Space
-from gpuenv.install.refusing import remedy_for
-from gpuenv.install.resolving import complaint
-from gpuenv.install.timing import Patience
+from gpuenv.install.conda_environment import (
+    CondaPackage,
+    CondaState,
+    Former,
+    pixi_manifest,
+    read_history,
+    read_packages,
+    stems,
+    torn_packages,
+    why_not,
+    write_state,
+    wrong_files,
+)
+from gpuenv.install.environment import Installed, Scheme, as_package, read_installed
+from gpuenv.install.errors import (
+    InstallError,
+    InstallFailed,
+    NothingFits,
+    TargetUnusable,
+    remedy_for,
+    told_of_disk,
+)
+from gpuenv.install.journal import Journal
+from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Space
+from gpuenv.install.planner import free_space, numbered
+from gpuenv.install.rollback import failed_outcome, restore
+from gpuenv.install.transaction import Transaction, keep_or_put_back
+from gpuenv.install.verify import (
+    Diagnose,
+    Diagnosed,
+    doctor_proof,
+    framework_proof,
+    import_proof,
+    timed,
+    until_one_fails,
+    working_frameworks,
+)
+from gpuenv.model.enumeration import enumerated
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
@@ -30,17 +63,18 @@ YOUNG = (
 _WITH_NETWORK = "Without a network it has what its cache holds: leave out --offline, and there may be more."
 # CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
 _OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CondaCaller:
-    """Whoever runs conda.
+    """A run of conda.
 
     Attributes:
         tool: which one.
-        environment: the caller's variables.
+        environment: the user's variables.
         patience: how long it may take.
-        group: the children that are ended when nobody waits for them any longer.
+        group: the children that are ended with this run.
         offline: no network.
     """
 
@@ -99,7 +133,7 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
 
 
 def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
-    """What is put into pixi's environment goes at its next command, unless it is in the manifest.
+    """Refuses pixi's environments: what is not in the manifest goes at pixi's next command.
 
     Raises:
         TargetUnusable: with the right command, where the environment is pixi's.
@@ -126,7 +160,7 @@ def _refuse_wheels(visible: tuple[Installed, ...], scheme: Scheme) -> None:
 
 
 def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
-    """The command that was asked in the end, whether everything was held, and the answer."""
+    """Conda's answer, with the command and whether everything else was held."""
     why = ""
     for hold in (True, False):
         command = caller.tool.installing(
@@ -158,10 +192,10 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
 def _refuse_silence(
     tool: CondaTool, specs: tuple[str, ...], change: CondaChange, packages: Mapping[str, CondaPackage]
 ) -> None:
-    """What was asked for is there afterwards, or it comes: conda's word that all is well is held against its records.
+    """Refuses an answer that leaves a specification unmet: conda's word is checked against its own records.
 
     Raises:
-        InstallFailed: when it would not be.
+        InstallFailed: when it would be.
     """
     after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
     after.update({pin.name: pin.release for pin in change.link})
@@ -209,4 +243,137 @@ def _plan(
         undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix)),
         space=Space(answer.fetch, free_space(scheme.prefix)),
         notes=(YOUNG,),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaWork(Transaction):
+    """A plan for conda, and the doctor's errors before with how the doctor is run again."""
+
+    prepared: CondaPrepared
+    doctor: tuple[Diagnosed, Diagnose]
+
+
+def execute_conda(work: CondaWork) -> Outcome:
+    """One transaction.
+
+    Raises:
+        InstallError: when nothing was changed.
+        KeyboardInterrupt: when interrupted, after the former state has been put back.
+    """
+    prepared, store, prefix = work.prepared, work.store, work.prepared.scheme.prefix
+    if stems(prefix) != set(prepared.packages):
+        raise InstallError("the environment has changed since the plan was made", "Try again.")
+    work.clock.begin("imports before")
+    frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
+    number = store.begin()
+    plan = numbered(prepared.plan, number)
+    journal = _journal(work, plan, number)
+    state = CondaState(
+        tool=prepared.caller.tool,
+        revision=prepared.caller.tool.revision(read_history(prefix)),
+        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
+        torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
+        offline=prepared.caller.offline,
+    )
+    work.clock.begin("journal")
+    try:
+        write_state(store, journal.number, state)
+        store.write(journal)
+    except OSError as error:
+        store.drop(journal.number)
+        why = told_of_disk(error)
+        raise InstallFailed(f"the journal cannot be written: {why}", remedy_for(why)) from error
+
+    def change(made: list[Proof]) -> None:
+        _change(work)
+        work.clock.begin("proof")
+        work.announce("proving it")
+        shown = tuple(until_one_fails(map(timed, _steps(work, frameworks))))
+        made += shown
+        if all(proof.passed is not False for proof in shown):
+            write_state(store, journal.number, replace(state, after=tuple(sorted(stems(prefix)))))
+
+    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
+        del failed
+        work.clock.begin("put back")
+        work.announce("putting the former packages back")
+        return failed_outcome(plan, journal, made, why, restore(store, journal, prepared.caller.environment))
+
+    return keep_or_put_back(work, plan, journal, change, put_back)
+
+
+def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
+    coming = [f"{pin.name} {pin.release}" for pin in plan.install]
+    named = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
+    shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
+    return Journal(
+        number=number,
+        created_at=work.created_at,
+        gpuenv_version=__version__,
+        summary=f"installed {shown} with {plan.installer}",
+        former={entry.name: entry.release for entry in work.prepared.packages.values()},
+        removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
+        installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
+        keep=(),
+        put=(),
+        created=(),
+        folders={},
+    )
+
+
+def _change(work: CondaWork) -> None:
+    """Lets conda change the environment.
+
+    Raises:
+        InstallFailed: when it does not.
+    """
+    caller = work.prepared.caller
+    work.clock.begin("download and unpack")
+    work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
+    result = caller.run(work.prepared.command)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = why_not(result)
+        remedy = remedy_for(why)
+        raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
+
+
+def _steps(work: CondaWork, frameworks: tuple[str, ...]) -> list[Callable[[], Proof]]:
+    prepared = work.prepared
+    return [
+        lambda: _as_planned(prepared),
+        lambda: _files_proof(prepared),
+        lambda: import_proof(prepared.plan, work.child, prepared.scheme),
+        *(partial(framework_proof, work.child, module) for module in frameworks),
+        lambda: doctor_proof(*work.doctor),
+        *work.more,
+    ]
+
+
+def _as_planned(prepared: CondaPrepared) -> Proof:
+    plan = prepared.plan
+    now = {entry.name: entry.release for entry in read_packages(prepared.scheme.prefix).values()}
+    expected = {entry.name: entry.release for entry in prepared.packages.values()}
+    for gone in plan.remove:
+        expected.pop(gone.name, None)
+    expected.update({pin.name: pin.release for pin in plan.install})
+    wrong = [
+        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is there"
+        for name in sorted({*expected, *now})
+        if expected.get(name) != now.get(name)
+    ]
+    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
+
+
+def _files_proof(prepared: CondaPrepared) -> Proof:
+    coming = {pin.name for pin in prepared.plan.install}
+    prefix = prepared.scheme.prefix
+    packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
+    wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
+    return Proof(
+        "files",
+        not wrong,
+        f"{len(wrong)} are not what conda's records say, {wrong[0]} first"
+        if wrong
+        else "every file is what conda's records say",
     )

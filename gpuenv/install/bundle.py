@@ -1,25 +1,38 @@
 """Bundles: the wheels of an install, its lock and a manifest of digests, in one folder or one tar file.
 
-A bundle from somebody else is input: nothing but the files that its manifest names is taken out of it, each is a plain
-file below it, and each is what the manifest says.
+A bundle is untrusted input: only the files that its manifest names are extracted, each a plain file below it, and each
+with the content that the manifest states. The wheels are downloaded by a pip, since uv keeps none as files.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import re
+import shutil
+import sys
+import sysconfig
 import tarfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from gpuenv import files
-from gpuenv.install.errors import InstallError, Unreadable
-from gpuenv.install.locking import parse_lock
-from gpuenv.install.records import Pin
+from gpuenv.install.backends.base import complaint
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.environment import Scheme, hex_digest
+from gpuenv.install.errors import InstallError, InstallFailed, TargetUnusable, Unreadable
+from gpuenv.install.installers import Caller, choose
+from gpuenv.install.lockfile import parse_lock
+from gpuenv.install.plan import Pin
+from gpuenv.install.solver import cure
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.unread import reason_of
+from gpuenv.probe.children import Ending
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"
@@ -28,6 +41,7 @@ WHEELS = "wheels"
 _PLACE = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
 _LARGEST_TEXT = 16 * 1024 * 1024
 _CHUNK = 1024 * 1024
+_OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was looked through: everything in it is what its manifest says.
+    """A verified bundle: everything in it is what its manifest says.
 
     Attributes:
         manifest: what it is.
@@ -84,14 +98,14 @@ def write_bundle(folder: Path, manifest: Manifest) -> None:
     """
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = tuple(
-        BundledFile(path.relative_to(folder).as_posix(), _digest(path), path.stat().st_size) for path in paths
+        BundledFile(path.relative_to(folder).as_posix(), hex_digest(str(path)), path.stat().st_size) for path in paths
     )
     text = json.dumps(encode(replace(manifest, files=files)), indent=2)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Puts a bundle's folder into one tar file, without anybody's name or time in it.
+    """Puts a bundle's folder into one tar file, without names of users or times in it.
 
     Raises:
         OSError: when it cannot be written.
@@ -106,7 +120,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def open_bundle(given: Path, scratch: Path) -> Bundle:
-    """Looks a bundle through; of a tar file nothing comes below ``scratch`` but what its manifest names, in that size.
+    """Verifies a bundle; of a tar file only what its manifest names is extracted below ``scratch``, in that size.
 
     Raises:
         Unreadable: when it is neither a folder nor a tar file.
@@ -125,7 +139,7 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
 
 
 def _expect_archive(given: Path) -> None:
-    """A plain one, as ``pack`` writes it: what is compressed may be anything once it is unpacked."""
+    """A plain one, as ``pack`` writes it: a compressed one may be of any size once it is unpacked."""
     try:
         tarfile.open(given, "r:").close()
     except OSError as error:
@@ -150,7 +164,10 @@ def _unpacked(archive: Path, scratch: Path) -> Manifest:
                 raise ValueError(f"{place!r} is not in its manifest, or there twice")
             if member.size != file.size:
                 raise ValueError(f"{place!r} is not what the manifest says")
-            _copy(tar, member, scratch / place)
+            source = tar.extractfile(member)
+            (scratch / place).parent.mkdir(exist_ok=True)
+            with (scratch / place).open("xb") as to:
+                shutil.copyfileobj(source or io.BytesIO(), to)
     return manifest
 
 
@@ -166,17 +183,8 @@ def _first(tar: tarfile.TarFile) -> str:
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:
-    """A sparse one is none: it can be larger than the archive."""
+    """Whether a member is a file that is not sparse: a sparse one can be larger than the archive."""
     return member.isreg() and not member.issparse()
-
-
-def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:
-    to.parent.mkdir(exist_ok=True)
-    source, left = tar.extractfile(member), member.size
-    with to.open("xb") as file:
-        while source is not None and left > 0 and (chunk := source.read(min(_CHUNK, left))):
-            file.write(chunk)
-            left -= len(chunk)
 
 
 def _manifest_in(folder: Path) -> Manifest:
@@ -208,7 +216,7 @@ def _manifest(text: str) -> Manifest:
 
 
 def _compare(folder: Path, manifest: Manifest) -> None:
-    """What is there is what the manifest names, no more and no less."""
+    """Compares a folder with its manifest: the same files, and no links."""
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
     there.pop(MANIFEST, None)
     linked = [place for place, path in there.items() if path.is_symlink()]
@@ -219,13 +227,70 @@ def _compare(folder: Path, manifest: Manifest) -> None:
     if odd:
         raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
     for place, file in told.items():
-        if there[place].stat().st_size != file.size or _digest(there[place]) != file.sha256:
+        if there[place].stat().st_size != file.size or hex_digest(str(there[place])) != file.sha256:
             raise ValueError(f"{place!r} is not what the manifest says")
 
 
-def _digest(path: Path) -> str:
-    sha = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            sha.update(chunk)
-    return sha.hexdigest()
+def download(
+    caller: Caller,
+    scheme: Scheme,
+    places: tuple[Path, Path],
+    announce: Callable[[str], None],
+    words: tuple[str, ...] = (),
+) -> None:
+    """Downloads every wheel of a lock into a folder; pip checks the digests.
+
+    Args:
+        caller: the run of the installer.
+        scheme: whose pip is used.
+        places: the lock, and the folder.
+        announce: reports progress.
+        words: options that make pip download for another machine.
+
+    Raises:
+        InstallFailed: when one cannot be had.
+        TargetUnusable: when there is no pip.
+    """
+    pip = Pip(_program(caller, scheme), "")
+    lock, folder = places
+    command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
+    announce("downloading the wheels")
+    environment = _with_index(pip.environment(caller.environment))
+    result = caller.patience.run(command, environment, caller.group)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, replace(caller, installer=pip)))
+    if not any(folder.iterdir()):
+        raise InstallFailed("pip downloaded nothing")
+
+
+def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
+    """The target's pip, gpuenv's own, the one that Python itself brings, or one through uv."""
+    target = ("--python", scheme.executable)
+    try:
+        found = choose("pip", scheme, caller.environment, time.monotonic() + caller.patience.left)
+    except TargetUnusable:
+        wheel = _bundled_pip()
+        if wheel is not None:
+            return (sys.executable, f"{wheel}/pip", *target)
+        if not isinstance(caller.installer, Uv):
+            raise
+        return (caller.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
+    return found.program if isinstance(found, Pip) else ()
+
+
+def _bundled_pip() -> Path | None:
+    """The wheel that ensurepip installs pip from; it can be run as it is."""
+    elsewhere = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    spec = find_spec("ensurepip")
+    folders = [Path(spec.origin).parent / "_bundled"] if spec is not None and spec.origin else []
+    folders += [Path(elsewhere)] if elsewhere else []
+    return next((wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"))), None)
+
+
+def _with_index(environment: dict[str, str]) -> dict[str, str]:
+    """An index that is set for uv alone is the one that the lock came from: pip is told it too."""
+    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
+    if index and "PIP_INDEX_URL" not in environment:
+        environment["PIP_INDEX_URL"] = index
+    return environment

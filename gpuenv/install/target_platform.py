@@ -1,4 +1,4 @@
-"""Locks for another machine, recorded or assumed: the installer resolves for its Python and platform, not for ours."""
+"""Locks for another machine, recorded or assumed: the installer resolves for its Python and platform."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from gpuenv.install.aims import aims, frozen
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.dependencies import Package
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.refusing import nothing_fits
-from gpuenv.install.resolving import Caller, Lock, make_lock
-from gpuenv.install.wants import Package
+from gpuenv.install.installers import Caller
+from gpuenv.install.removal import aims, frozen
+from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
@@ -21,7 +21,7 @@ _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What wheels have to fit.
+    """The platform that wheels have to fit.
 
     Attributes:
         python: such as ``3.12``.
@@ -64,10 +64,10 @@ class Elsewhere:
 
 
 def elsewhere_of(facts: Snapshot) -> Elsewhere:
-    """What wheels have to fit on another machine.
+    """The platform of another machine.
 
     Raises:
-        TargetUnusable: when nobody told, or it was told of what no wheel can be collected for.
+        TargetUnusable: when it is unknown, or no wheel can be collected for it.
     """
     python, system, arch, libc = (
         facts.target.python.value,
@@ -98,7 +98,7 @@ def elsewhere_of(facts: Snapshot) -> Elsewhere:
 
 
 def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...]) -> Lock:
-    """The lock of these requirements for a recorded machine, beside what is known to be there.
+    """The lock of these requirements for a recorded machine, together with what is known to be there.
 
     Raises:
         InstallError: when there can be none.
@@ -115,5 +115,5 @@ def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...
 
 
 def _is_public(release: str) -> bool:
-    """A local version (``2.6.0+cu124``) is on no index that is asked here."""
+    """Whether a version is one that an index has; a local version (``2.6.0+cu124``) is not."""
     return Version(release).local is None

@@ -1,4 +1,4 @@
-"""Who needs whom among installed distributions, by their own metadata. Pure."""
+"""Dependencies among installed distributions, by their own metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packaging.version import Version
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A distribution as others see it: its name, its version, and what it needs and offers."""
+    """A distribution with its requirements and extras."""
 
     name: str
     release: str
@@ -25,11 +25,11 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """One distribution's need of another.
+    """A requirement of one distribution for another.
 
     Attributes:
-        by: who needs it.
-        name: what is needed.
+        by: who requires it.
+        name: what is required.
         specifier: in which versions; empty for any.
         extras: with which extras.
         text: as the metadata has it.
@@ -42,7 +42,7 @@ class Want:
     text: str
 
     def met_by(self, release: str) -> bool:
-        """Whether a version is one that is wanted."""
+        """Whether a version satisfies it."""
         try:
             return SpecifierSet(self.specifier).contains(Version(release), prereleases=True)
         except ValueError:  # InvalidVersion, or more digits than int takes
@@ -51,7 +51,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A need that is not met: nothing there, or another version."""
+    """An unmet requirement: the distribution is missing, or has another version."""
 
     want: Want
     found: str | None
@@ -61,10 +61,10 @@ class Fault:
 
 
 def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want, ...]:
-    """Every need of every distribution, those of the extras that are in use included.
+    """Every requirement of every distribution, including those of the extras in use.
 
-    An extra is in use where another distribution asks for it, or where all that it needs is there: which extras the
-    user asked for is written down nowhere.
+    An extra is in use where another distribution requires it, or where all its requirements are met: which extras the
+    user chose is recorded nowhere.
     """
     there = {package.name: package for package in packages}
     extras = {name: set(_complete_extras(package, there, markers)) for name, package in there.items()}
@@ -79,7 +79,7 @@ def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want
 
 
 def faults(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Fault, ...]:
-    """The needs that are not met, as ``pip check`` finds them."""
+    """The requirements that are not met, as ``pip check`` finds them."""
     there = {package.name: package for package in packages}
     asked = wants(there.values(), markers)
     unmet = (
@@ -91,7 +91,7 @@ def faults(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Fau
 
 
 def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[str, str]) -> frozenset[str]:
-    """Of some distributions, those that others need, be it through one another."""
+    """Of some distributions, those that others require, directly or through one another."""
     candidates = set(names)
     found: set[str] = set()
     asked = wants(packages, markers)
@@ -103,7 +103,7 @@ def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[s
 
 
 def lost_extras(package: Package, asked: Iterable[str]) -> tuple[str, ...]:
-    """The extras that are asked for and that a distribution does not provide."""
+    """The required extras that a distribution does not provide."""
     offered = set(package.extras)
     return tuple(extra for extra in map(canonicalize_name, asked) if extra not in offered)
 
@@ -128,7 +128,7 @@ def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) ->
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Requirement | None:
-    """A requirement; nothing for what is none."""
+    """A requirement; None for text that is none."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -136,22 +136,22 @@ def parse(text: str) -> Requirement | None:
 
 
 def required_name(text: str) -> str | None:
-    """The normalised name of the distribution that a requirement asks for; nothing for what is none."""
+    """The normalised name in a requirement; None for text that is none."""
     requirement = parse(text)
     return canonicalize_name(requirement.name) if requirement else None
 
 
 def allows(text: str, release: str | None) -> bool:
-    """Whether a requirement takes a release; what is none takes any, and nothing is said of a release that is none."""
+    """Whether a requirement allows a release; true for text that is none, and where no release is given."""
     requirement = parse(text)
     return requirement is None or release is None or requirement.specifier.contains(release, prereleases=True)
 
 
 def marker_holds(text: str, markers: Mapping[str, str]) -> bool:
-    """Whether an environment marker holds, an empty one among them; no extra is asked for.
+    """Whether an environment marker holds, with no extra; an empty one does.
 
     Raises:
-        ValueError: when it is no marker, or asks for what no environment tells.
+        ValueError: when it is no marker, or needs a variable that is not there.
     """
     try:
         return not text or Marker(text).evaluate({**markers, "extra": ""})

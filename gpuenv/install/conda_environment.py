@@ -1,28 +1,35 @@
-"""The former state of a conda environment beside its journal, and the way back to it: conda's own.
+"""A conda environment's records (``conda-meta/*.json``, ``history``, pixi's mark), and the way back to a former state.
 
 What conda does is not taken apart into single files, as installs of wheels are: its revisions lead back, and where the
-history does not know of what happened (the process was killed), the exact packages are put in once more. Whatever was
-run, the records of the environment are compared with what they were, and nothing else counts.
+history does not know of what happened (the process was killed), the exact packages are installed once more. Whatever
+was run, only the comparison of the environment's records with the former ones counts.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpuenv.atomic import replace_file
-from gpuenv.install.backends.conda import CondaRefusal, CondaTool, parse_change
-from gpuenv.install.conda_prefix import CondaPackage, read_history, read_packages, stems, wrong_files
+from gpuenv.files import read_regular
+from gpuenv.install.backends.base import complaint
+from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change
+from gpuenv.install.environment import hex_digest
+from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.journal import Store, not_read
-from gpuenv.install.resolving import complaint
+from gpuenv.install.paths import is_inside
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.report.text import command_text
 
+META = "conda-meta"
+_LARGEST_RECORD = 64 * 1024 * 1024
 SCHEMA = "gpuenv.conda-state/1"
 _FILE = "conda.json"
 _EXACT = "explicit.txt"  # the packages that are wanting, by their addresses
@@ -30,8 +37,116 @@ _LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 
 @dataclass(frozen=True, slots=True)
+class CondaFile:
+    """A file of a package, with its digest where the record has one."""
+
+    path: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CondaPackage:
+    """An installed package.
+
+    Attributes:
+        stem: the name of its record: name, version and build.
+        name: its name.
+        release: its version.
+        url: where it came from, without passwords, and its MD5, as ``conda list --explicit`` has it.
+        files: what it has installed.
+    """
+
+    stem: str
+    name: str
+    release: str
+    url: str
+    files: tuple[CondaFile, ...]
+
+
+def is_conda(prefix: str) -> bool:
+    """Whether a prefix is one of conda's."""
+    return Path(prefix, META).is_dir()
+
+
+def read_packages(prefix: str) -> Mapping[str, CondaPackage]:
+    """Every package there, by its record's name.
+
+    Raises:
+        TargetUnusable: when a record cannot be read.
+    """
+    return {package.stem: package for package in _packages(Path(prefix, META))}
+
+
+def stems(prefix: str) -> frozenset[str]:
+    """The names of the records, which are the environment's exact state."""
+    return frozenset(path.stem for path in Path(prefix, META).glob("*.json"))
+
+
+def read_history(prefix: str) -> str:
+    """The history that conda keeps; empty where there is none."""
+    try:
+        return read_regular(Path(prefix, META, "history"), _LARGEST_RECORD).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def pixi_manifest(prefix: str) -> str | None:
+    """The manifest of the pixi project that an environment belongs to; empty if unknown, None without pixi."""
+    for mark in ("pixi", "pixi_env_prefix"):
+        path = Path(prefix, META, mark)
+        if path.is_file():
+            try:
+                told = json.loads(read_regular(path, _LARGEST_RECORD))
+            except (OSError, ValueError):
+                return ""
+            manifest = told.get("manifest_path") if isinstance(told, dict) else None
+            return manifest if isinstance(manifest, str) else ""
+    return None
+
+
+def wrong_files(prefix: str, packages: Iterable[CondaPackage], *, contents: bool) -> Iterator[tuple[str, str]]:
+    """The files, with the names of their packages, that are missing or (``contents``) not what the records say."""
+    for package in packages:
+        for file in package.files:
+            path = os.path.normpath(os.path.join(prefix, file.path))
+            there = is_inside(path, prefix) and os.path.lexists(path)
+            if not there or (contents and _is_other(path, file)):
+                yield package.name, file.path
+
+
+def _is_other(path: str, file: CondaFile) -> bool:
+    return file.sha256 is not None and Path(path).is_file() and hex_digest(path) != file.sha256
+
+
+def _packages(folder: Path) -> Iterator[CondaPackage]:
+    for path in sorted(folder.glob("*.json")):
+        try:
+            yield _package(path.stem, json.loads(read_regular(path, _LARGEST_RECORD)))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise TargetUnusable(
+                f"{path}: conda's record cannot be read: {error}", "Make the environment anew."
+            ) from error
+
+
+def _package(stem: str, told: Any) -> CondaPackage:  # noqa: ANN401 - JSON
+    url = bare_address(str(told.get("url") or ""))
+    md5 = told.get("md5")
+    paths = (told.get("paths_data") or {}).get("paths") or [{"_path": file} for file in told.get("files") or ()]
+    files = tuple(CondaFile(str(entry["_path"]), _digest(entry)) for entry in paths)
+    return CondaPackage(stem, str(told["name"]), str(told["version"]), f"{url}#{md5}" if url and md5 else url, files)
+
+
+def _digest(entry: Mapping[str, Any]) -> str | None:
+    """The digest of a file; one with the prefix filled in differs from the package's, and links have none."""
+    if entry.get("path_type") != "hardlink":
+        return None
+    told = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
+    return told if isinstance(told, str) else None
+
+
+@dataclass(frozen=True, slots=True)
 class Former:
-    """A package that was there: its record's name, its own, and its address."""
+    """A package that was there: its record's name, its name, and its address."""
 
     stem: str
     name: str
@@ -61,7 +176,7 @@ class CondaState:
 
 
 def write_state(store: Store, number: str, state: CondaState) -> None:
-    """Puts it beside the journal; when this returns it outlives a power cut.
+    """Writes the state next to the journal, so that it outlives a power cut.
 
     Raises:
         OSError: when it cannot be written.
@@ -70,7 +185,7 @@ def write_state(store: Store, number: str, state: CondaState) -> None:
 
 
 def read_state(store: Store, number: str) -> CondaState | None:
-    """What was written there; None where the transaction is none of conda's.
+    """The state of a transaction; None where it is not one of conda's.
 
     Raises:
         InstallError: when it cannot be understood.
@@ -92,13 +207,7 @@ def changed_by_others(store: Store, state: CondaState) -> tuple[str, ...]:
 def go_back(
     store: Store, number: str, state: CondaState, environment: Mapping[str, str]
 ) -> tuple[tuple[str, ...], str | None]:
-    """Puts the former packages back. It may be done again after it was interrupted.
-
-    Args:
-        store: the journals of the environment.
-        number: the transaction.
-        state: what was there.
-        environment: the variables that conda is run with.
+    """Puts the former packages back, with conda run in ``environment``; an interrupted call can be repeated.
 
     Returns:
         What is not back, and what to do about that; None where all is.
@@ -114,7 +223,7 @@ def go_back(
 
 
 def why_not(result: ChildResult) -> str:
-    """Why conda did not do what it was asked, in its own words."""
+    """Conda's own reason for a failure."""
     try:
         parse_change(result.stdout)
     except CondaRefusal as refusal:
@@ -137,7 +246,7 @@ def _remedy(store: Store, number: str, state: CondaState, said: str | None) -> s
 
 
 def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, ...]]:
-    """Each is tried where the one before has not led back."""
+    """The commands that lead back, each tried where the one before was not enough."""
     tool, wanted = state.tool, {entry.stem: entry for entry in state.packages}
     newest = tool.revision(read_history(prefix))
     if stems(prefix) != set(wanted) and newest is not None and state.revision is not None and newest > state.revision:
@@ -148,22 +257,18 @@ def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, .
         file = folder / _EXACT
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
         yield tool.exactly(prefix, file, offline=state.offline)
-    more = sorted({entry.name for entry in read_packages(prefix).values()} - _names_of(state))
+    more = sorted({entry.name for entry in read_packages(prefix).values()} - {entry.name for entry in state.packages})
     if more:
         yield tool.removing(prefix, more)
 
 
 def _torn(prefix: str, state: CondaState) -> frozenset[str]:
-    """The packages that lack files, and did not before."""
+    """The packages that lack files and did not before."""
     wanted = {entry.stem for entry in state.packages}
     there = (package for stem, package in read_packages(prefix).items() if stem in wanted)
     return torn_packages(prefix, there) - set(state.torn)
 
 
 def torn_packages(prefix: str, packages: Iterable[CondaPackage]) -> frozenset[str]:
-    """The names of those that lack files."""
+    """The names of the packages that lack files."""
     return frozenset(name for name, _ in wrong_files(prefix, packages, contents=False))
-
-
-def _names_of(state: CondaState) -> frozenset[str]:
-    return frozenset(entry.name for entry in state.packages)

@@ -1,0 +1,359 @@
+"""The installers of wheels and of conda packages: which one serves a target, and the user's own settings of it.
+
+uv's configuration files are those of its documentation ("Configuration files"); that the nearest folder with a table of
+uv's counts, and which folders of XDG, was tried with uv 0.13.9. pip lists its own settings (``pip config list``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from gpuenv.files import is_file, read_at_most
+from gpuenv.install.backends import pip, uv
+from gpuenv.install.backends.base import Options, Patience, complaint
+from gpuenv.install.backends.conda import CondaTool, tool_version
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.environment import Scheme
+from gpuenv.install.errors import NothingFits, TargetUnusable
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
+from gpuenv.toml_text import parse_toml
+
+Installer = Uv | Pip
+# The last two leave out what was uploaded after a day.
+CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
+_CONDAS = ("conda", "mamba", "micromamba")
+_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
+_SAID = 300  # characters
+_VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
+_LARGEST_CONFIGURATION = 4 * 1024 * 1024
+# They leave packages, releases or wheels out, put others in, or send them elsewhere.
+_OF_UV = frozenset(
+    ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
+    + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
+    + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
+)
+_NOT_TAKEN_BACK = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
+_OF_PIP = frozenset(
+    ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
+    + ("implementation", "uploaded-prior-to")
+)
+_OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
+BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+_PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
+FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
+_ALL, _NONE = ":all:", ":none:"
+# What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
+_PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A run of an installer.
+
+    Attributes:
+        installer: which one.
+        options: what every call is given.
+        environment: the user's variables.
+        patience: how long it may take.
+        group: the children that are ended with this run.
+    """
+
+    installer: Installer
+    options: Options
+    environment: Mapping[str, str]
+    patience: Patience
+    group: ChildGroup
+
+    def run(self, command: Sequence[str], heard: OnText | None = None) -> ChildResult:
+        """Runs the installer with the user's own settings."""
+        return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
+
+    def settled(self) -> Caller:
+        """The same without the variables that limit the choice of versions, once these are chosen."""
+        kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
+        return replace(self, environment=kept)
+
+
+def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline: float) -> Installer:
+    """The installer of wheels for a target, ``auto`` or the one that is named.
+
+    Raises:
+        TargetUnusable: when there is none that will do.
+    """
+    tried: list[str] = []
+    for name, find in (("uv", _find_uv), ("pip", _find_pip)):
+        found = find(scheme, environment, deadline, tried) if wanted in ("auto", name) else None
+        if found is not None:
+            return found
+    raise TargetUnusable(
+        f"there is no {'uv or pip' if wanted == 'auto' else wanted} to install with: {'; '.join(tried)}",
+        _REMEDY,
+    )
+
+
+def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
+    """The program that changes a conda environment, ``auto`` or the one that is named.
+
+    Raises:
+        TargetUnusable: when there is none that answers.
+    """
+    tried: list[str] = []
+    for program in dict.fromkeys(_conda_programs(prefix, environment)):
+        family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
+        if family not in _CONDAS or wanted not in ("auto", family):
+            continue
+        version = tool_version(run_child([program, "--version"], environment, _soon(deadline)).stdout)
+        if version is not None:
+            return CondaTool(program, family, version)
+        tried.append(f"{program} does not answer")
+    name = "conda, mamba or micromamba" if wanted == "auto" else wanted
+    raise TargetUnusable(
+        f"{prefix} is a conda environment, and there is no {name} to change it with"
+        + (f": {'; '.join(tried)}" if tried else " on PATH"),
+        "Put it on PATH, or name it in CONDA_EXE or MAMBA_EXE; or let wheels be installed: --installer uv (or pip).",
+    )
+
+
+def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """What the shell's set-up names, what is on PATH, and the installation that the environment lies in."""
+    yield from (environment[name] for name in ("CONDA_EXE", "MAMBA_EXE") if environment.get(name))
+    yield from filter(None, (shutil.which(name, path=environment.get("PATH")) for name in _CONDAS))
+    for base in (prefix, os.path.dirname(os.path.dirname(prefix))):
+        yield from filter(None, (shutil.which(name, path=os.path.join(base, "bin")) for name in _CONDAS))
+
+
+def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
+    own = os.path.join(os.path.dirname(sys.executable), "uv")
+    paths = dict.fromkeys(filter(None, (shutil.which("uv", path=environment.get("PATH")), shutil.which(own))))
+    if not paths:
+        tried.append("no uv on PATH")
+    for path in paths:
+        version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
+        if version is None or Version(version) < uv.OLDEST:
+            tried.append(f"{path}: uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
+        else:
+            return _uv_for(scheme, (path, version), environment, deadline, tried)
+    return None
+
+
+def _uv_for(
+    scheme: Scheme, found: tuple[str, str], environment: Mapping[str, str], deadline: float, tried: list[str]
+) -> Installer | None:
+    """Uv at a path and in a version, where it works for the target."""
+    path, version = found
+    unfit = unfit_for_uv(environment)
+    if unfit is not None:
+        tried.append(unfit)
+        return None
+    # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
+    asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
+    if asked.exit_code != 0:
+        tried.append(f"uv cannot be used for this interpreter: {complaint(asked)[:_SAID]}")
+        return None
+    return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
+
+
+def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
+    programs: list[tuple[str, ...]] = []
+    if scheme.has_pip:
+        programs.append((scheme.executable, "-m", "pip"))
+    if find_spec("pip") is not None:
+        programs.append((sys.executable, "-m", "pip", "--python", scheme.executable))
+    for program in programs:
+        answer = run_child([*program, "--version"], environment, _soon(deadline))
+        version = _version_in(answer)
+        if version is not None and Version(version) >= pip.OLDEST:
+            return pip.Pip(program, version)
+        said = version or f"does not answer ({complaint(answer)[-_SAID:]})"
+        tried.append(f"pip {said}, and {pip.OLDEST} or newer is needed")
+    if not programs:
+        tried.append("no pip in the target")
+    return None
+
+
+def _version_in(answer: ChildResult) -> str | None:
+    match = _VERSION.search(answer.stdout)
+    try:
+        return str(Version(match[1])) if match else None
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return None
+
+
+def _soon(deadline: float) -> float:
+    return min(deadline, time.monotonic() + _ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of an installer.
+
+    Attributes:
+        key: its name.
+        place: the file that it stands in, or the program that reports it.
+    """
+
+    key: str
+    place: str
+
+
+def joined(settings: Sequence[Setting]) -> str:
+    """The settings as text, grouped by place."""
+    by_place: dict[str, list[str]] = {}
+    for entry in settings:
+        by_place.setdefault(entry.place, []).append(entry.key)
+    return "; ".join(f"{', '.join(keys)} in {place}" for place, keys in by_place.items())
+
+
+def bearing(caller: Caller) -> tuple[Setting, ...]:
+    """The user's settings that may change what is installed, each once."""
+    if isinstance(caller.installer, Pip):
+        entries = pip_configuration(caller, caller.installer)
+        own = (pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != BY_VARIABLE)
+        return tuple(dict.fromkeys(own))
+    return tuple(dict.fromkeys(entry for entry, value in uv_settings(caller.environment) if value is not False))
+
+
+def uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
+    """What uv's configuration files say here, with the values; the first of two for one name counts."""
+    for path, table in _tables(environment):
+        more = table.get("pip")
+        for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
+            if key in _OF_UV:
+                yield Setting(key, str(path)), value
+
+
+def unfit_for_uv(environment: Mapping[str, str]) -> str | None:
+    """The setting that makes uv unusable here, since no option of its command line overrides it."""
+    seen = set()
+    for entry, value in uv_settings(environment):
+        if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
+            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {joined([entry])}"
+        seen.add(entry.key)
+    return None
+
+
+def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    named = environment.get("UV_CONFIG_FILE")
+    if named:
+        yield from _read(Path(named))
+    elif environment.get("UV_NO_CONFIG", "").lower() in FALSE:
+        yield from _of_project()
+        home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
+        if config or home:
+            yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
+        yield from _of_system(environment)
+
+
+def _of_system(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The first folder's that has one: those of XDG, then uv's own."""
+    folders = [folder for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
+    found = next((path for folder in folders if is_file(path := Path(folder, "uv/uv.toml"))), Path("/etc/uv/uv.toml"))
+    yield from _read(found)
+
+
+def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The nearest folder's that has one."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # it has been removed
+        return
+    for place in (folder, *folder.parents):
+        found = list(_read(place / "uv.toml")) or list(_read(place / "pyproject.toml", "tool", "uv"))
+        if found:
+            yield from found
+            return
+
+
+def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The table of a file; nothing where it is missing or wrong, which uv itself reports."""
+    try:
+        table: Any = parse_toml(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
+    except (OSError, ValueError, RecursionError):
+        return
+    for name in within:
+        table = table.get(name) if isinstance(table, dict) else None
+    if isinstance(table, dict):
+        yield path, table
+
+
+def pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+    """Pip's configuration: the part, the key, and the value as pip quotes it."""
+    said = caller.run((*installer.program, "config", "list")).stdout
+    for match in (_PIP_SETTING.fullmatch(line.strip()) for line in said.splitlines()):
+        if match:
+            yield match["part"], match["key"], match["value"]
+
+
+def pip_setting(part: str, key: str, value: str) -> Setting:
+    """A setting of pip as it is shown."""
+    if part == BY_VARIABLE:
+        return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+    return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
+
+
+def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
+    """Refuses packages that the user's own settings forbid to install as wheels, since nothing is built here.
+
+    uv itself finds nothing then. pip ignores the setting without a word where its command line asks for wheels alone.
+
+    Raises:
+        NothingFits: where one of these packages is to be built.
+    """
+    if not isinstance(caller.installer, Pip):
+        return
+    built, wheels = _binary_rules(caller, caller.installer)
+    forbidden = {
+        name: setting
+        for name in names
+        if (setting := built.get(name) or (None if name in wheels else built.get(_ALL))) is not None
+    }
+    if forbidden:
+        raise NothingFits(
+            f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
+            f"Look first at your own settings that bear on it: {joined(tuple(dict.fromkeys(forbidden.values())))}.",
+        )
+
+
+def _binary_rules(caller: Caller, installer: Pip) -> tuple[dict[str, Setting], set[str]]:
+    """Pip's no-binary, each name with the setting that forbids its wheel, and its only-binary.
+
+    A later entry takes a name out of the other list; ``:all:`` empties both lists, ``:none:`` its own.
+    """
+    built: dict[str, Setting] = {}
+    wheels: set[str] = set()
+    entries = [entry for entry in pip_configuration(caller, installer) if entry[0] in _PARTS]
+    for part, key, value in sorted(entries, key=lambda entry: _PARTS[entry[0]]):
+        if key not in ("no-binary", "only-binary"):
+            continue
+        own: dict[str, Setting] | set[str] = built if key == "no-binary" else wheels
+        for text in filter(None, (text.strip() for text in value.strip("'\"").split(","))):
+            name = text if text in (_ALL, _NONE) else canonicalize_name(text)
+            if name in (_ALL, _NONE):
+                own.clear()
+            if name == _ALL:
+                built.clear()
+                wheels.clear()
+            if name == _NONE:
+                continue
+            built.pop(name, None)
+            wheels.discard(name)
+            if key == "no-binary":
+                built[name] = pip_setting(part, key, value)
+            else:
+                wheels.add(name)
+    return built, wheels

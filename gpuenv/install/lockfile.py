@@ -1,0 +1,142 @@
+"""Lock files: exact versions with digests, as ``pylock.toml`` (PEP 751) or requirements; and constraint files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuenv.install.backends.base import file_name, make_pin
+from gpuenv.install.dependencies import marker_holds, parse
+from gpuenv.install.plan import Pin
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.toml_text import parse_toml
+
+_LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_CUPY_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from its source
+
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
+    """The pins of a lock file; ``pylock*.toml`` is of PEP 751, any other name is requirements.
+
+    With the target's environment ``markers``, the entries for other platforms are left out; None reads the file alone.
+
+    Raises:
+        ValueError: with the line, where it is not an exact version with digests.
+    """
+    pins = parse_pylock(text, markers) if name.endswith(".toml") else tuple(_requirements(text, markers))
+    names = [pin.name for pin in pins] if markers is not None else []
+    twice = sorted({entry for entry in names if names.count(entry) > 1})
+    if twice:
+        raise ValueError(f"{twice[0]} is there twice: a lock file for one environment is wanted")
+    if not pins:
+        raise ValueError("it names no package")
+    return pins
+
+
+def _requirements(text: str, markers: Mapping[str, str] | None) -> Iterator[Pin]:
+    for number, line in _logical_lines(text):
+        try:
+            requirement, pin = _pinned(line)
+            if markers is None or marker_holds(str(requirement.marker or ""), markers):
+                yield pin
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines joined with their continuations, with their numbers; comments and empty lines left out."""
+    found: list[tuple[int, str]] = []
+    rest, start = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = re.sub(r"(^|\s)#.*", "", line).strip()
+        start = start if rest else number
+        if bare.endswith("\\"):
+            rest += bare[:-1].strip() + " "
+            continue
+        whole, rest = (rest + bare).strip(), ""
+        if whole:
+            found.append((start, whole))
+    return found + ([(start, rest.strip())] if rest.strip() else [])
+
+
+def _pinned(line: str) -> tuple[Requirement, Pin]:
+    match = _LINE.fullmatch(line)
+    requirement = parse(match["requirement"]) if match else None
+    exact = [entry.version for entry in requirement.specifier if entry.operator == "=="] if requirement else []
+    if match is None or requirement is None or len(exact) != len(requirement.specifier) or len(exact) != 1:
+        raise ValueError(f"expected name==version --hash=sha256:..., found {hide_secrets(line)[:60]!r}")
+    pin = make_pin(requirement.name, exact[0])
+    return requirement, Pin(pin.name, pin.release, tuple(_HASH.findall(match["hashes"])))
+
+
+def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
+    """The packages of a ``pylock.toml``, each with the digests of its wheels; ``markers`` as for ``parse_lock``.
+
+    Raises:
+        ValueError: when it is no lock file, or holds a package that is not from wheels.
+    """
+    document = parse_toml(text)
+    if str(document.get("lock-version", "")).split(".")[0] != "1":
+        raise ValueError("expected lock-version 1.0")
+    packages = document.get("packages", [])
+    if not isinstance(packages, list):
+        raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
+    if not all(isinstance(entry, dict) for entry in packages):
+        raise ValueError("packages: expected a table")
+    return tuple(_pylock_pin(entry) for entry in packages if _is_wanted(entry, markers))
+
+
+def _is_wanted(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
+    """Whether a package is for the target; without a target, one with a marker may lack wheels."""
+    marker = str(entry.get("marker") or "")
+    try:
+        holds = marker_holds(marker, markers or {})
+    except ValueError as error:
+        raise ValueError(f"{entry.get('name')}: {error}") from error
+    return holds if markers is not None else not marker or bool(entry.get("wheels"))
+
+
+def _pylock_pin(entry: Mapping[str, Any]) -> Pin:
+    wheels = [wheel for wheel in entry.get("wheels", []) if isinstance(wheel, dict)]
+    name, release = entry.get("name"), entry.get("version")
+    if not wheels:
+        raise ValueError(f"{name} {release}: no wheel is named; only wheels are installed")
+    first = wheels[0]
+    pin = make_pin(name, release, size=first.get("size"), wheel=file_name(first.get("url") or first.get("path")))
+    digests = tuple(_pylock_digest(wheel, pin.name) for wheel in wheels)
+    size = pin.size if len(wheels) == 1 else None
+    return Pin(pin.name, pin.release, digests, size, None, pin.wheel if len(wheels) == 1 else None)
+
+
+def _pylock_digest(wheel: dict[str, Any], name: str) -> str:
+    hashes = wheel.get("hashes")
+    told = hashes.get("sha256") if isinstance(hashes, dict) else None
+    if not isinstance(told, str):
+        raise ValueError(f"{name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - likewise
+    return make_pin(name, "0", told).sha256[0]
+
+
+def guard_text(packages: Mapping[str, str]) -> str:
+    """Constraints that hold CuPy and its CUDA wheels (name and version) and exclude the other CuPy lines."""
+    return "".join(f"{line}\n" for line in _constraints(packages))
+
+
+def _constraints(packages: Mapping[str, str]) -> Iterator[str]:
+    yield "# Keeps CuPy as gpuenv install has chosen it. Use it with every later install:"
+    yield "#   pip install --constraint THIS-FILE PACKAGE    or    uv pip install --constraint THIS-FILE PACKAGE"
+    yield "# or for all of them: PIP_CONSTRAINT=THIS-FILE, UV_CONSTRAINT=THIS-FILE."
+    chosen = next((name for name in packages if is_cupy(name)), None)
+    major = cuda_major(chosen) if chosen else None
+    for name, release in sorted(packages.items()):
+        if name == chosen or cuda_major_of_wheel(name, release) == major is not None:
+            yield f"{name}=={release}"
+    if major is not None:
+        yield from (f"{line}==0  # shares its files with {chosen}" for line in _CUPY_LINES if line != chosen)

@@ -1,0 +1,274 @@
+"""Puts a transaction back: one that failed, one that was interrupted, or a finished one that the user rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
+from gpuenv.install.errors import InstallError, InstallFailed, remedy_for, told_of_disk
+from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.paths import root_with_journals
+from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Result, Space
+from gpuenv.install.swap import changed_since, not_back, taken_since, touched, undo, write_out
+from gpuenv.model.exit_codes import ExitCode
+
+_KEPT_TRANSACTIONS = 3
+_LISTED = 3
+_AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor --fix"
+SCHEMA = "gpuenv.history/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Result of putting a transaction back.
+
+    Attributes:
+        of: ``packages`` of conda's, or ``files``.
+        missing: those that are not back.
+        remedy: what to do about them; null where all are.
+    """
+
+    of: str
+    missing: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.missing[:_LISTED])
+        return f"{len(self.missing)} {self.of} could not be put back, {shown}"
+
+
+def restore(
+    store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
+) -> Restored:
+    """Puts a transaction back and looks whether all is as it was.
+
+    Args:
+        store: the journals of the environment.
+        journal: the transaction.
+        environment: the variables that conda is run with, where the transaction was one of conda's.
+        offline: conda may use no network, whatever the transaction did.
+    """
+    conda = read_state(store, journal.number)
+    folder = store.transaction(journal.number)
+    remedy: str | None = f"What was kept lies in {folder}; make room or rights, and try again: gpuenv rollback"
+    try:
+        if conda:
+            way = replace(conda, offline=conda.offline or offline)
+            missing, remedy = go_back(store, journal.number, way, environment or {})
+        else:
+            undo(store, journal)
+            write_out(store.root, touched(store, journal))
+            missing = not_back(store, journal)
+    except OSError as error:
+        missing = (told_of_disk(error),)
+    if not missing:
+        store.drop(journal.number)
+        remedy = None
+    return Restored("packages" if conda else "files", missing, remedy)
+
+
+def forget_old(store: Store) -> None:
+    """Drops all but the last few transactions, so that their backups do not fill the disk."""
+    for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
+        if store.state(number) is State.COMMITTED:
+            store.drop(number)
+
+
+def store_of(interpreter: str) -> Store | None:
+    """The journals of the environment that an interpreter belongs to, even if the interpreter is gone."""
+    root = root_with_journals(interpreter)
+    return Store(Path(root)) if root is not None else None
+
+
+def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
+    """Puts back every unfinished transaction, the newest first, as ``restore`` does; the caller holds the lock.
+
+    Returns:
+        The numbers of those that had begun to change the environment.
+
+    Raises:
+        InstallFailed: when one cannot be put back; nothing else may be done before.
+    """
+    found = []
+    for number in reversed(store.numbers()):
+        state = store.state(number)
+        if state is State.COMMITTED:
+            continue  # its journal may be long, and is not needed
+        journal = store.read(number) if state is not State.UNDONE else None
+        if journal is None:
+            store.drop(number)
+        else:
+            _put_back(store, journal, environment, offline=offline)
+            found.append(number)
+    return tuple(found)
+
+
+def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
+    taken = () if read_state(store, journal.number) else taken_since(store, journal)
+    if taken:
+        raise InstallFailed(
+            f"an earlier install ({journal.number}) was interrupted, and {len(taken)} of its files have been changed "
+            f"since by something else, {taken[0]} first; it was not put back",
+            f"Where the environment works as it is, remove {store.transaction(journal.number)}, and it stays so. Else "
+            "make it anew.",
+        )
+    back = restore(store, journal, environment, offline=offline)
+    if back.missing:
+        told = f"an earlier install ({journal.number}) was interrupted, and {back}"
+        raise InstallFailed(told, back.remedy, stands="")
+
+
+def committed(store: Store) -> tuple[Journal, ...]:
+    """The transactions that can be rolled back, the newest first."""
+    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) is State.COMMITTED)
+    return tuple(journal for journal in found if journal is not None)
+
+
+def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
+    """The committed transactions that a rollback to ``number`` undoes, of those that are there, newest first.
+
+    Without a number that is the newest alone.
+
+    Raises:
+        InstallError: when there is none, or none of that number.
+    """
+    numbers = [journal.number for journal in there]
+    if not there:
+        raise InstallError("there is no install to roll back in this environment")
+    if number is not None and number not in numbers:
+        raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
+    return there[: numbers.index(number) + 1 if number is not None else 1]
+
+
+def roll_back(
+    store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
+) -> tuple[Journal, ...]:
+    """Undoes a transaction and every later one, as ``restore`` does; the newest alone where no number is given.
+
+    Raises:
+        InstallError: when there is none, or others have changed its files since.
+        InstallFailed: when something could not be put back.
+    """
+    undone: list[Journal] = []
+    for journal in up_to(committed(store), number):
+        try:
+            _roll_back_one(store, journal, environment, offline=offline)
+        except InstallError as error:
+            if undone:
+                error.stands = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
+            raise
+        undone.append(journal)
+    return tuple(undone)
+
+
+def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
+    conda = read_state(store, journal.number)
+    changed = changed_by_others(store, conda) if conda else changed_since(store, journal)
+    if changed:
+        raise InstallFailed(
+            f"{len(changed)} {'packages' if conda else 'files'} of install {journal.number} have been changed since "
+            f"by something else, {changed[0]} first; it was not rolled back",
+            "Install what you want instead: gpuenv install.",
+        )
+    try:
+        store.mark(journal.number, State.UNDOING)
+    except OSError as error:
+        why = told_of_disk(error)
+        raise InstallFailed(f"the rollback cannot be noted: {why}", remedy_for(why)) from error
+    back = restore(store, journal, environment, offline=offline)
+    if back.missing:
+        raise InstallFailed(str(back), back.remedy, stands="")
+
+
+def failed_outcome(
+    plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, back: Restored, others: Sequence[str] = ()
+) -> Outcome:
+    """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
+    missing = back.missing
+    former = "the former packages are back" if back.of == "packages" else "the former state is back"
+    if others:
+        former += f", but something else was at work there meanwhile: {', '.join(others)}"
+    return Outcome(
+        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
+        exit_code=ExitCode.FAILED,
+        message=f"The install failed: {why}; {back if missing else former}.",
+        transaction=None if not missing else journal.number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        undo=None if not missing else plan.undo,
+        not_restored=missing,
+        remedy=back.remedy or (_AFTER_OTHERS if others else None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An install that can be rolled back.
+
+    Attributes:
+        number: the argument of ``gpuenv rollback``.
+        created_at: when, by the clock that the machine had then.
+        summary: what it did.
+        removed: what left, as ``name==version``.
+        installed: what came, as ``name==version``.
+        former: name and version of every distribution before.
+    """
+
+    number: str
+    created_at: str | None
+    summary: str
+    removed: tuple[str, ...]
+    installed: tuple[str, ...]
+    former: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The installs that can be rolled back, newest first (``gpuenv.history/1``)."""
+
+    installs: tuple[Past, ...]
+    schema: str = SCHEMA
+
+
+def history_of(journals: Sequence[Journal]) -> History:
+    """The journals without the files they moved."""
+    return History(tuple(Past(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals))
+
+
+def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping[str, str]) -> Plan:
+    """What undoing these installs, the newest first, would take out and bring back.
+
+    Args:
+        journals: of the installs.
+        target: the environment.
+        condas: number of an install of conda's -> the program that leads back; nothing is downloaded for the others.
+    """
+    there: dict[str, str] = {}
+    for journal in reversed(journals):
+        there.update((name, release) for name, _, release in (text.partition("==") for text in journal.installed))
+    former = journals[-1].former
+    coming = {text.partition("==")[0] for journal in journals for text in journal.removed}
+    back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
+    gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
+    return Plan(
+        target=target,
+        installer=" and ".join(dict.fromkeys(condas.get(journal.number, "the journal") for journal in journals)),
+        requirements=(),
+        remove=gone,
+        leftovers=(),
+        install=back,
+        moves=(),
+        commands=(),
+        undo=Command("a rollback is not undone: install again", ()),
+        space=Space(None if condas else 0, None),
+        notes=tuple(_note(journal, condas.get(journal.number)) for journal in journals),
+    )
+
+
+def _note(journal: Journal, conda: str | None) -> str:
+    if conda is not None:
+        return f"install {journal.number}: {conda} puts the former packages back, from its cache or its channels"
+    return f"install {journal.number}: {len(journal.put)} files go, those that they replaced return"
