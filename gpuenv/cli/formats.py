@@ -216,6 +216,6 @@ def _append_summary(report: Report) -> None:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(markdown_text(report))
     except (OSError, ValueError) as error:
-        from gpuenv.cli.announce import announce
+        from gpuenv.cli.errors import announce
 
         announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 

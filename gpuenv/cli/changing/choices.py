@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject
+from gpuenv.cli.options import InstallerName
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -30,48 +27,7 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 
-class InstallerName(str, Enum):
-    """What to install with."""
-
-    AUTO = "auto"
-    UV = "uv"
-    PIP = "pip"
-    CONDA = "conda"
-    MAMBA = "mamba"
-    MICROMAMBA = "micromamba"
-
-
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
-
-
-class WheelsFrom(str, Enum):
-    """What tells and downloads wheels where nothing is installed."""
-
-    AUTO = "auto"
-    UV = "uv"
-    PIP = "pip"
-
-    @property
-    def installer(self) -> InstallerName:
-        """The same where conda's are among them."""
-        return InstallerName(self.value)
-
-
-Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
-WheelInstaller = Annotated[WheelsFrom, typer.Option("--installer", help="What to ask for the wheels.")]
-Kernel = Annotated[
-    Optional[str],
-    typer.Option(
-        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
-    ),
-]
-NetworkOffline = Annotated[
-    bool, typer.Option("--offline", help="Use no network: what the cache of the installer holds.")
-]
-InstallTimeout = Annotated[
-    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
-]
-INSTALL_TIMEOUT = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)

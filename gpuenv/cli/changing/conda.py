@@ -7,12 +7,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
-from gpuenv.cli.changing.choices import CONDAS, InstallerName, Means
+from gpuenv.cli.changing.choices import CONDAS, Means
 from gpuenv.cli.changing.gpu_proof import gpu_proof
 from gpuenv.cli.changing.transaction import Doctor, Examined
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.options import InstallerName
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.changing.choices import command_error
-from gpuenv.cli.early import told_early, with_stand
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, failure_as_result, with_stand
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def ending(out: Output, python: str | None) -> Iterator[list[str]]:
     from gpuenv.install.errors import InstallError
 
     recovered: list[str] = []
-    with told_early(out, lambda error: _outcome(error, recovered)):
+    with failure_as_result(out, lambda error: _outcome(error, recovered)):
         try:
             yield recovered
         except InstallError as error:

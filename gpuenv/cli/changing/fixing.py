@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.announce import announce, folded
-from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    InstallerName,
-    Means,
-    caller_for,
-    command_error,
-    interpreter_of,
-    put_back_first,
-    resolved_for,
-)
-from gpuenv.cli.errors import CommandError, complain
+from gpuenv.cli.changing.choices import Means, caller_for, command_error, interpreter_of, put_back_first, resolved_for
+from gpuenv.cli.errors import CommandError, announce, complain, folded
 from gpuenv.cli.inputs import Subject, get_matrix
+from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:

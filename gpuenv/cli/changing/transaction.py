@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means, put_back_first
 from gpuenv.cli.changing.gpu_proof import gpu_proof
 from gpuenv.cli.clock import now
+from gpuenv.cli.errors import announce
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
 

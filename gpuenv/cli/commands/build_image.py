@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import NetworkOffline, WheelInstaller, WheelsFrom
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.options import NetworkOffline, WheelInstaller, WheelsFrom
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

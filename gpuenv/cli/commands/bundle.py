@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    InstallTimeout,
-    Means,
-    WheelInstaller,
-    WheelsFrom,
-    caller_for,
-    command_error,
-)
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.changing.choices import Means, caller_for, command_error
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject, matrix_path
+from gpuenv.cli.options import INSTALL_TIMEOUT, InstallTimeout, WheelInstaller, WheelsFrom
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject, get_both, get_matrix
 from gpuenv.cli.understood import usage_first
 from gpuenv.model.exit_codes import ExitCode

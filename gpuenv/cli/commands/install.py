@@ -11,15 +11,8 @@ import typer
 
 from gpuenv.began import BEGAN
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    Installer,
-    InstallerName,
-    InstallTimeout,
-    Kernel,
     Means,
-    NetworkOffline,
     Wanted,
     caller_for,
     choice_of,
@@ -32,8 +25,9 @@ from gpuenv.cli.changing.choices import (
     show_outcome,
     target_of,
 )
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.options import INSTALL_TIMEOUT, Installer, InstallerName, InstallTimeout, Kernel, NetworkOffline
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

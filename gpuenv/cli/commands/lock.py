@@ -14,12 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    InstallTimeout,
     Means,
-    NetworkOffline,
-    WheelInstaller,
-    WheelsFrom,
     caller_for,
     choice_of,
     command_error,
@@ -29,6 +24,7 @@ from gpuenv.cli.changing.choices import (
 )
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
+from gpuenv.cli.options import INSTALL_TIMEOUT, InstallTimeout, NetworkOffline, WheelInstaller, WheelsFrom
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

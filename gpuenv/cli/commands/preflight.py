@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject
 from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode

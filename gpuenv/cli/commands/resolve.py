@@ -85,7 +85,7 @@ def resolve(
 
 def _tell_what_is_not_counted(facts: Snapshot) -> None:
     """A target that was to be counted and told nothing, or another one in its place: the answer is not for it."""
-    from gpuenv.cli.announce import announce
+    from gpuenv.cli.errors import announce
     from gpuenv.model.snapshot import SourceState
 
     target, state = facts.target, facts.source("target")

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import (
-    Kernel,
-    NetworkOffline,
-    interpreter_of,
-    put_back_first,
-    show_outcome,
-    target_of,
-)
+from gpuenv.cli.changing.choices import interpreter_of, put_back_first, show_outcome, target_of
 from gpuenv.cli.inputs import Subject
+from gpuenv.cli.options import Kernel, NetworkOffline
 from gpuenv.install.errors import InstallError
 from gpuenv.model.exit_codes import ExitCode
 

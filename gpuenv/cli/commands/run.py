@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError, OutputClosed, complain
+from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
 from gpuenv.cli.inputs import Subject
 
 

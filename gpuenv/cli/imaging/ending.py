@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.changing.choices import command_error
-from gpuenv.cli.early import told_early, with_stand
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, failure_as_result, with_stand
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def ending(out: Output, *, building: bool) -> Iterator[None]:
     from gpuenv.install.errors import InstallError
 
     left = "nothing was built, and no name was changed" if building else ""
-    with told_early(out, _outcome):
+    with failure_as_result(out, _outcome):
         try:
             yield
         except (NoImageError, NoWheelsError) as error:

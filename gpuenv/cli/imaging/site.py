@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means
+from gpuenv.cli.errors import announce
 from gpuenv.cli.inputs import Subject
 from gpuenv.files import is_file
 

@@ -12,8 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce, folded
-from gpuenv.cli.errors import CommandError, complain
+from gpuenv.cli.errors import CommandError, announce, complain, folded
 from gpuenv.cli.imaging.ending import ending
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
