@@ -150,8 +150,8 @@ def _earlier(folder: Path | None) -> tuple[Earlier, ...]:
 def _list(asked: Wanted) -> None:
     """Every check: its code, its title and the causes that it can name."""
     from gpuenv.cli.formats import OWN, emit_record, read_formats
+    from gpuenv.cli.inputs import refuse_unread
     from gpuenv.cli.plugins import plugins
-    from gpuenv.cli.understood import refuse_unread
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.listing import Checks, ListedCheck
     from gpuenv.report.explained import list_lines

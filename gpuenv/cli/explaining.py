@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.inputs import Subject, get_both
-from gpuenv.cli.understood import refuse_unread
+from gpuenv.cli.inputs import Subject, get_both, refuse_unread
 
 if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation

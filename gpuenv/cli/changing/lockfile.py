@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.recording import read_at_most
+from gpuenv.cli.inputs import read_at_most
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 

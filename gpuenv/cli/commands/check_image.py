@@ -13,8 +13,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject, get_both, get_matrix
-from gpuenv.cli.understood import usage_first
+from gpuenv.cli.inputs import Subject, get_both, get_matrix, usage_first
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
 def _machines(subject: Subject, files: Sequence[Path], matrix: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines that are meant, by name, and the matrix."""
     if files:
-        from gpuenv.cli.several import get_all
+        from gpuenv.cli.inputs import get_all
 
         return get_all(subject, files, matrix)
     facts, rows = get_both(subject, matrix)

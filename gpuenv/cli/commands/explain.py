@@ -62,9 +62,8 @@ def explain(
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.explaining import explained, scanned
-    from gpuenv.cli.inputs import Subject
+    from gpuenv.cli.inputs import Subject, refuse_unread
     from gpuenv.cli.output import Output
-    from gpuenv.cli.understood import refuse_unread
     from gpuenv.report.explanation import explanation_text
 
     asks = probe or (python is not None and snapshot is None)

@@ -225,7 +225,7 @@ def _is_busy(report: Report) -> bool:
 
 def _list_requirements(asked: _Asked, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.formats import emit_record
-    from gpuenv.cli.understood import refuse_unread
+    from gpuenv.cli.inputs import refuse_unread
     from gpuenv.report.listed import listed_requirements
     from gpuenv.report.required import grammar_lines
 

@@ -144,7 +144,7 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
 
 
 def _fleet(subject: Subject, files: Iterable[Path], matrix: Path | None, out: Output) -> int:
-    from gpuenv.cli.several import get_all
+    from gpuenv.cli.inputs import get_all
     from gpuenv.matrix.fleet import resolve_fleet
     from gpuenv.report.answers import fleet_lines
 

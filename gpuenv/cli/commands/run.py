@@ -56,7 +56,7 @@ def run(
 def _look_over(subject: Subject, matrix: Path | None) -> None:
     """Wrong usage is told before the program runs, though its failure alone would need what the options name."""
     if subject.python or subject.snapshot or subject.assume or matrix:
-        from gpuenv.cli.understood import refuse_unread
+        from gpuenv.cli.inputs import refuse_unread
 
         refuse_unread(subject, matrix)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_both
-from gpuenv.cli.several import get_all
+from gpuenv.cli.inputs import Subject, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
