@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.files import is_folder
+from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
@@ -31,6 +32,8 @@ _RENDERERS = {
     "markdown": ("markdown", "markdown_text"),
 }
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+_MOST_EARLIER = 200  # reports
+_LARGEST_EARLIER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class How:
     verbose: bool
     color: bool
     redact: bool
-    history: Callable[[], tuple[Earlier, ...]] = tuple
+    history: tuple[Earlier, ...] = ()
     of_the_tests: bool = False
 
 
@@ -196,7 +199,7 @@ def _render(report: Report, form: str, how: How) -> str:
     if form == "html":
         from gpuenv.report.html import html_text
 
-        return html_text(report, how.history())
+        return html_text(report, how.history)
     module, function = _RENDERERS[form]
     render: Callable[[Report], str] = getattr(importlib.import_module(f"gpuenv.report.{module}"), function)
     return render(report)
@@ -219,3 +222,28 @@ def _append_summary(report: Report) -> None:
         from gpuenv.cli.errors import announce
 
         announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")
+
+
+def read_history(folder: Path | None) -> tuple[Earlier, ...]:
+    """The last reports in JSON of a folder, the oldest first; other files are passed over.
+
+    Raises:
+        CommandError: when the folder cannot be read.
+    """
+    if folder is None:
+        return ()
+    try:
+        paths = [path for path in folder.iterdir() if path.suffix == ".json" and path.is_file()]
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"--history {folder}: {error.strerror or error}") from error
+    found = [entry for path in paths if (entry := _read_earlier(path)) is not None]
+    return tuple(sorted(found, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])
+
+
+def _read_earlier(path: Path) -> Earlier | None:
+    from gpuenv.report.history import earlier
+
+    try:
+        return earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER)))
+    except (OSError, ValueError, RecursionError):
+        return None

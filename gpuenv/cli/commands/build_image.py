@@ -117,11 +117,11 @@ def build_image(
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
     ask for the wheels.
     """
-    from gpuenv.cli.changing.choices import Means
     from gpuenv.cli.imaging.site import Making
     from gpuenv.cli.imaging.words import Asked
     from gpuenv.cli.imaging.work import run
     from gpuenv.cli.inputs import Subject
+    from gpuenv.cli.installer import Means
     from gpuenv.cli.output import Output
 
     asked = Asked(

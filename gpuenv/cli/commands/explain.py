@@ -123,7 +123,7 @@ def _of_a_plugin(what: str, seconds: float) -> Known | None:
 
     if not is_code(what.upper()) or _exists(what):
         return None
-    from gpuenv.cli.plugins import plugins
+    from gpuenv.cli.diagnosis import plugins
     from gpuenv.plugins.run import MOST_SECONDS, described
     from gpuenv.report.explained import plugin_lines
     from gpuenv.report.listed import plugin_meaning

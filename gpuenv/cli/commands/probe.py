@@ -39,6 +39,6 @@ def probe(
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:
-        from gpuenv.cli.examine import show_phases
+        from gpuenv.cli.diagnosis import show_phases
 
         show_phases(facts)

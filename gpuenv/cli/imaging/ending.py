@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.changing.choices import command_error
 from gpuenv.cli.errors import CommandError, failure_as_result, with_stand
+from gpuenv.cli.installer import command_error
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

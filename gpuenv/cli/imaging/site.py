@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.changing.choices import Means
 from gpuenv.cli.errors import announce
 from gpuenv.cli.inputs import Subject
+from gpuenv.cli.installer import Means
 from gpuenv.files import is_file
 
 if TYPE_CHECKING:

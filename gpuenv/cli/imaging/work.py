@@ -107,7 +107,7 @@ def _plan(asked: Asked, choice: Choice, pins: tuple[Pin, ...], how: Rendering, r
 
 def _lock(choice: Choice, making: Making) -> tuple[Pin, ...]:
     """The exact wheels; asked of the installer as it is set up on this machine."""
-    from gpuenv.cli.changing.choices import caller_for
+    from gpuenv.cli.installer import caller_for
     from gpuenv.image.locking import lock_image
     from gpuenv.install.environment import ask_scheme
 
