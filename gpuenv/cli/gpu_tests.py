@@ -246,7 +246,7 @@ def _with_cause(test: TestResult) -> TestResult:
 
 def cause_of(text: str) -> Cause | None:
     """What the signatures of error texts say of a message of a test."""
-    from gpuenv.cli.explaining import scanned
+    from gpuenv.cli.commands.explain import scanned
     from gpuenv.explain.answer import explanation
     from gpuenv.smoke.verdict import OF_PROGRAMS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.inputs import Subject
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose

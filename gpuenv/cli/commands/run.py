@@ -68,7 +68,7 @@ def _interpreter(program: str) -> str | None:
 
 def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, color: bool, redacted: bool) -> None:
     """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
-    from gpuenv.cli.explaining import explained, scanned
+    from gpuenv.cli.commands.explain import explained, scanned
     from gpuenv.cli.output import emit_lines
     from gpuenv.report.explanation import explanation_text
 
