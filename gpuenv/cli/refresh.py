@@ -8,7 +8,6 @@ import shutil
 import sys
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from importlib.util import find_spec
@@ -16,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
+from gpuenv.cli.commands.matrix import shipped_machines
 from gpuenv.cli.errors import CommandError, announce, columns
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
-from gpuenv.cli.profiles import shipped_machines
 from gpuenv.data import data_path
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
@@ -50,21 +49,16 @@ class Installer(str, Enum):
     PIP = "pip"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the user asks for: which installer, no writing, and rows that are to be measured again."""
-
-    installer: Installer | None
-    dry_run: bool
-    again: Collection[str]
-
-
-def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
-    """Brings a matrix up to date, and tells what has changed.
+def refresh_matrix(
+    path: Path | None, installer: Installer | None, again: Collection[str], *, dry_run: bool
+) -> Iterator[str]:
+    """Adds to a matrix what is new on the package index; yields what has changed.
 
     Args:
-        path: the matrix; else that of the checkout, or that of the user's data folder.
-        asked: how.
+        path: the matrix; default: that of the checkout, or that in the user's data folder.
+        installer: what reaches the index.
+        again: known rows to measure again.
+        dry_run: whether nothing is written.
 
     Raises:
         CommandError: where something could not be asked, measured or written; the matrix is then as it was.
@@ -73,7 +67,7 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     target = path or _target()
     before, digest = get_matrix(source, anew=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch:
-        additions, work = _found(before, Path(scratch), asked)
+        additions, work = _found(before, Path(scratch), installer, again)
     changes = list(_changes(additions))
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
@@ -83,7 +77,7 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     yield from changes
     yield from _told(before, after)
     yield from _documents(after, work.today)
-    if asked.dry_run:
+    if dry_run:
         yield f"{target}: not written"
         return
     if _digest(source) != digest:
@@ -125,10 +119,12 @@ def _target() -> Path:
     return own
 
 
-def _found(before: Matrix, scratch: Path, asked: Asked) -> tuple[Additions, Workplace]:
+def _found(
+    before: Matrix, scratch: Path, installer: Installer | None, again: Collection[str]
+) -> tuple[Additions, Workplace]:
     try:
-        work = _workplace(before, scratch, asked.installer)
-        return find_additions(before, work, asked.again), work
+        work = _workplace(before, scratch, installer)
+        return find_additions(before, work, again), work
     except NoSuchRowError as error:
         raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
     except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
