@@ -39,7 +39,7 @@ from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.doctor import DoctorOptions
-    from gpuenv.cli.formats import Wanted
+    from gpuenv.cli.output import Wanted
     from gpuenv.install.environment import Scheme
     from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report

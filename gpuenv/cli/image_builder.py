@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError, announce, complain, failure_as_result, folded, with_stand
 from gpuenv.cli.installer import Means, caller_for, command_error
-from gpuenv.cli.output import Output, write_file, write_stdout
+from gpuenv.cli.output import Output, write_result
 from gpuenv.data import data_path
 from gpuenv.files import is_file
 from gpuenv.image.buildkit import Build, Cli, command, find_cli
@@ -93,8 +93,7 @@ def plan_all(
 def show_plans(plans: ImagePlans, out: Output, *, as_dockerfiles: bool) -> None:
     """Prints the plans, or the Dockerfiles alone."""
     if as_dockerfiles and not out.as_json:
-        text = "\n".join(plan.dockerfile for plan in plans.images)
-        write_file(out.file, text) if out.file else write_stdout(text)
+        write_result("\n".join(plan.dockerfile for plan in plans.images), out.file)
     else:
         out.emit(plans, lambda: plan_lines(plans, verbose=out.verbose))
 

@@ -18,7 +18,7 @@ from gpuenv.cli.inputs import Subject, get_all, get_both, get_matrix, usage_firs
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.formats import Wanted
+    from gpuenv.cli.output import Wanted
     from gpuenv.image.check.facts import ImageFacts
     from gpuenv.image.check.records import ImageReport
     from gpuenv.matrix.records import Matrix
@@ -101,7 +101,7 @@ def check_image(opts: CheckImageOptions) -> None:
 
     Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 could not be told.
     """
-    from gpuenv.cli.formats import read_formats
+    from gpuenv.cli.output import read_formats
 
     started = time.monotonic()
     wanted = read_formats(opts.formats, opts.output, _FORMS)
@@ -119,7 +119,7 @@ def check_image(opts: CheckImageOptions) -> None:
 
 def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[Wanted]) -> None:
     """Writes every form, files first."""
-    from gpuenv.cli.output import emit_json, emit_lines, identity, write_file, write_stdout
+    from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
 
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
         if entry.form == "json":
@@ -136,7 +136,7 @@ def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[Wanted]
             text = sarif_text(report)
             if opts.redact:
                 text = "".join(f"{line}\n" for line in redact_lines(text.splitlines(), identity()))
-            write_file(entry.path, text) if entry.path else write_stdout(text)
+            write_result(text, entry.path)
 
 
 def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:

@@ -91,7 +91,7 @@ def doctor(opts: DoctorOptions) -> None:
 
 def _judge(opts: DoctorOptions, subject: Subject) -> int:
     from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.formats import How, check_places, emit_report, read_formats, read_history
+    from gpuenv.cli.output import How, check_places, emit_report, read_formats, read_history
 
     wanted = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
@@ -125,8 +125,8 @@ def _judge(opts: DoctorOptions, subject: Subject) -> int:
 def _list(opts: DoctorOptions, subject: Subject) -> None:
     """Every check: its code, its title and its causes."""
     from gpuenv.cli.diagnosis import allowed, plugins, read_settings
-    from gpuenv.cli.formats import OWN, emit_record, read_formats
     from gpuenv.cli.inputs import refuse_unread
+    from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.listing import Checks, ListedCheck
     from gpuenv.report.explained import list_lines

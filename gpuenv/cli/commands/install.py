@@ -80,9 +80,8 @@ def install(opts: InstallOptions) -> None:
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
-    from gpuenv.cli.formats import check_places
     from gpuenv.cli.installer import Means, ending, read_lock, target_of
-    from gpuenv.cli.output import Output
+    from gpuenv.cli.output import Output, check_places
 
     check_places([opts.output, opts.guard])
     python = target_of(opts.python, opts.kernel)

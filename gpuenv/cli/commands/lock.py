@@ -54,9 +54,8 @@ def lock(
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.formats import check_places
     from gpuenv.cli.installer import Means, command_error
-    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.cli.output import check_places, write_result
     from gpuenv.install.errors import InstallError
 
     check_places([output])
@@ -66,11 +65,7 @@ def lock(
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error, subject.named) from error
-    text = text_of(made.lock, made.resolution, lock_format)
-    if output is not None:
-        write_file(output, text, shared=True)
-    else:
-        write_stdout(text)
+    write_result(text_of(made.lock, made.resolution, lock_format), output, shared=True)
 
 
 @dataclass(frozen=True, slots=True)

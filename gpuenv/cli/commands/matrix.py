@@ -143,7 +143,7 @@ def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None
 
 
 def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
-    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.cli.output import write_result
     from gpuenv.matrix.grid import grid_of
     from gpuenv.matrix.rows import Asked
     from gpuenv.report.matrix_page import page
@@ -152,11 +152,7 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
         raise CommandError(
             ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
         )
-    text = page(rows, grid_of(rows))
-    if output is not None:
-        write_file(output, text, shared=True)
-    else:
-        write_stdout(text)
+    write_result(page(rows, grid_of(rows)), output, shared=True)
 
 
 @app.command("refresh")

@@ -17,8 +17,8 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.output import Wanted
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config_file import Config
@@ -91,7 +91,7 @@ def preflight(opts: PreflightOptions) -> None:
     is bad or busy.
     """
     from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.formats import NAMES, OWN, How, check_places, emit_report, read_formats, read_history
+    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_report, read_formats, read_history
 
     wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
     settings = read_settings(opts.config, no_config=opts.no_config)
@@ -206,8 +206,8 @@ def _is_busy(report: Report) -> bool:
 
 
 def _list_requirements(subject: Subject, opts: PreflightOptions, wanted: Sequence[Wanted]) -> None:
-    from gpuenv.cli.formats import emit_record
     from gpuenv.cli.inputs import refuse_unread
+    from gpuenv.cli.output import emit_record
     from gpuenv.report.listed import listed_requirements
     from gpuenv.report.required import grammar_lines
 

@@ -42,9 +42,8 @@ def rollback(
 
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
-    from gpuenv.cli.formats import check_places
     from gpuenv.cli.installer import ending, interpreter_of, put_back_first, target_of
-    from gpuenv.cli.output import Output
+    from gpuenv.cli.output import Output, check_places
 
     check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)

@@ -17,8 +17,8 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Alone
+    from gpuenv.cli.output import Wanted
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.report.report import Report
     from gpuenv.smoke.prove import Order
@@ -72,8 +72,8 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.cli.gpu_tests import planted
+    from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.smoke.prove import Order
 
     wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
@@ -121,7 +121,7 @@ def _check(order: Order) -> None:
 
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
-    from gpuenv.cli.formats import emit_record
+    from gpuenv.cli.output import emit_record
     from gpuenv.model.listing import ListedTest, Tests
     from gpuenv.report.text import Line
     from gpuenv.smoke.catalogue import chosen
@@ -142,7 +142,7 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
 
 
 def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
-    from gpuenv.cli.formats import emit_record
+    from gpuenv.cli.output import emit_record
     from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
     from gpuenv.report.text import Line
     from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text, undemonstrated
