@@ -54,7 +54,7 @@ def run(
 
 
 def _look_over(subject: Subject, matrix: Path | None) -> None:
-    """Wrong usage is told before the program runs, though its failure alone would need what the options name."""
+    """Refuses wrong options before the program runs, though only its failure would need them."""
     if subject.python or subject.snapshot or subject.assume or matrix:
         from gpuenv.cli.inputs import refuse_unread
 
