@@ -32,7 +32,7 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
         def command(**values: Any) -> None:  # noqa: ANN401 - each is of its own type
             function(record(**values))
 
-        command.__doc__ = function.__doc__
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
         command.__annotations__ = hints
         command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
