@@ -45,7 +45,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False
 
 
 def make_app(arguments: list[str]) -> typer.Typer:
-    """The application, with the asked command alone where the first argument names one: the others cost time."""
+    """The application, with the named command alone where the first argument names one: the others cost time."""
     names = [name for name in arguments[:1] if name in _COMMANDS]
     app = typer.Typer(
         name="gpuenv",
@@ -79,7 +79,7 @@ def root(
 
 
 def run(arguments: list[str]) -> int:
-    """Lets Typer understand a command line, and answers the exit code."""
+    """Runs a command line with Typer, and returns the exit code."""
     command = typer.main.get_command(make_app(arguments))
     if arguments[:1] in _PROVING:
         from gpuenv.cli.gpu_tests import with_level
@@ -105,14 +105,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _show(error: Any) -> None:  # noqa: ANN401 - Typer hands on a class of the library that it brings
-    """Tells what is wrong with the words, on standard error, where there is one that takes it."""
+    """Prints a usage error to standard error, if there is one."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             error.show()
 
 
 def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
-    """What Typer itself writes, its help and what completes in a shell, where that cannot be written."""
+    """The message where Typer's own output, help or shell completion, cannot be written."""
     reason = reason_of(error)
     if "--install-completion" in arguments[:1]:
         remedy = "gpuenv --show-completion prints what it would add"

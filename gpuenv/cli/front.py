@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpuenv import __version__
-from gpuenv.cli.announce import folded
-from gpuenv.cli.errors import CommandError, OutputClosed, complain
+from gpuenv.cli.errors import CommandError, OutputClosed, as_shortage, complain, folded
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -22,8 +21,6 @@ def run(arguments: list[str]) -> int:
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
-        from gpuenv.cli.shortage import as_shortage
-
         shortage = as_shortage(error)
         return _told(shortage) if shortage else _fault(error)
 

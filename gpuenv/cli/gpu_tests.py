@@ -1,4 +1,4 @@
-"""The GPU tests behind ``smoke`` and ``--smoke``, and the cause that the words of a failure name."""
+"""The GPU tests behind ``smoke``, ``--smoke`` and an install, and the cause that the message of a failure names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -30,12 +29,12 @@ _SURE = 0.5  # confidence from which on the cause that an error text names is ta
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What ``--smoke`` asks for: how much, and the seconds that looking and testing may take together.
+    """The GPU tests of a report.
 
     Attributes:
-        level: how much.
-        seconds: the time for both; None where there is no such bound.
-        file: the configuration file that asks for it, where the option does not.
+        level: how many.
+        seconds: the time for probing and testing together, if it is bounded.
+        file: the configuration file that asks for them, where the option does not.
     """
 
     level: Level
@@ -44,7 +43,7 @@ class Proof:
 
 
 def with_level(arguments: Sequence[str]) -> list[str]:
-    """``--smoke`` with no level after it stands for the quick one: Typer has no option whose value may lack."""
+    """The arguments with ``--smoke`` alone as ``--smoke=quick``: Typer has no option whose value may be left out."""
     changed = list(arguments)
     for number, text in enumerate(changed):
         following = changed[number + 1] if number + 1 < len(changed) else "-"
@@ -54,11 +53,7 @@ def with_level(arguments: Sequence[str]) -> list[str]:
 
 
 def planted() -> str | None:
-    """The fault that is to be planted into every test.
-
-    Raises:
-        CommandError: where there is none of that name.
-    """
+    """The fault to plant into every test, by an environment variable."""
     from gpuenv.model.smoke import FAULT_VARIABLE
 
     name = os.environ.get(FAULT_VARIABLE) or None
@@ -70,17 +65,7 @@ def planted() -> str | None:
 
 
 def check_names(kind: str, given: Sequence[str], known: Sequence[str], listed: str | None = None) -> None:
-    """Names that mean nothing are usage errors, each with what would be meant.
-
-    Args:
-        kind: what they name.
-        given: the names.
-        known: those that there are.
-        listed: how the reader comes by all of them; null for a list.
-
-    Raises:
-        CommandError: at the first that is not known.
-    """
+    """Refuses unknown names, with the nearest known ones and a list, or with ``listed``: how to list them."""
     import difflib
 
     for name in given:
@@ -92,11 +77,7 @@ def check_names(kind: str, given: Sequence[str], known: Sequence[str], listed: s
 
 
 def check_subject(subject: Subject, proof: Proof) -> None:
-    """GPU tests run here and now.
-
-    Raises:
-        CommandError: where another machine is meant than this one, or a fault is to be planted that there is not.
-    """
+    """Refuses GPU tests for another machine than this one, and an unknown fault to plant."""
     planted()
     for given, name in (
         (subject.snapshot is not None, "--snapshot"),
@@ -113,15 +94,15 @@ def check_subject(subject: Subject, proof: Proof) -> None:
 def prove_report(
     proof: Proof, subject: Subject, snapshot: Snapshot, matrix: Matrix, terms: Terms, started: float
 ) -> SmokeResult:
-    """The GPU tests of a report: where they cannot run, each is skipped and says why.
+    """The GPU tests of a report; where they cannot run, each is skipped and says why.
 
     Args:
-        proof: what was asked for.
+        proof: which tests.
         subject: the machine and the target.
-        snapshot: what was read of them.
+        snapshot: their facts.
         matrix: the compatibility matrix.
         terms: what is expected.
-        started: reading of the monotonic clock when the look at the machine began.
+        started: when probing began, by the monotonic clock in seconds.
     """
     from gpuenv.probe.target import find_interpreter
     from gpuenv.smoke.plan import Order
@@ -142,19 +123,12 @@ def prove_report(
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The GPU tests by themselves, with the machine and the matrix that they were run with.
-
-    Attributes:
-        result: what became of each.
-        snapshot: the machine.
-        matrix: the compatibility matrix.
-        unusable: why the target environment can run none of them; null where it can.
-    """
+    """The result of the GPU tests by themselves, with the machine and the matrix that they were run with."""
 
     result: SmokeResult
     snapshot: Snapshot
     matrix: Matrix
-    unusable: Unusable | None = None
+    unusable: Unusable | None = None  # why the target environment can run none of them
 
     @property
     def interrupted(self) -> bool:
@@ -165,7 +139,7 @@ class Alone:
 def prove_alone(order: Order, subject: Subject, interpreter: str, baseline: SmokeResult | None) -> Alone:
     """The GPU tests by themselves; where the target environment can run none, each is skipped and says why.
 
-    One that is interrupted answers with what was found by then, and with that exit code.
+    Interrupted ones return what was found by then.
 
     Raises:
         CommandError: when the matrix cannot be read.
@@ -197,7 +171,7 @@ def prove_here(order: Order, interpreter: str, subject: Subject, snapshot: Snaps
 
 
 def beside(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
-    """The result with its numbers beside an earlier run's, which may have been saved with pseudonyms for its GPUs."""
+    """The result compared with an earlier one, which may have been saved with pseudonyms for its GPUs."""
     from gpuenv.report.redact import pseudonym
     from gpuenv.smoke.baseline import compare
 
@@ -207,7 +181,7 @@ def beside(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
 
 
 def _run(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
-    """Runs the tests; what fails without a word on its cause is explained by its message."""
+    """Runs the tests; a failure without a known cause is explained by its message."""
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
     from gpuenv.smoke.prove import prove
@@ -248,8 +222,8 @@ def _with_cause(test: TestResult) -> TestResult:
 
 
 def cause_of(text: str) -> Cause | None:
-    """What the signatures of error texts say of a message of a test."""
-    from gpuenv.cli.explaining import scanned
+    """The cause that a test's message names, if that is sure enough."""
+    from gpuenv.cli.commands.explain import scanned
     from gpuenv.explain.answer import explanation
     from gpuenv.smoke.verdict import OF_PROGRAMS
 

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
+from gpuenv import files
 from gpuenv.cli.clock import now, today
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.recording import read_snapshot
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
-from gpuenv.model.unread import reason_of
+from gpuenv.model.unread import reason_of, text_of
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
+    from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.probe.take import Inquiry
 
 OLD = 120  # days
+_LARGEST_SNAPSHOT = 64 * 1024 * 1024
+_LARGEST_PASTE = 16 * 1024 * 1024
+_SHOWN = 5  # contradictions of a paste
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed.
-
-    Attributes:
-        python: the target, as the caller named it.
-        snapshot: the recording.
-        assume: facts in place of those that are read, ``KEY=VALUE``.
-        no_probe: start from nothing.
-        timeout: seconds that the machine may take to answer.
-        driver_root: the folder under which ``/proc``, ``/sys`` and ``/dev`` are looked for.
-        deep: also what takes long.
-        paste: the file with what was pasted; ``-`` is standard input.
-    """
+    """The machine that is meant, by the shared options: this one, a recorded or pasted one, or only assumptions."""
 
     python: str | None
     snapshot: Path | None
@@ -52,12 +46,12 @@ class Subject:
 
     @property
     def named(self) -> str | None:
-        """The target of this machine that the caller named, which what is to be run next has to name too."""
+        """The target of this machine that the caller named: the commands of a fix name it too."""
         return self.python if self.snapshot is None and self.paste is None else None
 
 
 def matrix_path(path: Path | None) -> Path:
-    """The matrix that is meant: the one that was named, the user's own where that is newer, or the shipped one."""
+    """The matrix that was named, else the user's own where that is newer, else the shipped one."""
     from gpuenv.data import data_path
     from gpuenv.user_folders import user_matrix
 
@@ -79,14 +73,12 @@ def _revision(path: Path) -> str:
 
 
 def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) -> Matrix:
-    """The matrix that travels with the program, the user's own refreshed one, or another one.
-
-    What is not the shipped one is said, and so is one that is old.
+    """The matrix, with a message where it is the user's own or old.
 
     Args:
         path: another matrix than the usual one.
         anew: read and validate the YAML, though it was compiled when gpuenv was built.
-        quiet: nothing is decided by it yet, and nothing said of it.
+        quiet: without a message.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
@@ -116,14 +108,10 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
 
 
 class Beginning:
-    """The machine that is meant, while it is being asked; to be closed."""
+    """The machine that is meant, while it is being probed; to be closed."""
 
     def __init__(self, subject: Subject) -> None:
-        """Begins to ask this machine, or reads what was recorded.
-
-        Raises:
-            CommandError: when the input cannot be read or understood.
-        """
+        """Begins to probe this machine, or reads the recording."""
         self._subject = subject
         self._asked = _begin(subject)
         if subject.assume:
@@ -137,16 +125,10 @@ class Beginning:
             self._asked.close()
 
     def finish(self, matrix: Matrix | None) -> Snapshot:
-        """The machine, with the caller's assumptions in place of facts; without a matrix, the usual one is used.
-
-        Raises:
-            CommandError: when a paste or an assumption cannot be understood.
-        """
+        """The machine, with the caller's assumptions in place of facts; without a matrix, the usual one is used."""
         from gpuenv.model.snapshot import Snapshot
 
         if self._asked is None:
-            from gpuenv.cli.paste import pasted_machine
-
             rows = matrix or get_matrix(None)
             return _assuming(pasted_machine(self._subject, rows), self._subject, rows)
         snapshot = self._asked if isinstance(self._asked, Snapshot) else self._asked.finish(announce)
@@ -154,10 +136,10 @@ class Beginning:
 
 
 def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
-    """The machine and the matrix; the matrix is read while the machine is asked.
+    """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
-        CommandError: as the two others do; a fault of usage goes before one of the matrix.
+        CommandError: when either cannot be read; a usage error comes before a fault of the matrix.
     """
     with closing(Beginning(subject)) as beginning:
         matrix = get_matrix(path)
@@ -165,17 +147,21 @@ def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
 
 
 def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
-    """The machine that is meant, with the caller's assumptions in place of facts.
-
-    Raises:
-        CommandError: when the input cannot be read or understood.
-    """
+    """The machine that is meant, with the caller's assumptions in place of facts."""
     with closing(Beginning(subject)) as beginning:
         return beginning.finish(matrix)
 
 
+def get_all(subject: Subject, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+    """Several recorded machines by the names of their files, and the matrix."""
+    with ExitStack() as stack:
+        begun = {str(file): stack.enter_context(closing(Beginning(replace(subject, snapshot=file)))) for file in files}
+        matrix = get_matrix(path)
+        return {name: beginning.finish(matrix) for name, beginning in begun.items()}, matrix
+
+
 def _look_over(assumed: Sequence[str]) -> None:
-    """A fault of usage goes before one of the matrix, so that it is told before the matrix is read."""
+    """Refuses a wrong assumption before the matrix is read."""
     from gpuenv.matrix.assume import AssumeError, refuse_unread
 
     try:
@@ -194,7 +180,7 @@ def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
 
 
 def _begin(subject: Subject) -> Snapshot | Inquiry | None:
-    """The machine, or the asking of it; None for a paste, which is read with the matrix at hand."""
+    """The machine, or the probing of it; None for a paste, which is read together with the matrix."""
     if not subject.timeout > 0:  # nan is neither below the least nor above the most
         raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
     if subject.paste is not None:
@@ -236,14 +222,185 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
 
 
 def refuse_no_environment(python: str | None) -> None:
-    """Refuses a target that is none, though it is not asked.
-
-    Raises:
-        CommandError: with what was expected.
-    """
+    """Refuses a target that is no environment, though it is not probed."""
     from gpuenv.probe.target import TargetError, find_interpreter
 
     try:
         find_interpreter(python, os.environ)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def read_at_most(path: Path, limit: int, kind: str) -> str:
+    """The text of a file, which may be a device or a pipe.
+
+    Raises:
+        CommandError: for more than ``limit`` bytes.
+        OSError: when it cannot be read.
+        UnicodeDecodeError: when it is no text.
+    """
+    try:
+        raw = files.read_at_most(path, limit)
+    except files.TooLargeError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
+    return text_of(raw)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """A recorded machine: a Snapshot, or a report that contains one.
+
+    Raises:
+        CommandError: with file, line and what was expected.
+    """
+    import json
+
+    from gpuenv.model.codec import DecodeError, decode
+    from gpuenv.model.snapshot import SCHEMA, Snapshot
+
+    try:
+        text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
+        data = json.loads(text)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+    except json.JSONDecodeError as error:
+        raise CommandError(
+            ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
+        ) from error
+    except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
+    within = ""
+    if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
+        data, within = data["snapshot"], "snapshot"
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
+            "bring gpuenv up to date: a newer one wrote this" if _is_newer(found, SCHEMA) else None,
+        )
+    try:
+        return _with_usual_system(decode(Snapshot, data))
+    except DecodeError as error:
+        raise not_of_its_form(path, text, error, within) from error
+
+
+def _is_newer(found: object, schema: str) -> bool:
+    """Whether it is the same kind of document, in a newer major version."""
+    kind, _, major = schema.partition("/")
+    found_kind, _, found_major = str(found).partition("/")
+    return found_kind == kind and (whole_number(found_major) or 0) > int(major)
+
+
+def _with_usual_system(snapshot: Snapshot) -> Snapshot:
+    """A Snapshot that was written by hand may spell an operating system as other programs do."""
+    from gpuenv.model.host import operating_system
+
+    system = snapshot.host.os
+    if system.value is None:
+        return snapshot
+    return replace(snapshot, host=replace(snapshot.host, os=replace(system, value=operating_system(system.value))))
+
+
+def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
+    """The message for a value of a wrong kind: file, line, path and what was expected.
+
+    Args:
+        path: the file.
+        text: its content.
+        error: the fault.
+        within: the key below which the record stands.
+    """
+    from gpuenv.model.json_lines import line_of
+
+    line = line_of(text, ".".join(filter(None, (within, error.path))))
+    return CommandError(ExitCode.USAGE, f"{path}: line {line}: {error}" if line else f"{path}: {error}")
+
+
+@contextmanager
+def usage_first(look: Callable[[], object]) -> Iterator[None]:
+    """Where the matrix is invalid, first does ``look``: a usage error that it raises comes before that."""
+    try:
+        yield
+    except CommandError as error:
+        if error.exit_code == ExitCode.MATRIX_INVALID:
+            look()
+        raise
+
+
+def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
+    """Reads what the options name though the answer does not need it, without probing.
+
+    Raises:
+        CommandError: at the first that cannot be understood or read; a matrix comes last.
+    """
+    if subject.snapshot is None:  # a recording has a target of its own
+        refuse_no_environment(subject.python)
+    if subject.paste is not None:
+        return  # read once, where the answer comes from it: it may be standard input
+    apart = replace(subject, python=None, no_probe=subject.no_probe or subject.snapshot is None)
+    with closing(Beginning(apart)) as beginning:
+        if subject.assume or matrix is not None:
+            beginning.finish(get_matrix(matrix, quiet=True))
+
+
+def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
+    """The machine of ``--paste``; what the paste leaves open is announced.
+
+    Raises:
+        CommandError: when it cannot be read, contains no known output, or another machine is named too.
+    """
+    import shlex
+
+    from gpuenv.matrix.assume import assumed_keys
+    from gpuenv.paste.environments import chosen, read_meant
+    from gpuenv.paste.forms import OUTPUTS
+    from gpuenv.paste.gaps import gaps
+    from gpuenv.paste.merge import conflicts
+    from gpuenv.paste.snapshot import to_snapshot
+
+    path = subject.paste
+    if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
+        raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
+    meant = chosen(_pasted_text(path))
+    pasted = read_meant(meant)
+    if not pasted.forms:
+        read = ", ".join(OUTPUTS)
+        hint = f"read are: {read}\nan error message or a log is for: gpuenv explain {shlex.quote(str(path))}"
+        raise CommandError(ExitCode.USAGE, f"{_paste_name(path)}: no output that is known is in it", hint)
+    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
+    if meant.note:
+        announce(meant.note)
+    for conflict in conflicts(pasted)[:_SHOWN]:
+        values = [
+            f"{entry.value} ({entry.form}{f', line {entry.line}' if entry.line else ''})"
+            for entry in conflict.said[:_SHOWN]
+        ]
+        announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first one counts")
+    snapshot = to_snapshot(pasted, matrix)
+    assumed = assumed_keys(subject.assume)
+    for gap in gaps(pasted, snapshot):
+        if gap.key not in assumed:
+            announce(f"the paste does not say {gap.fact} ({gap.why}); the output of this says it: {gap.ask}")
+    return snapshot
+
+
+def _paste_name(path: Path) -> str:
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def _pasted_text(path: Path) -> str:
+    from gpuenv.paste.read import decoded
+
+    try:
+        if str(path) == "-":
+            if sys.stdin is None:
+                raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
+            data = sys.stdin.buffer.read(_LARGEST_PASTE + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(_LARGEST_PASTE + 1)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+    if len(data) > _LARGEST_PASTE:
+        raise CommandError(ExitCode.USAGE, f"{_paste_name(path)}: larger than any paste")
+    return decoded(data)

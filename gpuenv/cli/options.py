@@ -1,10 +1,13 @@
-"""The options that several commands share: one name, one meaning, one help text."""
+"""The options that several commands share, and how a command gets all of its options as one record."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from enum import Enum
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
@@ -14,11 +17,58 @@ from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEO
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 
 
+T = TypeVar("T")
+
+
+def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Lets Typer call a function of one record: each field of the dataclass is a parameter of the command."""
+    hints = get_type_hints(record, include_extras=True)
+    parameters = [
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in fields(record)  # type: ignore[arg-type] # mypy has no name for the type of a dataclass
+    ]
+
+    def decorate(function: Callable[[T], None]) -> Callable[..., None]:
+        def command(**values: Any) -> None:  # noqa: ANN401 - each is of its own type
+            function(record(**values))
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = hints
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
 class Format(str, Enum):
     """Forms of output."""
 
     TEXT = "text"
     JSON = "json"
+
+
+class InstallerName(str, Enum):
+    """What to install with."""
+
+    AUTO = "auto"
+    UV = "uv"
+    PIP = "pip"
+    CONDA = "conda"
+    MAMBA = "mamba"
+    MICROMAMBA = "micromamba"
+
+
+class WheelsFrom(str, Enum):
+    """What tells and downloads wheels where nothing is installed."""
+
+    AUTO = "auto"
+    UV = "uv"
+    PIP = "pip"
+
+    @property
+    def installer(self) -> InstallerName:
+        """The same where conda's are among them."""
+        return InstallerName(self.value)
 
 
 Python = Annotated[
@@ -111,3 +161,18 @@ Redact = Annotated[
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Agree to the plan beforehand.")]
+Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
+WheelInstaller = Annotated[WheelsFrom, typer.Option("--installer", help="What to ask for the wheels.")]
+Kernel = Annotated[
+    Optional[str],
+    typer.Option(
+        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
+    ),
+]
+NetworkOffline = Annotated[
+    bool, typer.Option("--offline", help="Use no network: what the cache of the installer holds.")
+]
+InstallTimeout = Annotated[
+    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
+]
+INSTALL_TIMEOUT = 3600.0  # seconds

@@ -1,7 +1,8 @@
-"""How a result reaches the user: to standard output or, written whole or not at all, to a file."""
+"""How a result reaches the user: in one or several forms, to standard output or to files, which are written whole."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -9,19 +10,38 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.errors import CommandError, OutputClosed, complain, drop_stdout
+from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
+from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.harmless import harmless
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
+    from gpuenv.report.html import Earlier
     from gpuenv.report.redact import Identity
+    from gpuenv.report.report import Report
     from gpuenv.report.text import Line
 
+NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+OWN = ("text", "json")  # which are made fit for others while they are written
+# One module a form, imported where that form is wanted.
+_RENDERERS = {
+    "junit": ("junit", "junit_text"),
+    "github": ("github", "annotations_text"),
+    "gitlab": ("gitlab", "code_quality_text"),
+    "sarif": ("sarif", "sarif_text"),
+    "prometheus": ("prometheus", "metrics_text"),
+    "markdown": ("markdown", "markdown_text"),
+}
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+_MOST_EARLIER = 200  # reports
+_LARGEST_EARLIER = 16 * 1024 * 1024
 _NARROW_HANG = 4
 _PAD = "\0"  # in no line: it is a control
 _STYLES = {
@@ -36,17 +56,9 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the result of a command goes, and in which form.
+    """Where the result of a command goes, and in which form."""
 
-    Attributes:
-        file: None for standard output.
-        as_json: whether it is one JSON object rather than text.
-        color: whether text may have colour, where it goes to a terminal.
-        redacted: whether identities are hidden.
-        verbose: whether the text says more.
-    """
-
-    file: Path | None
+    file: Path | None  # None is standard output
     as_json: bool
     color: bool
     redacted: bool
@@ -69,11 +81,7 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
         from gpuenv.report.redact import redact
 
         data = redact(data, identity())
-    text = json.dumps(data, indent=2, ensure_ascii=True) + "\n"
-    if output is not None:
-        write_file(output, text)
-    else:
-        write_stdout(text)
+    write_result(json.dumps(data, indent=2, ensure_ascii=True) + "\n", output)
 
 
 def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
@@ -88,11 +96,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
         return
-    text = "".join(line.text.rstrip() + "\n" for line in cleaned)
-    if output is not None:
-        write_file(output, text)
-    else:
-        write_stdout(text)
+    write_result("".join(line.text.rstrip() + "\n" for line in cleaned), output)
 
 
 def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str]:
@@ -165,8 +169,16 @@ def _continued(line: Line, width: int) -> list[str]:
     return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
+def write_result(text: str, output: Path | None, *, shared: bool = False) -> None:
+    """Writes to a file, or to standard output where that is None."""
+    if output is not None:
+        write_file(output, text, shared=shared)
+    else:
+        write_stdout(text)
+
+
 def write_stdout(text: str) -> None:
-    """Text that standard output's encoding lacks a character for is written with a substitute.
+    """Writes to standard output, with substitutes for what its encoding lacks.
 
     Raises:
         OutputClosed: when the reader has gone.
@@ -186,7 +198,7 @@ def write_stdout(text: str) -> None:
 
 
 def write_stderr(lines: Iterable[Line]) -> None:
-    """Lines beside the result; lost where nobody can read them."""
+    """Writes lines to standard error."""
     for line in lines:
         complain(line.text.rstrip())
 
@@ -216,7 +228,7 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
 
 
 def identity() -> Identity:
-    """Who and where this is, so that it can be hidden."""
+    """The user, home and host that a report hides."""
     import getpass
 
     from gpuenv.report.redact import Identity
@@ -226,3 +238,160 @@ def identity() -> Identity:
     except (KeyError, OSError, ImportError):
         user = ""
     return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A form, and the file that it goes to; None is standard output."""
+
+    form: str
+    path: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a report is shown."""
+
+    verbose: bool
+    color: bool
+    redact: bool
+    history: tuple[Earlier, ...] = ()  # the oldest first
+    of_the_tests: bool = False  # text and JSON show the GPU tests' own result
+
+
+def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
+    """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
+
+    Args:
+        given: what the user wrote.
+        output: the file of ``-o``.
+        names: the forms that the command has.
+
+    Raises:
+        CommandError: for an unknown form, a file that is named twice, or two forms for one place.
+    """
+    wanted = tuple(_wanted(text, names) for text in given or ())
+    if not any(entry.path is None for entry in wanted):
+        wanted = (Wanted("text", None), *wanted)
+    placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
+    places = [str(entry.path or "standard output") for entry in placed]
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        raise CommandError(ExitCode.USAGE, f"--format: two forms for {twice}", "name a file: --format FORMAT=FILE")
+    return placed
+
+
+def check_places(paths: Iterable[Path | None]) -> None:
+    """Refuses a file that cannot be there before any work is done: GPU tests may take many minutes."""
+    for path in paths:
+        if path is not None and not is_folder(path.parent):
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
+        if path is not None and is_folder(path):
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
+
+
+def _wanted(text: str, names: Sequence[str]) -> Wanted:
+    name, equals, path = text.partition("=")
+    known = f"one of {', '.join(names)}"
+    if name not in names:
+        import difflib
+
+        near = difflib.get_close_matches(name.lower(), names, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
+    if equals and not path:
+        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
+    return Wanted(name, Path(path) if equals and path != "-" else None)  # as of programs everywhere: standard output
+
+
+def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
+    """Writes every form, files first.
+
+    Raises:
+        CommandError: when a place cannot be written to, after the others have been.
+    """
+
+    @cache
+    def clean() -> Report:
+        """The report as others may see it, for all forms but text and JSON."""
+        from gpuenv.report.redact import prepared
+
+        return prepared(report, identity() if how.redact else None)
+
+    failed: CommandError | None = None
+    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+        try:
+            _emit(report if entry.form in OWN else clean(), entry, how)
+        except CommandError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+def emit_record(
+    value: object, lines: Callable[[], Iterable[Line]], wanted: Sequence[Wanted], *, color: bool, redact: bool = False
+) -> None:
+    """Writes a record that has no forms but text and JSON (``OWN``), files first."""
+    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+        Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
+
+
+def _emit(report: Report, wanted: Wanted, how: How) -> None:
+    smoke = report.smoke if how.of_the_tests else None
+    if wanted.form == "json":
+        emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
+    elif wanted.form == "text":
+        from gpuenv.report.text import report_lines, smoke_lines
+
+        lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)
+        emit_lines(lines, wanted.path, color=how.color, redacted=how.redact)
+    elif wanted.form == "html":
+        from gpuenv.report.html import html_text
+
+        write_result(html_text(report, how.history), wanted.path)
+    else:
+        module, function = _RENDERERS[wanted.form]
+        render: Callable[[Report], str] = getattr(importlib.import_module(f"gpuenv.report.{module}"), function)
+        text = render(report)
+        if wanted.form == "github":
+            _append_summary(report)
+        write_result(text, wanted.path, shared=wanted.form == "prometheus")
+
+
+def _append_summary(report: Report) -> None:
+    """Appends the job summary to the runner's file; a failure is announced and does not change the verdict."""
+    path = os.environ.get(_SUMMARY)
+    if not path:
+        return
+    from gpuenv.report.markdown import markdown_text
+
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(markdown_text(report))
+    except (OSError, ValueError) as error:
+        announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")
+
+
+def read_history(folder: Path | None) -> tuple[Earlier, ...]:
+    """The last reports in JSON of a folder, the oldest first; other files are passed over.
+
+    Raises:
+        CommandError: when the folder cannot be read.
+    """
+    if folder is None:
+        return ()
+    try:
+        paths = [path for path in folder.iterdir() if path.suffix == ".json" and path.is_file()]
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"--history {folder}: {error.strerror or error}") from error
+    found = [entry for path in paths if (entry := _read_earlier(path)) is not None]
+    return tuple(sorted(found, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])
+
+
+def _read_earlier(path: Path) -> Earlier | None:
+    from gpuenv.report.html import earlier
+
+    try:
+        return earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER)))
+    except (OSError, ValueError, RecursionError):
+        return None

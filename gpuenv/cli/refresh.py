@@ -6,20 +6,19 @@ import hashlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpuenv.cli.bar import Bar
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.commands.matrix import shipped_machines
+from gpuenv.cli.errors import CommandError, announce, columns
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
-from gpuenv.cli.profiles import shipped_machines
 from gpuenv.data import data_path
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
@@ -35,6 +34,9 @@ from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
 from gpuenv.refresh.uv_index import UvIndex
 from gpuenv.user_folders import user_cache, user_matrix
 
+_BAR = 20
+_WIDTH = 79
+
 
 class Installer(str, Enum):
     """What reaches the package index."""
@@ -43,21 +45,16 @@ class Installer(str, Enum):
     PIP = "pip"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the user asks for: which installer, no writing, and rows that are to be measured again."""
-
-    installer: Installer | None
-    dry_run: bool
-    again: Collection[str]
-
-
-def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
-    """Brings a matrix up to date, and tells what has changed.
+def refresh_matrix(
+    path: Path | None, installer: Installer | None, again: Collection[str], *, dry_run: bool
+) -> Iterator[str]:
+    """Adds to a matrix what is new on the package index; yields what has changed.
 
     Args:
-        path: the matrix; else that of the checkout, or that of the user's data folder.
-        asked: how.
+        path: the matrix; default: that of the checkout, or that in the user's data folder.
+        installer: what reaches the index.
+        again: known rows to measure again.
+        dry_run: whether nothing is written.
 
     Raises:
         CommandError: where something could not be asked, measured or written; the matrix is then as it was.
@@ -66,7 +63,7 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     target = path or _target()
     before, digest = get_matrix(source, anew=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch:
-        additions, work = _found(before, Path(scratch), asked)
+        additions, work = _found(before, Path(scratch), installer, again)
     changes = list(_changes(additions))
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
@@ -76,7 +73,7 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     yield from changes
     yield from _told(before, after)
     yield from _documents(after, work.today)
-    if asked.dry_run:
+    if dry_run:
         yield f"{target}: not written"
         return
     if _digest(source) != digest:
@@ -118,10 +115,12 @@ def _target() -> Path:
     return own
 
 
-def _found(before: Matrix, scratch: Path, asked: Asked) -> tuple[Additions, Workplace]:
+def _found(
+    before: Matrix, scratch: Path, installer: Installer | None, again: Collection[str]
+) -> tuple[Additions, Workplace]:
     try:
-        work = _workplace(before, scratch, asked.installer)
-        return find_additions(before, work, asked.again), work
+        work = _workplace(before, scratch, installer)
+        return find_additions(before, work, again), work
     except NoSuchRowError as error:
         raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
     except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
@@ -211,3 +210,65 @@ def _documents(matrix: Matrix, today: str) -> Iterator[str]:
     bare = [str(row.cuda) for row in matrix.cuda_minors if row.linux is None]
     if bare:
         yield f"CUDA {', '.join(bare)}: no document was read that names the driver released with it."
+
+
+class Bar:
+    """Tells how many pieces are done, what they cost in bytes and seconds, and which one is under way."""
+
+    def __init__(self) -> None:
+        self._drawn = sys.stderr is not None and sys.stderr.isatty()
+        self._pieces = self._begun = self._fetched = 0
+        self._size: int | None = None
+        self._started = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """A sentence of its own."""
+        self._clear()
+        announce(text)
+
+    def start(self, pieces: int, size: int | None) -> None:
+        """The work and what it costs."""
+        self._pieces, self._size, self._started = pieces, size, time.monotonic()
+        cost = "an amount that the index does not tell" if size is None else megabytes(size)
+        self.say(f"to be measured: {pieces}; to be downloaded, what is cached apart: {cost}")
+
+    def piece(self, name: str, size: int | None) -> None:
+        """A piece begins; those before it are done."""
+        self._begun += 1
+        cost = "" if size is None else f" ({megabytes(size)})"
+        if self._drawn:
+            self._draw(f"{name}{cost}")
+        else:
+            announce(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
+        self._fetched += size or 0
+
+    def end(self) -> None:
+        """All are done."""
+        self._clear()
+        if self._begun:
+            took = f"{time.monotonic() - self._started:.0f} s"
+            announce(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {took}")
+
+    def _draw(self, text: str) -> None:
+        done = self._begun - 1
+        share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
+        filled = min(int(share * _BAR), _BAR)
+        took = int(time.monotonic() - self._started)
+        bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{self._pieces} {took // 60}:{took % 60:02d} {text}"
+        width = _width()
+        sys.stderr.write(f"\r{bar[:width]:<{width}}")
+        sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            sys.stderr.write(f"\r{'':<{_width()}}\r")
+
+
+def _width() -> int:
+    """Columns that a line may take without being broken."""
+    return min(_WIDTH, columns() - 1)
+
+
+def megabytes(size: int) -> str:
+    """``142 MB``."""
+    return f"{size / 1e6:.0f} MB"

@@ -12,10 +12,12 @@ from dataclasses import fields
 from typing import Any
 
 from gpuenv.matrix.needs import driver_absent
+from gpuenv.model.gpu import Gpu
 from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Gpu, Library, Snapshot
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.spelt import NONE, spelt
+from gpuenv.model.target import Library
 
 _OF_PLACES = (
     "executable",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuenv.doctor.allowed import allowed_by, without_what_was_done
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.own_commands import about
 from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
@@ -15,6 +14,7 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
+from gpuenv.model.presence import contained
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult

@@ -7,10 +7,12 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import driver_nodes, like_a_machine
+from gpuenv.doctor.machine import like_a_machine
 from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.host import Container
+from gpuenv.model.presence import driver_nodes
+from gpuenv.model.snapshot import Snapshot
 
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
 _COMMANDS = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from gpuenv.model.finding import Evidence
+from gpuenv.model.host import KernelMessage
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.xid import HARDWARE
 
 _TROUBLE = pattern(

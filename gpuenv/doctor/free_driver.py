@@ -8,8 +8,9 @@ from gpuenv.doctor.joint import wanted
 from gpuenv.doctor.machine import NOVA, held_by_nova, libraries_absent
 from gpuenv.doctor.registry import Facts
 from gpuenv.doctor.remedies import driver_fixes, initial_disk, restart
+from gpuenv.model.driver import Module
 from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import Module, Snapshot
+from gpuenv.model.snapshot import Snapshot
 
 
 def free_driver(snapshot: Snapshot) -> str:

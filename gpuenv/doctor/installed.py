@@ -13,8 +13,8 @@ from gpuenv.matrix.records import Matrix, Release, WheelLine
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.resolution import Candidate, CandidateKind
-from gpuenv.model.snapshot import CupyInstallation, SourceState
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import SourceState
+from gpuenv.model.target import CupyInstallation, Target
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14

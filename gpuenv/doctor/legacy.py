@@ -8,9 +8,9 @@ branch: the stream NNN-dkms holds on to a branch, with the proprietary modules (
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import contained
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained
 from gpuenv.model.snapshot import Snapshot
 
 WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf

@@ -13,7 +13,7 @@ from gpuenv.doctor.registry import Facts, Symptom
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Toolkit
+from gpuenv.model.target import Toolkit
 from gpuenv.model.versions import CudaVersion
 
 _MISSING = pattern(

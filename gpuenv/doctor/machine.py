@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gpuenv.model.driver import DriverLibrary, LibraryOrigin
+from gpuenv.model.gpu import PciGpu
+from gpuenv.model.host import Container
 from gpuenv.model.identity import pci_key
 from gpuenv.model.presence import (
     bus_is_own,
@@ -14,7 +17,7 @@ from gpuenv.model.presence import (
     nvidia_on_bus,
     seen_to_be_absent,
 )
-from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 __all__ = [  # of what the resolver asks too
     "bus_is_own",

@@ -13,8 +13,8 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
-from gpuenv.model.snapshot import FileState, Snapshot
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import FileState, Target
 
 # A CuPy that fits, alone, with its libraries: two lines, none, a wrong line or release, an extra that is missing, CUDA
 # wheels of another major, an NVRTC that does not know the GPU.

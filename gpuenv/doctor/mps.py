@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.presence import contained
 from gpuenv.model.snapshot import Snapshot
 
 _FEWER_CLIENTS = "End other clients of MPS, or wait for them."

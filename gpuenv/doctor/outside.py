@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import CupyInstallation, PackagePlace, Target
 
 
 def within_reach(entry: CupyInstallation, target: Target) -> bool:

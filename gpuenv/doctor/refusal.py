@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Library
+from gpuenv.model.target import Library
 
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
 _REFUSED = pattern(

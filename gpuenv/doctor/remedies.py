@@ -11,10 +11,11 @@ from gpuenv.doctor.declared import besides_the_package, declared
 from gpuenv.doctor.headers import headers_package
 from gpuenv.doctor.joint import OPEN, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.legacy import WITH_STREAMS, older_driver, release_of
-from gpuenv.doctor.machine import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.host import Container
+from gpuenv.model.presence import contained, driver_nodes
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),

@@ -6,14 +6,15 @@ abetlen/llama-cpp-python#645, both of a seccomp profile; what 2 may mean: NVIDIA
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import contained, driver_nodes
 from gpuenv.doctor.registry import Facts, Symptom
 from gpuenv.doctor.remedies import restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.gpu import Virtualization
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.host import Container
+from gpuenv.model.presence import contained, driver_nodes
+from gpuenv.model.snapshot import Snapshot
 
 ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")

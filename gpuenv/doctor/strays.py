@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
 from gpuenv.doctor.remedies import family
-from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
+from gpuenv.model.driver import DriverLibrary, LibraryOrigin
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import DriverVersion
 
 # Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, contained
+from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR
 from gpuenv.doctor.registry import Symptom
 from gpuenv.doctor.strays import folder
+from gpuenv.model.driver import DriverLibrary, LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
+from gpuenv.model.presence import contained
+from gpuenv.model.snapshot import Snapshot
 
 _OF_NIXOS = "/run/opengl-driver/lib"  # the link that stays, whatever the store names the driver
 _USUAL = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")

@@ -12,12 +12,15 @@ from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_libraries import WANTED, WantedLibrary
-from gpuenv.model.host import Container, architecture, operating_system
+from gpuenv.model.driver import Driver
+from gpuenv.model.gpu import Gpu
+from gpuenv.model.host import Container, Host, architecture, operating_system
 from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
 from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Host, Library, Snapshot, SourceState, Toolkit
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.target import CupyInstallation, Library, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.model.visible import visible_entries
 

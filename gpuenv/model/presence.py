@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gpuenv.model.codes import Nvml
+from gpuenv.model.driver import Module
+from gpuenv.model.gpu import PciGpu
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import ASSUMED, PASTED
-from gpuenv.model.snapshot import Module, PciGpu, Snapshot
+from gpuenv.model.snapshot import Snapshot
 
 # The line by which programs switch a laptop's GPU off: some of them take it off the bus as well.
 SWITCHED_OFF = "alias nvidia off"

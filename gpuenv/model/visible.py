@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuenv.model.gpu import Gpu
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Gpu
 
 # How hidden_by begins where the kernel keeps a GPU's device node from this process: CUDA does not count it then.
 CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permission"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.gpu import Gpu, MigInstance
 from gpuenv.model.identity import pci_key, uuid_key
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
-from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.assemble_health import (
     compute_mode,

@@ -5,7 +5,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu
+from gpuenv.model.driver import DeviceNode, DkmsBuild
+from gpuenv.model.gpu import PciGpu
+from gpuenv.model.host import CdiFile
 
 
 @dataclass(frozen=True, slots=True)

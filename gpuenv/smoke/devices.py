@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuenv.model.gpu import ComputeMode, Gpu
 from gpuenv.model.identity import uuid_key
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.presence import is_tegra
 from gpuenv.model.smoke import TestedGpu
-from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.visible import to_be_opened
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.gpu import GRAVE_REASONS
+from gpuenv.model.gpu import GRAVE_REASONS, Gpu
 from gpuenv.model.identity import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
 from gpuenv.probe.scripts.kernel_buffer import records
 from gpuenv.smoke.devices import Device

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.shortage import as_shortage
+from gpuenv.cli.errors import as_shortage
 from gpuenv.model.exit_codes import ExitCode
 from tests.cli.program import MINIMAL
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.changing.choices import command_error
-from gpuenv.cli.changing.lockfile import read_lock
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.recording import read_snapshot
+from gpuenv.cli.inputs import read_snapshot
+from gpuenv.cli.installer import command_error, read_lock
 from gpuenv.data import data_path
 from gpuenv.install.bundle import open_bundle
 from gpuenv.install.errors import Unreadable

@@ -14,7 +14,8 @@ from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import WheelChoice
-from gpuenv.model.snapshot import FileFault, FileState, Library, Snapshot, Toolkit
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import FileFault, FileState, Library, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.support.matrix import MATRIX
 

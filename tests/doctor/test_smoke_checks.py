@@ -18,7 +18,8 @@ from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
 from tests.report.made import LEFT, PASSED, WRONG, report, smoke
 
 if TYPE_CHECKING:
-    from gpuenv.model.snapshot import Gpu, Snapshot
+    from gpuenv.model.gpu import Gpu
+    from gpuenv.model.snapshot import Snapshot
 
 OTHER = "GPU-11111111-2222-3333-4444-555555555555"
 

@@ -142,8 +142,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.explaining import explained, scanned
 from gpuenv.cli.inputs import Subject
 from tests.eval.printed import table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.inputs import Subject
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.cli.explaining import with_stated
+from gpuenv.cli.commands.explain import with_stated
 from gpuenv.explain.answer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.explain.situation import marks_of

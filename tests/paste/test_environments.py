@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.inputs import Subject
 from gpuenv.paste.environments import chosen, environments, read_meant
 from gpuenv.paste.read import read_paste

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.preflight import sent_elsewhere
-from gpuenv.cli.formats import NAMES, How, Wanted, emit_report
+from gpuenv.cli.output import NAMES, How, Wanted, emit_report
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.formats import NAMES
+from gpuenv.cli.output import NAMES
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.machine import materialise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import known, missing
 from gpuenv.model.smoke import (
     Level,
@@ -14,7 +15,6 @@ from gpuenv.model.smoke import (
     TestStatus,
     overall,
 )
-from gpuenv.model.snapshot import Gpu
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.smoke.devices import Device
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import NetworkOffline, WheelInstaller, WheelsFrom
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.inputs import Subject, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.imaging.site import Making
+    from gpuenv.image.choose import Wish
+    from gpuenv.image.records import Choice
+    from gpuenv.matrix.needs import Needs
+    from gpuenv.matrix.records import Matrix
+
+T = TypeVar("T")
 
 
 class KindName(str, Enum):
@@ -33,83 +40,93 @@ class BuilderName(str, Enum):
     CLASSIC = "classic"
 
 
-_File = Optional[Path]
-Kinds = Annotated[
-    Optional[list[KindName]],
-    typer.Option(
-        "--kind",
-        help="wheels (slim Python, CUDA from wheels: the default), runtime or devel (on NVIDIA's images). Repeatable.",
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class BuildImageOptions:
+    """The options of ``gpuenv build-image``."""
 
-
-def build_image(
-    kind: Kinds = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="The whole supported matrix, or all of the kinds named.")
-    ] = False,
-    cuda: Annotated[Optional[str], typer.Option("--cuda", metavar="VERSION", help="CUDA in the image: 12.9.")] = None,
+    kind: Annotated[
+        Optional[list[KindName]],
+        typer.Option(
+            "--kind",
+            help="wheels (slim Python, CUDA from wheels: the default), runtime or devel (on NVIDIA's images). "
+            "Repeatable.",
+        ),
+    ] = None
+    every: Annotated[bool, typer.Option("--all", help="The whole supported matrix, or all of the kinds named.")] = False
+    cuda: Annotated[Optional[str], typer.Option("--cuda", metavar="VERSION", help="CUDA in the image: 12.9.")] = None
     cupy: Annotated[
         Optional[str], typer.Option("--cupy", metavar="VERSION", help="CuPy: 14.2.0, or cupy-cuda12x==14.2.0.")
-    ] = None,
-    python: Annotated[
-        Optional[str], typer.Option("--python", metavar="VERSION", help="Python in the image: 3.12.")
-    ] = None,
-    arch: Annotated[Optional[str], typer.Option("--arch", metavar="ARCH", help="x86_64 or aarch64.")] = None,
+    ] = None
+    python: Annotated[Optional[str], typer.Option("--python", metavar="VERSION", help="Python in the image: 3.12.")] = (
+        None
+    )
+    arch: Annotated[Optional[str], typer.Option("--arch", metavar="ARCH", help="x86_64 or aarch64.")] = None
     capability: Annotated[
         Optional[list[str]],
         typer.Option("--compute-capability", metavar="CC", help="A GPU to serve: 9.0, sm_90. Repeatable."),
-    ] = None,
+    ] = None
     base: Annotated[
         Optional[str], typer.Option("--base", metavar="IMAGE", help="Another base, best with its digest.")
-    ] = None,
+    ] = None
     tag: Annotated[
         Optional[str],
         typer.Option("-t", "--tag", metavar="NAME", help="Name of the image; of several, the repository."),
-    ] = None,
+    ] = None
     label: Annotated[
         Optional[list[str]], typer.Option("--label", metavar="KEY=VALUE", help="A label of your own. Repeatable.")
-    ] = None,
+    ] = None
     snapshot: Annotated[
         Optional[list[Path]],
         typer.Option("--snapshot", metavar="FILE", help="A recorded machine to serve. Repeatable: all of them."),
-    ] = None,
-    assume: options.Assume = None,
-    no_probe: options.NoProbe = False,
-    show: Annotated[bool, typer.Option("--print", help="Print the Dockerfile; ask no engine, no index.")] = False,
-    dry_run: options.DryRun = False,
+    ] = None
+    assume: options.Assume = None
+    no_probe: options.NoProbe = False
+    show: Annotated[bool, typer.Option("--print", help="Print the Dockerfile; ask no engine, no index.")] = False
+    dry_run: options.DryRun = False
     context: Annotated[
-        _File, typer.Option("--context", metavar="DIR", help="Write all that is built from to a folder, and end.")
-    ] = None,
-    push: Annotated[bool, typer.Option("--push", help="Push it, and tell the digest.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Take nothing out of the builder's cache.")] = False,
-    builder: Annotated[BuilderName, typer.Option("--builder", help="What builds.")] = BuilderName.AUTO,
+        Optional[Path],
+        typer.Option("--context", metavar="DIR", help="Write all that is built from to a folder, and end."),
+    ] = None
+    push: Annotated[bool, typer.Option("--push", help="Push it, and tell the digest.")] = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Take nothing out of the builder's cache.")] = False
+    builder: Annotated[BuilderName, typer.Option("--builder", help="What builds.")] = BuilderName.AUTO
     pip_config: Annotated[
-        _File, typer.Option("--pip-config", metavar="FILE", help="A pip.conf for the build; a secret, never kept.")
-    ] = None,
+        Optional[Path],
+        typer.Option("--pip-config", metavar="FILE", help="A pip.conf for the build; a secret, never kept."),
+    ] = None
     netrc: Annotated[
-        _File, typer.Option("--netrc", metavar="FILE", help="A .netrc for the build; a secret, never kept.")
-    ] = None,
+        Optional[Path], typer.Option("--netrc", metavar="FILE", help="A .netrc for the build; a secret, never kept.")
+    ] = None
     ca_bundle: Annotated[
-        _File, typer.Option("--ca-bundle", metavar="FILE", help="Certificates for the build; a secret, never kept.")
-    ] = None,
+        Optional[Path],
+        typer.Option("--ca-bundle", metavar="FILE", help="Certificates for the build; a secret, never kept."),
+    ] = None
     public_index: Annotated[
         bool, typer.Option("--public-index", help="Build from the public index, whatever is set for this machine.")
-    ] = False,
+    ] = False
     build_timeout: Annotated[
         float, typer.Option("--build-timeout", metavar="SECONDS", min=1, help="How long a build may take.")
-    ] = 3600.0,
-    matrix: options.MatrixFile = None,
-    installer: WheelInstaller = WheelsFrom.AUTO,
-    offline: NetworkOffline = False,
-    output_format: options.OutputFormat = options.Format.TEXT,
-    output: options.OutputFile = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    redact: options.Redact = True,
-    driver_root: options.DriverRoot = "/",
-) -> None:
+    ] = 3600.0
+    matrix: options.MatrixFile = None
+    installer: options.WheelInstaller = options.WheelsFrom.AUTO
+    offline: options.NetworkOffline = False
+    output_format: options.OutputFormat = options.Format.TEXT
+    output: options.OutputFile = None
+    no_color: options.NoColor = False
+    verbose: options.Verbose = False
+    timeout: options.Timeout = options.TIMEOUT
+    redact: options.Redact = True
+    driver_root: options.DriverRoot = "/"
+
+    @property
+    def secrets(self) -> dict[str, Path]:
+        """The name and the file of each secret of the build."""
+        files = {"pip": self.pip_config, "netrc": self.netrc, "ca": self.ca_bundle}
+        return {name: path for name, path in files.items() if path is not None}
+
+
+@options.takes(BuildImageOptions)
+def build_image(opts: BuildImageOptions) -> None:
     """Build an image that fits, and prove it inside.
 
     Resolved, pinned, built by your engine, proven, labelled.
@@ -117,44 +134,153 @@ def build_image(
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
     ask for the wheels.
     """
-    from gpuenv.cli.changing.choices import Means
-    from gpuenv.cli.imaging.site import Making
-    from gpuenv.cli.imaging.words import Asked
-    from gpuenv.cli.imaging.work import run
-    from gpuenv.cli.inputs import Subject
+    from gpuenv.cli.image_builder import build_all, ending, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
+    from gpuenv.image.records import ImagePlans
 
-    asked = Asked(
-        kinds=tuple(entry.value for entry in kind or ()),
-        every=every, cuda=cuda, cupy=cupy, python=python, arch=arch, base=base, tag=tag,
-        capabilities=tuple(capability or ()),
-        labels=tuple(label or ()),
-        snapshots=tuple(snapshot or ()),
-    )  # fmt: skip
-    secrets = {"pip": pip_config, "netrc": netrc, "ca": ca_bundle}
-    making = Making(
-        builder=builder.value,
-        secrets={name: path for name, path in secrets.items() if path is not None},
-        public_index=public_index,
-        fresh=no_cache,
-        push=push,
-        seconds=build_timeout,
-        patience=timeout,
-        installing=Means(installer.installer, offline, False, build_timeout),
-    )
-    if not build_timeout > 0:  # nan is not below the least
-        raise CommandError(ExitCode.USAGE, f"--build-timeout {build_timeout}: expected seconds, such as 3600")
-    if sum((show, dry_run, context is not None)) > 1:
+    if not opts.build_timeout > 0:  # nan is not below the least
+        raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
+    instead = sum((opts.show, opts.dry_run, opts.context is not None))
+    if instead > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")
-    subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)
-    out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    raise typer.Exit(run(asked, (subject, matrix), making, out, _end(making, show, dry_run, context)))
-
-
-def _end(making: Making, show: bool, dry_run: bool, context: Path | None) -> str | Path:  # noqa: FBT001 - options
-    """Where the command ends: ``print``, ``plan``, a folder, or ``build``."""
-    if making.push and (show or dry_run or context is not None):
+    if opts.push and instead:
         raise CommandError(
             ExitCode.USAGE, "--push pushes what is built; --print, --dry-run and --context build nothing"
         )
-    return context or ("print" if show else "plan" if dry_run else "build")
+    _refuse_unreadable(opts.secrets)
+    wishes = _wishes(opts)
+    labels = _labels(opts.label or ())
+    as_json = opts.output_format is options.Format.JSON
+    out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
+    with ending(out, building=not instead):
+        machines, rows = _machines(opts)
+        choices, left_out = _choices(opts, wishes, machines, rows)
+        if not instead:
+            raise typer.Exit(build_all(opts, labels, choices, rows, out))
+        plans = plan_all(opts, labels, choices, rows)
+        if opts.context is not None:
+            write_contexts(opts.context, plans)
+        else:
+            show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, as_dockerfiles=opts.show)
+
+
+def _refuse_unreadable(secrets: Mapping[str, Path]) -> None:
+    """Ends the command before any work where a secret cannot be read."""
+    for path in secrets.values():
+        try:
+            with path.open("rb"):
+                pass
+        except OSError as error:
+            raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+
+
+def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
+    """The wishes, one a kind.
+
+    Raises:
+        CommandError: for a value that is not understood.
+    """
+    from gpuenv.image.choose import DOCKER_PLATFORMS, Wish
+    from gpuenv.image.cupy_words import line_and_release
+    from gpuenv.image.records import Kind
+    from gpuenv.image.reference import split
+    from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
+
+    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(opts.arch or "", opts.arch)
+    if arch is not None and f"linux-{arch}" not in DOCKER_PLATFORMS:
+        raise CommandError(ExitCode.USAGE, f"--arch {opts.arch}: expected x86_64 or aarch64")
+    kinds = [Kind(kind.value) for kind in opts.kind or ()] or (list(Kind) if opts.every else [Kind.WHEELS])
+    line, cupy = _read("--cupy", opts.cupy or "", line_and_release)
+    if opts.base is not None:
+        _read("--base", opts.base, split)
+    if opts.tag is not None:
+        _read("--tag", opts.tag, _without_digest)
+    python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
+    wish = Wish(
+        cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
+        line=line,
+        cupy=cupy,
+        python=replace(python, micro=None) if python else None,
+        arch=arch,
+        base=opts.base,
+        capabilities=tuple(
+            _read("--compute-capability", entry, ComputeCapability.parse) for entry in opts.capability or ()
+        ),
+    )
+    return tuple(replace(wish, kind=kind) for kind in dict.fromkeys(kinds))
+
+
+def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """The value of an option; a fault in it is reported with the option's name."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"{option} {text}: {error}") from error
+
+
+def _without_digest(tag: str) -> str:
+    from gpuenv.image.reference import split
+
+    if split(tag)[2] is not None:
+        raise ValueError("a digest is not given, it comes of the build")
+    return tag
+
+
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    """The labels by name.
+
+    Raises:
+        CommandError: for what is none, or gpuenv's own.
+    """
+    pairs = [text.partition("=") for text in texts]
+    bad = next((name for name, sign, _ in pairs if not sign or not name), None)
+    if bad is not None:
+        raise CommandError(ExitCode.USAGE, f"--label {bad}: expected KEY=VALUE")
+    own = next((name for name, _, _ in pairs if name.startswith("io.gpuenv.")), None)
+    if own is not None:
+        raise CommandError(ExitCode.USAGE, f"--label {own}: gpuenv writes these itself")
+    return {name: value for name, _, value in pairs}
+
+
+def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
+    """The machines to be served, and the matrix.
+
+    Raises:
+        CommandError: when a recording cannot be read, or is named together with --no-probe.
+    """
+    from gpuenv.matrix.needs import needs_of
+
+    subject = Subject(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    if opts.snapshot:
+        if opts.no_probe:
+            raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
+        machines, rows = get_all(subject, opts.snapshot, opts.matrix)
+        return {name: needs_of(facts, rows) for name, facts in machines.items()}, rows
+    # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
+    is_named = opts.every or opts.cuda or opts.cupy or opts.capability
+    if is_named and not opts.assume:
+        subject = replace(subject, no_probe=True)
+    facts, rows = get_both(subject, opts.matrix)
+    return {"": needs_of(facts, rows)}, rows
+
+
+def _choices(
+    opts: BuildImageOptions, wishes: Sequence[Wish], machines: Mapping[str, Needs], rows: Matrix
+) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+    """What can be made of the wishes; with --all, also what cannot, instead of an error."""
+    from gpuenv.image.choose import NoImageError, choose
+
+    if not opts.every:
+        return tuple(choose(wish, machines, rows) for wish in wishes), ()
+    choices, left_out = [], []
+    for wish in wishes:
+        for row in rows.cuda_minors:
+            if wish.cuda not in (None, row.cuda):
+                continue
+            try:
+                choices.append(choose(replace(wish, cuda=row.cuda), machines, rows))
+            except NoImageError as error:
+                left_out.append(str(error))
+    if not choices:
+        raise NoImageError(left_out[0])
+    return tuple(choices), tuple(left_out)

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    InstallTimeout,
-    Means,
-    WheelInstaller,
-    WheelsFrom,
-    caller_for,
-    command_error,
-)
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
@@ -29,6 +19,7 @@ from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import Made
+    from gpuenv.cli.installer import Means
     from gpuenv.install.bundle import Bundle
     from gpuenv.install.environment import Scheme
 
@@ -42,9 +33,9 @@ def bundle(
     assume: options.Assume = None,
     no_probe: options.NoProbe = False,
     matrix: options.MatrixFile = None,
-    installer: WheelInstaller = WheelsFrom.AUTO,
+    installer: options.WheelInstaller = options.WheelsFrom.AUTO,
     timeout: options.Timeout = options.TIMEOUT,
-    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
+    install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Collect what a machine without a network needs to install.
@@ -56,6 +47,7 @@ def bundle(
     Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
     from gpuenv.cli.commands.lock import make
+    from gpuenv.cli.installer import Means, command_error
     from gpuenv.install.errors import InstallError
 
     _refuse_place(output)
@@ -75,11 +67,7 @@ def bundle(
 
 
 def _refuse_place(output: Path) -> None:
-    """Before anything is downloaded.
-
-    Raises:
-        CommandError: where the bundle cannot be put.
-    """
+    """Ends the command before anything is downloaded where the bundle cannot be put."""
     if not is_folder(output.parent):
         raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
     try:
@@ -94,6 +82,7 @@ def _refuse_place(output: Path) -> None:
 def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
+    from gpuenv.cli.installer import caller_for
     from gpuenv.install.backends.base import lock_text
     from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +14,22 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.inputs import Subject, get_both, refuse_unread
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.explain.records import Explanation
+    from gpuenv.explain.scan import Scanner
+    from gpuenv.matrix.records import Matrix
     from gpuenv.model.listing import Meaning
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.paste.records import Pasted
     from gpuenv.report.text import Line
 
     Known = tuple[Meaning, Iterator[Line]]
 
 _PIECE = 1 << 19  # bytes that are read at once
+_HEAD = 1 << 18  # bytes in which pasted outputs are looked for
 
 
 def explain(
@@ -61,10 +70,7 @@ def explain(
     Exit code: 0 a cause is known, 1 none is, 2 the text cannot be read.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.explaining import explained, scanned
-    from gpuenv.cli.inputs import Subject
     from gpuenv.cli.output import Output
-    from gpuenv.cli.understood import refuse_unread
     from gpuenv.report.explanation import explanation_text
 
     asks = probe or (python is not None and snapshot is None)
@@ -84,7 +90,7 @@ def explain(
 
 
 def _known(what: str) -> Known | None:
-    """What a code, a cause or a signature means; None for a text."""
+    """The meaning of a code, a cause or a signature; None for a text."""
     from gpuenv.doctor.registry import Explained, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
@@ -108,25 +114,22 @@ def _known(what: str) -> Known | None:
 
 
 def _of_a_plugin(what: str, seconds: float) -> Known | None:
-    """What the check of another package says of itself; None where no package brings one of this code.
-
-    Its code is imported in a child with a deadline only, and one that breaks there is told to be broken.
-    """
+    """The meaning of a check of another package, imported in a child with a deadline; None where there is none."""
     from gpuenv.plugins.discover import is_code
 
     if not is_code(what.upper()) or _exists(what):
         return None
-    from gpuenv.cli.plugins import plugins
+    from gpuenv.cli.diagnosis import plugins
     from gpuenv.plugins.run import MOST_SECONDS, described
     from gpuenv.report.reference import plugin_lines, plugin_meaning
 
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:
         return None
-    said = described(plugin, os.environ, min(seconds, MOST_SECONDS))
+    about = described(plugin, os.environ, min(seconds, MOST_SECONDS))
     return (
-        plugin_meaning(plugin.code, plugin.package, said.text, said.complaint),
-        plugin_lines(plugin.code, plugin.package, plugin.function, said.text, said.complaint),
+        plugin_meaning(plugin.code, plugin.package, about.text, about.complaint),
+        plugin_lines(plugin.code, plugin.package, plugin.function, about.text, about.complaint),
     )
 
 
@@ -167,3 +170,97 @@ def _pieces(what: str) -> Iterator[bytes]:
             yield from iter(lambda: file.read(_PIECE), b"")
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that was read: what was seen in it, and its beginning, where people paste what they have."""
+
+    scanner: Scanner
+    head: bytes
+
+
+def scanned(pieces: Iterable[bytes]) -> Text:
+    """A text, read to its end."""
+    from gpuenv.explain.scan import Scanner
+
+    scanner, head = Scanner(), bytearray()
+    for piece in pieces:
+        scanner.feed(piece)
+        head += piece[: _HEAD - len(head)]
+    scanner.close()
+    return Text(scanner, bytes(head))
+
+
+def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
+    """The explanation of a text, with the facts of the machine that is meant; a text that says nothing needs none.
+
+    Where no machine is meant, the outputs pasted with the error stand for it, then the facts that the text states;
+    assumptions go before both.
+
+    Raises:
+        CommandError: when the machine's facts or the matrix cannot be read or understood.
+    """
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.explain.answer import explanation, says_something, verdict_of
+    from gpuenv.explain.situation import marks_of
+    from gpuenv.explain.stated import Stated
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.model.snapshot import SourceState
+    from gpuenv.paste.environments import chosen, read_meant
+    from gpuenv.paste.fields import FAILURES
+    from gpuenv.paste.read import decoded
+
+    scanner, stated = text.scanner, text.scanner.stated.facts
+    if not says_something(scanner):
+        refuse_unread(subject, matrix)
+        return explanation(scanner)
+    pasted, note = None, None
+    if subject.no_probe:
+        meant = chosen(decoded(text.head))
+        pasted, note = read_meant(meant).without(FAILURES), meant.note  # the error itself is no output
+        if note:
+            lines = Stated()
+            for line in meant.text.splitlines():
+                lines.look(line)
+            stated = lines.facts
+        if pasted.is_empty:
+            pasted = None
+        if pasted is None and not stated and not subject.assume:
+            refuse_unread(subject, matrix)
+            return explanation(scanner)
+    snapshot, rows = get_both(subject, matrix)
+    if pasted is not None:
+        snapshot = _pasted_snapshot(pasted, stated, subject.assume, rows)
+    elif subject.no_probe:
+        snapshot = with_stated(snapshot, stated, subject.assume, rows)
+    diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
+    probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
+    found = explanation(scanner, marks_of(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
+    return replace(found, facts=stated, notes=(note,)) if note else found
+
+
+def _pasted_snapshot(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:
+    """The machine of a paste, with what the text states of it in passing, under the caller's assumptions."""
+    from gpuenv.matrix.assume import assume
+    from gpuenv.paste.snapshot import known_keys, to_snapshot
+
+    base = to_snapshot(pasted, matrix)
+    known = known_keys(base)
+    left = [fact for fact in stated if fact.partition("=")[0] not in known]
+    return assume(with_stated(base, left, assumed, matrix), assumed, matrix)
+
+
+def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:
+    """The facts that the text states, except where the caller assumes another; one that makes no sense is left."""
+    from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
+
+    keys = assumed_keys(assumed)
+    for text in stated:
+        if text.partition("=")[0] in keys:
+            continue
+        try:
+            snapshot = assume(snapshot, (text,), matrix)
+        except AssumeError:
+            continue
+    return snapshot

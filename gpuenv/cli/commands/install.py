@@ -11,38 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    Installer,
-    InstallerName,
-    InstallTimeout,
-    Kernel,
-    Means,
-    NetworkOffline,
-    Wanted,
-    caller_for,
-    choice_of,
-    installer_for,
-    interpreter_of,
-    of_lock,
-    put_back_first,
-    require_target,
-    resolved_for,
-    show_outcome,
-    target_of,
-)
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpuenv.cli.changing.transaction import Examined, Way
+    from gpuenv.cli.installer import Means, Wanted
     from gpuenv.cli.output import Output
+    from gpuenv.cli.transaction import Examined, Way
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.installers import Installer as WheelInstaller
+    from gpuenv.install.installers import Installer
     from gpuenv.install.planner import Prepared
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
@@ -50,64 +30,49 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the caller agrees to and asks for beside the target.
+class InstallOptions:
+    """The options of ``gpuenv install``."""
 
-    Attributes:
-        locked: a lock file whose pins are installed instead of the resolver's.
-        bundle: a bundle to install from.
-        guard: where to leave a constraint file.
-        allow_changes: packages that are not CuPy's may move.
-        yes: no question.
-        dry_run: only show the plan.
-    """
-
-    locked: Path | None
-    bundle: Path | None
-    guard: Path | None
-    allow_changes: bool
-    yes: bool
-    dry_run: bool
-
-
-def install(
-    python: options.Python = None,
-    kernel: Kernel = None,
-    assume: options.Assume = None,
+    python: options.Python = None
+    kernel: options.Kernel = None
+    assume: options.Assume = None
     locked: Annotated[
         Optional[Path],
         typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file names (see gpuenv lock)."),
-    ] = None,
+    ] = None
     bundle: Annotated[
         Optional[Path],
         typer.Option("--bundle", metavar="FILE", help="Install from a bundle, without a network (see gpuenv bundle)."),
-    ] = None,
+    ] = None
     guard: Annotated[
         Optional[Path],
         typer.Option(
             "--guard", metavar="FILE", help="Leave a constraint file that keeps later installs to the choice."
         ),
-    ] = None,
-    dry_run: options.DryRun = False,
-    yes: options.Yes = False,
+    ] = None
+    dry_run: options.DryRun = False
+    yes: options.Yes = False
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Packages that are not CuPy's may change their version.")
-    ] = False,
-    installer: Installer = InstallerName.AUTO,
+    ] = False
+    installer: options.Installer = options.InstallerName.AUTO
     break_system_packages: Annotated[
         bool, typer.Option("--break-system-packages", help="Change even a Python that the system manages.")
-    ] = False,
-    matrix: options.MatrixFile = None,
-    output_format: options.OutputFormat = options.Format.TEXT,
-    output: options.OutputFile = None,
-    offline: NetworkOffline = False,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
-    redact: options.Redact = True,
-    driver_root: options.DriverRoot = "/",
-) -> None:
+    ] = False
+    matrix: options.MatrixFile = None
+    output_format: options.OutputFormat = options.Format.TEXT
+    output: options.OutputFile = None
+    offline: options.NetworkOffline = False
+    no_color: options.NoColor = False
+    verbose: options.Verbose = False
+    timeout: options.Timeout = options.TIMEOUT
+    install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT
+    redact: options.Redact = True
+    driver_root: options.DriverRoot = "/"
+
+
+@options.takes(InstallOptions)
+def install(opts: InstallOptions) -> None:
     """Install the CuPy that fits, as one transaction.
 
     The plan is shown, the new state proven and kept, or the former one put back.
@@ -115,75 +80,68 @@ def install(
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
-    from gpuenv.cli.changing.ending import ending
-    from gpuenv.cli.changing.lockfile import read_lock
-    from gpuenv.cli.formats import check_places
-    from gpuenv.cli.output import Output
+    from gpuenv.cli.installer import Means, ending, read_lock, target_of
+    from gpuenv.cli.output import Output, check_places
 
-    check_places([output, guard])
-    subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
-    if locked is not None and bundle is not None:
+    check_places([opts.output, opts.guard])
+    python = target_of(opts.python, opts.kernel)
+    subject = Subject(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
+    if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
-    means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
-    out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
+    offline = opts.offline or opts.bundle is not None
+    means = Means(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
+    as_json = opts.output_format is options.Format.JSON
+    out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
     with ending(out, subject.named) as recovered:
-        if locked is not None:
-            read_lock(locked)  # what is wrong in it is told before the target is asked
-        wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
-        code = run_install(subject, matrix, (wishes, means), out, recovered)
+        if opts.locked is not None:
+            read_lock(opts.locked)  # what is wrong in it is told before the target is asked
+        code = _install(opts, subject, means, out, recovered)
     raise typer.Exit(code)
 
 
-def run_install(
-    subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], out: Output, recovered: list[str]
-) -> int:
-    """The whole command; answers the exit code, and notes the interrupted installs that were put back first.
-
-    Raises:
-        InstallError: when it ended early.
-        CommandError: likewise.
-    """
-    from gpuenv.install.plan import Clock
-
-    wishes, means = how
-    clock = Clock(time.monotonic())
-    interpreter = interpreter_of(subject)
-    recovered += put_back_first(interpreter, None, dry_run=wishes.dry_run, offline=means.offline)
-    clock.begin("examination")
-    target, facts, rows = _examination(interpreter, subject, matrix, means)
-    clock.begin("resolution")
+def _install(opts: InstallOptions, subject: Subject, means: Means, out: Output, recovered: list[str]) -> int:
+    """Returns the exit code, and notes the interrupted installs that were put back first."""
     import tempfile
 
-    from gpuenv.cli.changing.transaction import Examined, Terms, transact
+    from gpuenv.cli.installer import interpreter_of, put_back_first, resolved_for, show_outcome
+    from gpuenv.install.plan import Clock
+
+    clock = Clock(time.monotonic())
+    interpreter = interpreter_of(subject)
+    recovered += put_back_first(interpreter, None, dry_run=opts.dry_run, offline=means.offline)
+    clock.begin("examination")
+    target, facts, rows = _examination(interpreter, subject, opts.matrix, means)
+    clock.begin("resolution")
+    from gpuenv.cli.transaction import Examined, Terms, transact
     from gpuenv.install.environment import take_stock
     from gpuenv.install.plan import Result
 
     scheme = target.scheme
     examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        way = _way(target, examined, (wishes, means), Path(scratch))
-        terms = Terms(out, wishes.yes, wishes.dry_run, wishes.allow_changes, means.offline)
+        way = _way(target, examined, opts, means, Path(scratch))
+        terms = Terms(out, opts.yes, opts.dry_run, opts.allow_changes, means.offline)
         done = transact(interpreter, scheme, way, terms, clock)
     if done is None:
         return ExitCode.OK
-    if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
-        _leave_guard(scheme, wishes.guard)
+    if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
+        _leave_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target's folders, and the installer of wheels for it, which is chosen while the machine is asked."""
+    """The target's folders, and the installer of wheels for it, which is chosen while the machine is probed."""
 
     scheme: Scheme
-    choosing: Future[WheelInstaller | None]
+    choosing: Future[Installer | None]
 
 
 def _examination(
     interpreter: str, subject: Subject, matrix: Path | None, means: Means
 ) -> tuple[Target, Snapshot, Matrix]:
-    """Asks the machine and the target; what is needed later is imported while they answer.
+    """Probes the machine and the target; what is needed later is imported while they answer.
 
     Raises:
         InstallError: when the target may not be installed into.
@@ -191,41 +149,43 @@ def _examination(
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    from gpuenv.cli.installer import installer_for, require_target
     from gpuenv.probe.children import ChildGroup
 
     # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
     with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, closing(Beginning(subject)) as beginning:
-        from gpuenv.cli.changing.transaction import target_scheme
+        from gpuenv.cli.transaction import takes_conda, target_scheme
+
+        def choose() -> Installer | None:
+            scheme = asking.result()
+            return None if takes_conda(scheme, means) else installer_for(scheme, means)
 
         asking = pool.submit(target_scheme, interpreter, subject, means, group)
-        choosing = pool.submit(lambda: _installer(asking.result(), means))
+        choosing = pool.submit(choose)
         rows = get_matrix(matrix)
-        import gpuenv.install.transaction
-        import gpuenv.matrix.resolve  # noqa: F401 - needed soon
-
         facts = beginning.finish(rows)
         require_target(facts)
         return Target(asking.result(), choosing), facts, rows
 
 
-def _installer(scheme: Scheme, means: Means) -> WheelInstaller | None:
-    from gpuenv.cli.changing.conda import takes_conda
-
-    return None if takes_conda(scheme, means) else installer_for(scheme, means)
-
-
-def _way(target: Target, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Way:
+def _way(target: Target, examined: Examined, opts: InstallOptions, means: Means, scratch: Path) -> Way:
     """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
-    from gpuenv.cli.changing.conda import by_conda, takes_conda
-    from gpuenv.cli.changing.transaction import by_wheels
+    from gpuenv.cli.installer import caller_for
+    from gpuenv.cli.transaction import by_conda, by_wheels, takes_conda
     from gpuenv.install.environment import take_stock
     from gpuenv.install.planner import prepare
 
-    scheme, (wishes, means) = target.scheme, how
+    scheme = target.scheme
     if takes_conda(scheme, means):
-        _refuse_for_conda(wishes)
+        for option, value in (("--locked", opts.locked), ("--bundle", opts.bundle), ("--guard", opts.guard)):
+            if value is not None:
+                raise CommandError(
+                    ExitCode.USAGE,
+                    f"{option} is for wheels, and conda packages would be installed into this environment",
+                    "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
+                )
         return by_conda(scheme, examined, means)
-    wanted, means = _what(examined.resolution, wishes, (means, scheme), scratch)
+    wanted, means = _wanted(examined.resolution, opts, means, scheme, scratch)
 
     def prepared() -> Prepared:
         caller = caller_for(scheme, means, target.choosing.result())
@@ -234,33 +194,24 @@ def _way(target: Target, examined: Examined, how: tuple[Wishes, Means], scratch:
     return by_wheels(prepared, examined)
 
 
-def _refuse_for_conda(wishes: Wishes) -> None:
-    for option, given in (("--locked", wishes.locked), ("--bundle", wishes.bundle), ("--guard", wishes.guard)):
-        if given is not None:
-            raise CommandError(
-                ExitCode.USAGE,
-                f"{option} is for wheels, and conda packages would be installed into this environment",
-                "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
-            )
-
-
-def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], scratch: Path) -> tuple[Wanted, Means]:
+def _wanted(
+    resolution: Resolution, opts: InstallOptions, means: Means, scheme: Scheme, scratch: Path
+) -> tuple[Wanted, Means]:
     """What to install, and from where: as the resolver chose, as a lock file names, or out of a bundle."""
-    means, scheme = where
-    if wishes.bundle is not None:
+    from gpuenv.cli.installer import choice_of, of_lock, read_lock
+
+    if opts.bundle is not None:
         from gpuenv.cli.commands.bundle import fitting_bundle
 
-        found = fitting_bundle(wishes.bundle, scratch, scheme)
-        return of_lock(found.pins, resolution, wishes.bundle), replace(means, find_links=str(found.wheels))
-    if wishes.locked is not None:
-        from gpuenv.cli.changing.lockfile import read_lock
-
-        return of_lock(read_lock(wishes.locked, scheme.markers), resolution, wishes.locked), means
+        found = fitting_bundle(opts.bundle, scratch, scheme)
+        return of_lock(found.pins, resolution, opts.bundle), replace(means, find_links=str(found.wheels))
+    if opts.locked is not None:
+        return of_lock(read_lock(opts.locked, scheme.markers), resolution, opts.locked), means
     return choice_of(resolution), means
 
 
 def _leave_guard(scheme: Scheme, path: Path) -> None:
-    """A constraint file with the versions that were chosen, and how to use it."""
+    """Writes a constraint file with the versions that were chosen, and announces how to use it."""
     from gpuenv.cli.output import write_file
     from gpuenv.install.environment import take_stock
     from gpuenv.install.lockfile import guard_text

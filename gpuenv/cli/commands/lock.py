@@ -13,27 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import (
-    INSTALL_TIMEOUT,
-    InstallTimeout,
-    Means,
-    NetworkOffline,
-    WheelInstaller,
-    WheelsFrom,
-    caller_for,
-    choice_of,
-    command_error,
-    interpreter_of,
-    require_target,
-    resolved_for,
-)
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.installer import Means
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.installers import Caller
     from gpuenv.install.solver import Lock
     from gpuenv.install.target_platform import Elsewhere
     from gpuenv.model.resolution import Resolution
@@ -56,10 +42,10 @@ def lock(
         LockFormat, typer.Option("--format", help="A pylock.toml (PEP 751), or requirements with hashes.")
     ] = LockFormat.PYLOCK,
     output: options.OutputFile = None,
-    installer: WheelInstaller = WheelsFrom.AUTO,
-    offline: NetworkOffline = False,
+    installer: options.WheelInstaller = options.WheelsFrom.AUTO,
+    offline: options.NetworkOffline = False,
     timeout: options.Timeout = options.TIMEOUT,
-    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
+    install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Write what install would install as a lock file.
@@ -68,8 +54,8 @@ def lock(
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.formats import check_places
-    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.cli.installer import Means, command_error
+    from gpuenv.cli.output import check_places, write_result
     from gpuenv.install.errors import InstallError
 
     check_places([output])
@@ -79,11 +65,7 @@ def lock(
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error, subject.named) from error
-    text = text_of(made.lock, made.resolution, lock_format)
-    if output is not None:
-        write_file(output, text, shared=True)
-    else:
-        write_stdout(text)
+    write_result(text_of(made.lock, made.resolution, lock_format), output, shared=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +96,14 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
 
     Raises:
         InstallError: when there can be none.
-        CommandError: likewise.
+        CommandError: when there is no target, or no wheel fits.
     """
+    from gpuenv.cli.installer import caller_for, choice_of, interpreter_of, require_target, resolved_for
     from gpuenv.install.environment import ask_scheme, take_stock
     from gpuenv.install.planner import lock_for
 
-    deadline = time.monotonic() + subject.timeout
     if subject.snapshot is not None or subject.no_probe:
-        scheme = ask_scheme(sys.executable, os.environ, deadline)
+        scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + subject.timeout)
         return _make_elsewhere(subject, matrix, means, scheme)
     interpreter = interpreter_of(subject)
     facts, rows = get_both(subject, matrix)
@@ -130,19 +112,15 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
     holdings = take_stock(scheme)
     resolution = resolved_for(facts, rows, holdings)
     wanted = choice_of(resolution)
-    return Made(resolution, scheme, lock_for(holdings, _caller(scheme, means, as_toml=as_toml), wanted.requirements))
-
-
-def _caller(scheme: Scheme, means: Means, *, as_toml: bool) -> Caller:
-    """The installer; where it cannot do what is asked, that is said before it works for a minute."""
     caller = caller_for(scheme, means)
-    if as_toml and not caller.installer.locks_as_toml:
+    if as_toml and not caller.installer.locks_as_toml:  # told before it works for a minute
         remedy = "install uv (gpuenv lock --installer uv tells why one that is there is not taken), or ask for"
         raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", f"{remedy} --format requirements")
-    return caller
+    return Made(resolution, scheme, lock_for(holdings, caller, wanted.requirements))
 
 
 def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
+    from gpuenv.cli.installer import caller_for, choice_of
     from gpuenv.install.target_platform import elsewhere_of, lock_elsewhere
     from gpuenv.matrix.resolve import resolve
 
@@ -151,17 +129,17 @@ def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme:
     resolution = resolve(facts, rows)
     wanted = choice_of(resolution)
     caller = caller_for(scheme, means)  # what is not uv makes none at all, in no form
-    told = replace(caller.options, python_version=there.python, platform=there.uv_platform)
-    lock = lock_elsewhere(replace(caller, options=told), facts, wanted.requirements)
+    chosen = replace(caller.options, python_version=there.python, platform=there.uv_platform)
+    lock = lock_elsewhere(replace(caller, options=chosen), facts, wanted.requirements)
     return Made(resolution, scheme, lock, there)
 
 
 def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:
-    """The lock file, with a comment that says where it comes from; requirements where the installer made no TOML."""
+    """The lock file, with a comment on its origin; requirements where the installer made no TOML."""
     from gpuenv.install.backends.base import lock_text
 
-    asked = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
-    head = f"# {asked}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"
+    requirements = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
+    head = f"# {requirements}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"
     if lock_format is LockFormat.REQUIREMENTS or made.pylock is None:
         return head + lock_text(made.pins)
     return head + made.pylock

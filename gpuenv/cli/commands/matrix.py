@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -16,6 +17,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.matrix.rows import Asked
+    from gpuenv.model.snapshot import Snapshot
 
 app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -38,7 +40,6 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
     Exit code: 0 valid, 6 invalid.
     """
     from gpuenv.cli.output import write_stdout
-    from gpuenv.cli.profiles import machine_lines
 
     rows = get_matrix(matrix, anew=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
@@ -47,7 +48,43 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
         f"{len(rows.cuda_minors)} CUDA minors, {len(rows.driver_branches)} driver branches, "
         f"{len(rows.products) + len(rows.older_products)} GPU products, {len(rows.sources)} sources\n"
     )
-    write_stdout("".join(f"{line}\n" for line in machine_lines(rows, verbose=verbose)))
+    write_stdout("".join(f"{line}\n" for line in _machine_lines(rows, verbose=verbose)))
+
+
+def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
+    """The machine of each profile that comes with the program, by the profile's name."""
+    from gpuenv.data import data_path
+    from gpuenv.simulate.facts import snapshot_of
+    from gpuenv.simulate.profile import load
+
+    profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
+    return {profile.name: snapshot_of(profile, matrix) for profile in profiles}
+
+
+def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
+    """The wheel for every machine profile, or why there is none.
+
+    Raises:
+        CommandError: where a machine gets neither a wheel nor a reason: the matrix has no rows for it.
+    """
+    from gpuenv.matrix.resolve import resolve
+
+    machines = shipped_machines(matrix)
+    without = 0
+    for name, machine in machines.items():
+        resolution = resolve(machine, matrix, wheels_only=True)
+        if resolution.wheel is None and not resolution.rejected:
+            raise CommandError(ExitCode.MATRIX_INVALID, f"{name}: no wheel is named for it, and no reason is given")
+        without += resolution.wheel is None
+        if verbose:
+            yield f"  {name}: {' '.join(resolution.wheel.requirements) if resolution.wheel else 'none'}"
+        if verbose and resolution.wheel is None:
+            shown: set[str] = set()
+            for entry in resolution.rejected:  # the newest release of each line comes first
+                if entry.candidate.name not in shown:
+                    shown.add(entry.candidate.name)
+                    yield f"    not {entry.candidate.label}: needs {entry.needed}, found {entry.found}"
+    yield f"{len(machines)} machine profiles: {len(machines) - without} resolve, {without} do not, each for a reason"
 
 
 @app.command("show")
@@ -106,7 +143,7 @@ def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None
 
 
 def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
-    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.cli.output import write_result
     from gpuenv.matrix.rows import Asked, grid_of
     from gpuenv.report.matrix import page
 
@@ -114,11 +151,7 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
         raise CommandError(
             ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
         )
-    text = page(rows, grid_of(rows))
-    if output is not None:
-        write_file(output, text, shared=True)
-    else:
-        write_stdout(text)
+    write_result(page(rows, grid_of(rows)), output, shared=True)
 
 
 @app.command("refresh")
@@ -144,18 +177,11 @@ def refresh(
     Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
     """
     from gpuenv.cli.output import write_stdout
+    from gpuenv.cli.refresh import Installer, refresh_matrix
 
-    try:
-        from gpuenv.cli.refresh import Asked as Wanted
-        from gpuenv.cli.refresh import Installer, refresh_matrix
-    except ImportError as error:
-        remedy = "python -m pip install 'gpuenv[refresh]'"
-        raise CommandError(
-            ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs more of gpuenv: {error}", remedy
-        ) from error
     try:
         installer = Installer(index) if index is not None else None
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
-    lines = refresh_matrix(matrix, Wanted(installer, dry_run, again or ()))
+    lines = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
     write_stdout("".join(f"{line}\n" for line in lines))

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject
-from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.output import Wanted
     from gpuenv.doctor.diagnose import Terms
-    from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config_file import Config
     from gpuenv.preflight.requirement import Requirement
@@ -32,72 +28,61 @@ if TYPE_CHECKING:
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
 _SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
 
-Require = Annotated[
-    Optional[list[str]],
-    typer.Option("--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."),
-]
-ListRequirements = Annotated[
-    bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
-]
-RetryElsewhere = Annotated[
-    Optional[bool],
-    typer.Option("--retry-elsewhere/--no-retry-elsewhere", help="End in 75 where this host is bad or busy."),
-]
-Wait = Annotated[
-    Optional[float],
-    typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Wait that long for a busy GPU."),
-]
-Timeout = Annotated[
-    Optional[float],
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=options.SHORTEST_TIMEOUT,
-        max=options.LONGEST_TIMEOUT,
-        help="The time budget, waiting aside. [30; more with --smoke]",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is to be examined, against which requirements, and how it is judged."""
+class PreflightOptions:
+    """The options of ``gpuenv preflight``."""
 
-    subject: Subject
-    matrix: Path | None
-    requirements: tuple[Requirement, ...]
-    proof: Proof | None
-    wait: float
-    retry_elsewhere: bool
-    allowances: tuple[Allowance, ...]
-
-
-def preflight(
-    require: Require = None,
-    config: options.ConfigFile = None,
-    no_config: options.NoConfig = False,
-    list_requirements: ListRequirements = False,
-    retry_elsewhere: RetryElsewhere = None,
-    wait: Wait = None,
-    smoke: options.Smoke = None,
+    require: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."
+        ),
+    ] = None
+    config: options.ConfigFile = None
+    no_config: options.NoConfig = False
+    list_requirements: Annotated[
+        bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
+    ] = False
+    retry_elsewhere: Annotated[
+        Optional[bool],
+        typer.Option("--retry-elsewhere/--no-retry-elsewhere", help="End in 75 where this host is bad or busy."),
+    ] = None
+    wait: Annotated[
+        Optional[float],
+        typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Wait that long for a busy GPU."),
+    ] = None
+    smoke: options.Smoke = None
     expect_no_gpu: Annotated[
         bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
-    ] = False,
-    python: options.Python = None,
-    snapshot: options.SnapshotFile = None,
-    assume: options.Assume = None,
-    no_probe: options.NoProbe = False,
-    matrix: options.MatrixFile = None,
-    formats: options.Formats = None,
-    output: options.OutputFile = None,
-    history: options.History = None,
-    offline: options.Offline = False,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    timeout: Timeout = None,
-    redact: options.Redact = True,
-    driver_root: options.DriverRoot = "/",
-) -> None:
+    ] = False
+    python: options.Python = None
+    snapshot: options.SnapshotFile = None
+    assume: options.Assume = None
+    no_probe: options.NoProbe = False
+    matrix: options.MatrixFile = None
+    formats: options.Formats = None
+    output: options.OutputFile = None
+    history: options.History = None
+    offline: options.Offline = False
+    no_color: options.NoColor = False
+    verbose: options.Verbose = False
+    timeout: Annotated[
+        Optional[float],
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=options.SHORTEST_TIMEOUT,
+            max=options.LONGEST_TIMEOUT,
+            help="The time budget, waiting aside. [30; more with --smoke]",
+        ),
+    ] = None
+    redact: options.Redact = True
+    driver_root: options.DriverRoot = "/"
+
+
+@options.takes(PreflightOptions)
+def preflight(opts: PreflightOptions) -> None:
     """The gate of a CI job: doctor, requirements and GPU tests.
 
     In a time budget, and with a report in the form of every CI system.
@@ -105,50 +90,66 @@ def preflight(
     Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
     is bad or busy.
     """
-    del offline  # nothing here uses the network
-    from gpuenv.cli.examine import show_phases
-    from gpuenv.cli.formats import NAMES, OWN, How, check_places, emit_report, read_formats
-    from gpuenv.cli.history import read_history
+    from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
+    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_report, read_formats, read_history
 
-    wanted = read_formats(formats, output, OWN if list_requirements else NAMES)
-    settings = read_settings(config, no_config=no_config)
-    budget = timeout if timeout is not None else settings.timeout
-    waiting = wait if wait is not None else settings.wait or 0.0
-    asked = _Asked(
-        subject=Subject(
-            python, snapshot, assume or (), no_probe, options.TIMEOUT if budget is None else budget, driver_root
-        ),
-        matrix=matrix,
-        requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
-        proof=_proof(smoke, settings, budget),
-        wait=0.0 if snapshot is not None or no_probe else waiting,
-        retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
-        allowances=allowed(settings),
+    wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
+    settings = read_settings(opts.config, no_config=opts.no_config)
+    budget = opts.timeout if opts.timeout is not None else settings.timeout
+    subject = Subject(
+        opts.python,
+        opts.snapshot,
+        opts.assume or (),
+        opts.no_probe,
+        options.TIMEOUT if budget is None else budget,
+        opts.driver_root,
     )
-    if list_requirements:
-        _list_requirements(asked, wanted, color=not no_color)
+    requirements = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
+    proof = _proof(opts.smoke, settings, budget)
+    allowances = allowed(settings)
+    if opts.list_requirements:
+        _list_requirements(subject, opts, wanted)
         return
-    if asked.proof is not None:
+    if proof is not None:
         check_places(entry.path for entry in wanted)
-    earlier = read_history(history)
-    report = _examine(asked)
-    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: earlier)
-    emit_report(report, wanted, how)
-    if verbose:
+    history = read_history(opts.history)
+
+    def terms_of(facts: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+        from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+
+        return Terms(
+            requirements=evaluate(requirements, facts),
+            no_gpu=no_gpu_expected(requirements),
+            no_cupy=no_cupy_expected(requirements),
+            allowances=allowances,
+            day=today(),
+        )
+
+    waiting = opts.wait if opts.wait is not None else settings.wait or 0.0
+    is_live = opts.snapshot is None and not opts.no_probe
+    started = time.monotonic()
+    report = _not_busy(
+        lambda: examine(subject, opts.matrix, terms_of, started, proof), started + (waiting if is_live else 0.0)
+    )
+    if settings.retry_elsewhere if opts.retry_elsewhere is None else opts.retry_elsewhere:
+        report = sent_elsewhere(report)
+    emit_report(report, wanted, How(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history))
+    if opts.verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 
-def _proof(asked: Level | None, settings: Config, budget: float | None) -> Proof | None:
-    """The GPU tests, within the time that is given; without one, there is some for the machine and some for them."""
-    level = asked or settings.smoke
-    if level is None:
+def _proof(level: Level | None, settings: Config, budget: float | None) -> Proof | None:
+    """The GPU tests within the time budget; by default there is some for the machine and some for them."""
+    wanted = level or settings.smoke
+    if wanted is None:
         return None
     from gpuenv.cli.gpu_tests import Proof
     from gpuenv.smoke.plan import BUDGET
 
-    seconds = options.TIMEOUT + _SLACK * BUDGET[level] if budget is None else budget
-    return Proof(level, seconds, settings.file if asked is None else None)
+    seconds = options.TIMEOUT + _SLACK * BUDGET[wanted] if budget is None else budget
+    return Proof(wanted, seconds, settings.file if level is None else None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
@@ -167,19 +168,17 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
     return tuple(read)
 
 
-def _examine(asked: _Asked) -> Report:
-    """Looks, and looks again while nothing but the GPU's being busy is wrong and there is time to wait."""
-    started = time.monotonic()
-    until = started + asked.wait
+def _not_busy(look: Callable[[], Report], until: float) -> Report:
+    """Looks, and looks again while nothing is wrong but that the GPU is busy, and there is time to wait."""
     pause = _FIRST_PAUSE
-    report = _look(asked, started)
+    report = look()
     while _is_busy(report) and time.monotonic() < until:
         left = until - time.monotonic()
         announce(f"the GPU is busy; looking again (at most {left:.0f} s more)")
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
-        report = _look(asked, started)
-    return sent_elsewhere(report) if asked.retry_elsewhere else report
+        report = look()
+    return report
 
 
 def sent_elsewhere(report: Report) -> Report:
@@ -190,24 +189,6 @@ def sent_elsewhere(report: Report) -> Report:
         return report
     reason = reason_to_retry(report.findings, report.requirements)
     return replace(report, exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
-
-
-def _look(asked: _Asked, started: float) -> Report:
-    from gpuenv.cli.examine import examine
-
-    def terms_of(facts: Snapshot) -> Terms:
-        from gpuenv.doctor.diagnose import Terms
-        from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-
-        return Terms(
-            requirements=evaluate(asked.requirements, facts),
-            no_gpu=no_gpu_expected(asked.requirements),
-            no_cupy=no_cupy_expected(asked.requirements),
-            allowances=asked.allowances,
-            day=today(),
-        )
-
-    return examine(asked.subject, asked.matrix, terms_of, started, asked.proof)
 
 
 def _is_busy(report: Report) -> bool:
@@ -224,10 +205,10 @@ def _is_busy(report: Report) -> bool:
     return bool(errors) and all(f.cause in passing for f in errors) and all(is_transient(entry) for entry in violated)
 
 
-def _list_requirements(asked: _Asked, wanted: Sequence[Wanted], *, color: bool) -> None:
-    from gpuenv.cli.formats import emit_record
-    from gpuenv.cli.understood import refuse_unread
+def _list_requirements(subject: Subject, opts: PreflightOptions, wanted: Sequence[Wanted]) -> None:
+    from gpuenv.cli.inputs import refuse_unread
+    from gpuenv.cli.output import emit_record
     from gpuenv.report.reference import grammar_lines, listed_requirements
 
-    refuse_unread(asked.subject, asked.matrix)
-    emit_record(listed_requirements(), grammar_lines, wanted, color=color)
+    refuse_unread(subject, opts.matrix)
+    emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)

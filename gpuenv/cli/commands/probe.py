@@ -28,17 +28,16 @@ def probe(
     With -v, where the time went, on standard error.
     """
     del offline  # nothing here uses the network
+    from gpuenv.cli.output import emit_json, emit_lines
+
     facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
     if output_format is options.Format.JSON or output is not None:
-        from gpuenv.cli.output import emit_json
-
         emit_json(facts, output, redacted=redact)
     else:
-        from gpuenv.cli.output import emit_lines
         from gpuenv.report.snapshot import fact_lines
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:
-        from gpuenv.cli.examine import show_phases
+        from gpuenv.cli.diagnosis import show_phases
 
         show_phases(facts)

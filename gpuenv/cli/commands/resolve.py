@@ -84,8 +84,8 @@ def resolve(
 
 
 def _tell_what_is_not_counted(facts: Snapshot) -> None:
-    """A target that was to be counted and told nothing, or another one in its place: the answer is not for it."""
-    from gpuenv.cli.announce import announce
+    """Announces that a target does not answer, or another one answers in its place: the resolution is not for it."""
+    from gpuenv.cli.errors import announce
     from gpuenv.model.snapshot import SourceState
 
     target, state = facts.target, facts.source("target")
@@ -107,7 +107,7 @@ def _resolve(facts: Snapshot, rows: Matrix, out: Output, *, verbose: bool) -> in
 
 
 def _look_over(given: Iterable[str]) -> None:
-    """Told before a fault of the matrix."""
+    """Refuses wrong values before the matrix is read."""
     from gpuenv.matrix.assume import AssumeError
     from gpuenv.matrix.what_if import refuse_unread_values
 
@@ -144,7 +144,7 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
 
 
 def _fleet(subject: Subject, files: Iterable[Path], matrix: Path | None, out: Output) -> int:
-    from gpuenv.cli.several import get_all
+    from gpuenv.cli.inputs import get_all
     from gpuenv.matrix.what_if import resolve_fleet
     from gpuenv.report.resolution import fleet_lines
 

@@ -10,14 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import (
-    Kernel,
-    NetworkOffline,
-    interpreter_of,
-    put_back_first,
-    show_outcome,
-    target_of,
-)
 from gpuenv.cli.inputs import Subject
 from gpuenv.install.errors import InstallError
 from gpuenv.model.exit_codes import ExitCode
@@ -34,11 +26,11 @@ def rollback(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Show what can be rolled back.")] = False,
     python: options.Python = None,
-    kernel: Kernel = None,
+    kernel: options.Kernel = None,
     dry_run: options.DryRun = False,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
-    offline: NetworkOffline = False,
+    offline: options.NetworkOffline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = options.TIMEOUT,
@@ -50,9 +42,8 @@ def rollback(
 
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
-    from gpuenv.cli.changing.ending import ending
-    from gpuenv.cli.formats import check_places
-    from gpuenv.cli.output import Output
+    from gpuenv.cli.installer import ending, interpreter_of, put_back_first, target_of
+    from gpuenv.cli.output import Output, check_places
 
     check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
@@ -70,11 +61,11 @@ def rollback(
         if dry_run:
             _show_plan(store, number, interpreter, out)
             return
-        _roll_back(store, (interpreter, number), out, recovered, offline=offline)
+        _roll_back(store, interpreter, number, out, recovered, offline=offline)
 
 
 def _is_for_reading(folder: Path) -> bool:
-    """Whether it may be looked into and no more: nothing can be put back there, and a list needs nothing else."""
+    """Whether it may be read and not written: nothing can be put back there, and a list needs nothing else."""
     return os.access(folder, os.R_OK | os.X_OK) and not os.access(folder, os.W_OK)
 
 
@@ -120,12 +111,13 @@ def _place(interpreter: str, store: Store) -> Place:
     return Place(interpreter, str(store.root), str(store.root), kind)
 
 
-def _roll_back(store: Store, what: tuple[str, str | None], out: Output, recovered: list[str], *, offline: bool) -> None:
-    """Undoes; what is the interpreter and the number."""
+def _roll_back(
+    store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str], *, offline: bool
+) -> None:
+    from gpuenv.cli.installer import put_back_first, show_outcome
     from gpuenv.install.plan import Outcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
-    interpreter, number = what
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
     with store.locked():
@@ -133,9 +125,11 @@ def _roll_back(store: Store, what: tuple[str, str | None], out: Output, recovere
         # What was asked for may be done by then: an interrupted one is the newest, whether it came or went.
         done = number in recovered or (number is None and recovered)
         undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ, offline=offline)
-    told = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
-    message = f"the environment is as it was before install {told}" if told else "the interrupted install was put back"
-    if not told and committed(store):
+    numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
+    message = (
+        f"the environment is as it was before install {numbers}" if numbers else "the interrupted install was put back"
+    )
+    if not numbers and committed(store):
         message += "; what was installed before it stands"
     show_outcome(
         Outcome(

@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError, OutputClosed, complain
+from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
 from gpuenv.cli.inputs import Subject
 
 
@@ -55,9 +54,9 @@ def run(
 
 
 def _look_over(subject: Subject, matrix: Path | None) -> None:
-    """Wrong usage is told before the program runs, though its failure alone would need what the options name."""
+    """Refuses wrong options before the program runs, though only its failure would need them."""
     if subject.python or subject.snapshot or subject.assume or matrix:
-        from gpuenv.cli.understood import refuse_unread
+        from gpuenv.cli.inputs import refuse_unread
 
         refuse_unread(subject, matrix)
 
@@ -69,7 +68,7 @@ def _interpreter(program: str) -> str | None:
 
 def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, color: bool, redacted: bool) -> None:
     """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
-    from gpuenv.cli.explaining import explained, scanned
+    from gpuenv.cli.commands.explain import explained, scanned
     from gpuenv.cli.output import emit_lines
     from gpuenv.report.explanation import explanation_text
 

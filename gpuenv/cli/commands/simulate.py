@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
-from gpuenv.files import is_file
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
 _OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
@@ -84,11 +82,10 @@ def _load(name: str) -> Profile:
 def _path(name: str) -> Path:
     import difflib
 
-    shipped = _machines() / f"{name}.yaml"
-    path = Path(name) if "/" in name or not is_file(shipped) else shipped
+    shipped = _paths()
+    path = shipped.get(name) or Path(name)
     if not _is_there(path):
-        known = [entry.stem for entry in _paths()]
-        near = difflib.get_close_matches(name.lower(), known, 3, 0.4)
+        near = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
     return path
@@ -104,7 +101,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _print(name: str) -> None:
-    """As it stands in the file, once it has been read without a fault."""
+    """Prints the profile as it is in the file, if it is valid."""
     from gpuenv.cli.output import write_stdout
     from gpuenv.model.unread import text_of
 
@@ -112,14 +109,11 @@ def _print(name: str) -> None:
     write_stdout(text_of(_path(name).read_bytes()))
 
 
-def _machines() -> Path:
+def _paths() -> dict[str, Path]:
+    """The profiles that come with the program, by name."""
     from gpuenv.data import data_path
 
-    return data_path("machines")
-
-
-def _paths() -> list[Path]:
-    return sorted(_machines().glob("*.yaml"))
+    return {path.stem: path for path in sorted(data_path("machines").glob("*.yaml"))}
 
 
 def _list(*, color: bool) -> None:
@@ -127,20 +121,21 @@ def _list(*, color: bool) -> None:
     from gpuenv.report.text import Line
     from gpuenv.simulate.profile import load
 
-    profiles = [load(path) for path in _paths()]
+    profiles = [load(path) for path in _paths().values()]
     width = max(len(profile.name) for profile in profiles)
     lines = [
-        Line(f"{profile.name:<{width}}  {profile.about}{_remark(profile)}", hang=width + 2) for profile in profiles
+        Line(
+            f"{profile.name:<{width}}  {profile.about}"
+            f"{' (Its environment is not simulated.)' if _lies_in_the_environment(profile) else ''}",
+            hang=width + 2,
+        )
+        for profile in profiles
     ]
     emit_lines(lines, None, color=color)
 
 
-def _remark(profile: Profile) -> str:
-    return " (Its environment is not simulated.)" if _lies_in_the_environment(profile) else ""
-
-
 def _lies_in_the_environment(profile: Profile) -> bool:
-    """Whether what the machine is about lies in its target, in whose place a command meets the caller's own."""
+    """Whether what the machine shows lies in its target: a command meets the caller's own target instead."""
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.causes import Cause
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Alone
+    from gpuenv.cli.output import Wanted
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.report.report import Report
     from gpuenv.smoke.plan import Order
@@ -70,8 +69,8 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.cli.gpu_tests import planted
+    from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.smoke.plan import DEFAULT_SEED, Order
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
@@ -116,7 +115,7 @@ def _check(order: Order) -> None:
 
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
-    from gpuenv.cli.formats import emit_record
+    from gpuenv.cli.output import emit_record
     from gpuenv.model.listing import ListedTest, Tests
     from gpuenv.report.text import Line
     from gpuenv.smoke.catalogue import chosen
@@ -189,7 +188,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
-    from gpuenv.cli.recording import not_of_its_form, read_at_most
+    from gpuenv.cli.inputs import not_of_its_form, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.unread import reason_of

@@ -18,7 +18,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Library, Toolkit
+from gpuenv.model.target import Library, Toolkit
 from gpuenv.model.versions import CudaVersion
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from gpuenv.doctor.engines import start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import (
-    contained,
-    driver_nodes,
-    driver_sees_gpu,
-    libcuda_absent,
-    libraries_absent,
-    module_loaded,
-    probed,
-)
+from gpuenv.doctor.machine import libcuda_absent, libraries_absent, probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
+from gpuenv.model.driver import DeviceNode
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.presence import CONTROL, is_tegra
-from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
+from gpuenv.model.host import Container
+from gpuenv.model.presence import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
 

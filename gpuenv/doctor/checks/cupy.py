@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, keep_condas, only_one
 from gpuenv.doctor.left import empty_metadata, left_in
-from gpuenv.doctor.machine import seen_to_be_absent
 from gpuenv.doctor.outside import own_cupys
 from gpuenv.doctor.recorded import recorded_alone
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -15,6 +14,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
+from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.snapshot import SourceState
 
 _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")

@@ -12,7 +12,7 @@ from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
-from gpuenv.model.snapshot import Target
+from gpuenv.model.target import Target
 
 # Those that the target tells of by their names; NumPy has a check of its own.
 _LISTED = ("cuda-", "fastrlock", "nvidia-")

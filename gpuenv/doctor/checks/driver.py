@@ -10,16 +10,12 @@ from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.free_driver import free_driver, in_its_place
 from gpuenv.doctor.machine import (
-    contained,
-    driver_sees_gpu,
     held_by_nova,
     held_by_others,
     holders_of,
     is_passed_on,
     libcuda_absent,
     libraries_absent,
-    module_loaded,
-    nvidia_on_bus,
     passed_on,
     probed,
     unfound_in_wsl,
@@ -31,8 +27,11 @@ from gpuenv.doctor.strays import unfound
 from gpuenv.doctor.unlooked import not_looked_in
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
+from gpuenv.model.driver import Module
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState, Virtualization
+from gpuenv.model.gpu import PciGpu, Virtualization
+from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gpuenv.doctor.engines import hands_over_nothing
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.presence import contained, driver_sees_gpu
 
 _SNAP = Fix("Docker of a snap package cannot use it: install Docker's own packages in its place.")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, why_not_known
-from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.machine import newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.named import showing
 from gpuenv.doctor.outside import numpy_out_of_the_way
 from gpuenv.doctor.packages import pip_fix
@@ -30,6 +30,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 

@@ -9,7 +9,7 @@ from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import CupyInstallation
+from gpuenv.model.target import CupyInstallation
 
 _PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 

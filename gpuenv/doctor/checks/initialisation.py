@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import driver_sees_gpu, holders_of, is_passed_on, nvidia_on_bus, probed, unfound_in_wsl
+from gpuenv.doctor.machine import holders_of, is_passed_on, probed, unfound_in_wsl
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager
@@ -14,9 +14,12 @@ from gpuenv.doctor.starting import ACCEPT_WORK, LOOK, fixes_of, without_instance
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
+from gpuenv.model.driver import DriverLibrary, LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.gpu import PciGpu
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+from gpuenv.model.presence import driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.snapshot import Snapshot
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",

@@ -15,7 +15,8 @@ from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import FileFault, FileState, SourceState
+from gpuenv.model.snapshot import SourceState
+from gpuenv.model.target import FileFault, FileState
 
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")

@@ -15,7 +15,8 @@ from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Library, SourceState
+from gpuenv.model.snapshot import SourceState
+from gpuenv.model.target import Library
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")

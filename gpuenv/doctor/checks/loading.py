@@ -9,7 +9,7 @@ from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Library
+from gpuenv.model.target import Library
 
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's own words

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gpuenv.doctor.events import event_evidence, hardware_lines
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.named import resets
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.host import KernelMessage
 from gpuenv.model.identity import pci_key
-from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.presence import contained
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.xid import HARDWARE
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.engines import libraries_of_the_host
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
+from gpuenv.doctor.machine import baked_libraries, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, family, restart
 from gpuenv.doctor.strays import counterparts, folder, is_foreign, is_newer, name, strays, used
 from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
+from gpuenv.model.driver import DriverLibrary, LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
+from gpuenv.model.presence import contained
+from gpuenv.model.snapshot import Snapshot
 
 _OUT_OF_THE_IMAGE = Fix(
     "Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts."

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
+from gpuenv.doctor.machine import libraries_absent, passed_on
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, the_compiler
 from gpuenv.model.causes import Cause
+from gpuenv.model.driver import DkmsBuild, Module
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
+from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded
+from gpuenv.model.snapshot import Snapshot
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.

@@ -5,13 +5,17 @@ from __future__ import annotations
 from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
+from gpuenv.doctor.machine import probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
+from gpuenv.model.driver import Module
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.host import Container
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
+from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import CupyInstallation
 from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")

@@ -11,7 +11,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Library
+from gpuenv.model.target import Library
 
 _RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 

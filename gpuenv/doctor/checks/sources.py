@@ -6,11 +6,12 @@ from typing import TypeVar
 
 from gpuenv.doctor.events import event_evidence
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
+from gpuenv.doctor.machine import libraries_absent
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.presence import driver_nodes, module_loaded
 from gpuenv.model.reading import Answer, Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gpuenv.doctor.events import lines_with
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained, driver_sees_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import firmware
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_sees_gpu
 
 _BEFORE = ("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209", "CTR301", "DRV105", "DRV106", "DRV107")
 # CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels

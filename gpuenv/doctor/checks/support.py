@@ -6,7 +6,7 @@ from gpuenv.doctor.declared import modules_of_the_other_kind
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.legacy import older_driver
-from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
+from gpuenv.doctor.machine import left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
@@ -14,9 +14,11 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.gpu import PciGpu
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.presence import contained, driver_sees_gpu
+from gpuenv.model.snapshot import Snapshot
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 # As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.driver import LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import LibraryOrigin
+from gpuenv.model.presence import contained
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")

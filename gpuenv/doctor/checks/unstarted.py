@@ -8,12 +8,13 @@ from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.events import hardware_lines, lines_with
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
+from gpuenv.doctor.machine import left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_sees_gpu
 from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = (*ABSENT, "GPU204")

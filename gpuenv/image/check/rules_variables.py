@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in
@@ -13,6 +12,7 @@ from gpuenv.image.check.subject import Subject, read
 from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.presence import contained
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 from gpuenv.model.visible import listed
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import NotKnown, finding_of
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, as_image_finding
@@ -19,6 +18,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Severity, ranked
+from gpuenv.model.presence import contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 

@@ -1,76 +1,49 @@
-"""What the commands around installing share: the target, what to install there, with what, and how to show it."""
+"""What the commands around installing share: the target, what to install there and with what, and how they end."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.errors import CommandError, announce, failure_as_result, with_stand
+from gpuenv.cli.inputs import Subject, read_at_most
+from gpuenv.cli.options import InstallerName
+from gpuenv.doctor.own_commands import words_about
+from gpuenv.install.backends.base import Options, Patience
+from gpuenv.install.environment import Holdings, as_package
+from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
+from gpuenv.install.installers import Caller, Installer, choose
+from gpuenv.install.lockfile import parse_lock
+from gpuenv.install.paths import root_with_journals
+from gpuenv.install.plan import Outcome, Pin, Result
+from gpuenv.install.removal import unneeded
+from gpuenv.install.rollback import recover, store_of
+from gpuenv.install.text import outcome_lines
+from gpuenv.matrix.ranges import same_release
+from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.unread import reason_of
+from gpuenv.probe.children import ChildGroup
+from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.target import TargetError, find_interpreter
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
-    from gpuenv.install.environment import Holdings, Scheme
-    from gpuenv.install.errors import InstallError
-    from gpuenv.install.installers import Caller
-    from gpuenv.install.installers import Installer as OfWheels
+    from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
-    from gpuenv.install.plan import Outcome, Pin
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
-    from gpuenv.model.snapshot import Snapshot
-
-
-class InstallerName(str, Enum):
-    """What to install with."""
-
-    AUTO = "auto"
-    UV = "uv"
-    PIP = "pip"
-    CONDA = "conda"
-    MAMBA = "mamba"
-    MICROMAMBA = "micromamba"
-
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
-
-
-class WheelsFrom(str, Enum):
-    """What tells and downloads wheels where nothing is installed."""
-
-    AUTO = "auto"
-    UV = "uv"
-    PIP = "pip"
-
-    @property
-    def installer(self) -> InstallerName:
-        """The same where conda's are among them."""
-        return InstallerName(self.value)
-
-
-Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
-WheelInstaller = Annotated[WheelsFrom, typer.Option("--installer", help="What to ask for the wheels.")]
-Kernel = Annotated[
-    Optional[str],
-    typer.Option(
-        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
-    ),
-]
-NetworkOffline = Annotated[
-    bool, typer.Option("--offline", help="Use no network: what the cache of the installer holds.")
-]
-InstallTimeout = Annotated[
-    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
-]
-INSTALL_TIMEOUT = 3600.0  # seconds
+_LARGEST_LOCK = 16 * 1024 * 1024
+_WITH_STAND = (ExitCode.FAILED, ExitCode.NOTHING_FITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +75,6 @@ class Wanted:
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
     """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
-    from gpuenv.doctor.own_commands import words_about
-    from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable, Unreadable
-
     codes = {
         Unreadable: ExitCode.USAGE,
         TargetUnusable: ExitCode.TARGET_UNUSABLE,
@@ -115,19 +85,62 @@ def command_error(error: InstallError, python: str | None = None) -> CommandErro
     return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 
-def target_of(python: str | None, kernel: str | None) -> str | None:
-    """What ``--python`` would say where ``--kernel`` is given.
+@contextmanager
+def ending(out: Output, python: str | None) -> Iterator[list[str]]:
+    """Makes what ends early in here the command's outcome; yields the list of interrupted installs put back first.
+
+    Args:
+        out: where the outcome goes.
+        python: the target as the caller named it, for what is to be run next.
 
     Raises:
-        CommandError: when both are, or there is no such kernel.
+        CommandError: with the exit code of what ended it, and how the environment stands.
+    """
+    recovered: list[str] = []
+    with failure_as_result(out, lambda error: _failure(error, recovered)):
+        try:
+            yield recovered
+        except InstallError as error:
+            raise stood(error, recovered, python) from error
+
+
+def stood(error: InstallError, recovered: Sequence[str] = (), python: str | None = None) -> CommandError:
+    """The error with its exit code; a failure says how the environment stands."""
+    ended = command_error(error, python)
+    stands = "nothing else was changed" if error.untouched and recovered else error.stands
+    if ended.exit_code not in _WITH_STAND:
+        return ended
+    return CommandError(ended.exit_code, with_stand(ended.message, stands), ended.remedy)
+
+
+def _failure(error: CommandError, recovered: Sequence[str]) -> Outcome:
+    changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
+    return Outcome(
+        status=Result.NOT_RESTORED if changed else Result.FAILED,
+        exit_code=error.exit_code,
+        message=error.message,
+        transaction=None,
+        target=None,
+        recovered=tuple(recovered),
+        remedy=error.remedy,
+    )
+
+
+def show_outcome(outcome: Outcome, out: Output) -> None:
+    """Prints the outcome as the result of a command."""
+    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
+
+
+def target_of(python: str | None, kernel: str | None) -> str | None:
+    """The target of ``--python`` or ``--kernel``.
+
+    Raises:
+        CommandError: when both are given, or there is no such kernel.
     """
     if kernel is None:
         return python
     if python is not None:
         raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
-    from gpuenv.probe.kernels import kernel_interpreter
-    from gpuenv.probe.target import TargetError
-
     try:
         return kernel_interpreter(kernel, os.environ)
     except TargetError as error:
@@ -140,8 +153,6 @@ def interpreter_of(subject: Subject) -> str:
     Raises:
         CommandError: when there is none.
     """
-    from gpuenv.probe.target import TargetError, find_interpreter
-
     try:
         found = find_interpreter(subject.python, os.environ)
     except TargetError as error:
@@ -159,12 +170,8 @@ def put_back_first(
     Raises:
         InstallError: when it cannot be put back.
     """
-    from gpuenv.install.paths import root_with_journals
-
     if store is None and root_with_journals(interpreter) is None:
         return ()
-    from gpuenv.install.rollback import recover, store_of
-
     store = store or store_of(interpreter)
     if store is None:
         return ()
@@ -181,13 +188,11 @@ def put_back_first(
 
 
 def require_target(facts: Snapshot) -> None:
-    """Ends early where the target does not answer.
+    """Ends the command where the target does not answer.
 
     Raises:
         CommandError: with what it did instead.
     """
-    from gpuenv.model.snapshot import SourceState
-
     target = facts.source("target")
     if target.state is not SourceState.ANSWERED:
         raise CommandError(
@@ -198,11 +203,7 @@ def require_target(facts: Snapshot) -> None:
 
 
 def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolution:
-    """The resolver's answer for a target; the CUDA wheels that nothing there needs bind it to nothing."""
-    from gpuenv.install.environment import as_package
-    from gpuenv.install.removal import unneeded
-    from gpuenv.matrix.resolve import resolve
-
+    """The resolver's answer for a target, without regard to the CUDA wheels that nothing there needs."""
     packages = [as_package(entry) for entry in holdings.visible]
     leaving = unneeded(packages, holdings.scheme.markers)
     kept = {name: release for name, release in facts.target.packages.items() if name not in leaving}
@@ -216,32 +217,44 @@ def choice_of(resolution: Resolution) -> Wanted:
         CommandError: when nothing fits.
     """
     if resolution.wheel is None:
-        raise CommandError(
-            ExitCode.NOTHING_FITS,
-            "no wheel fits: nothing was changed\n" + resolution.explanation,
-            _way_out(resolution),
-        )
+        message = "no wheel fits: nothing was changed\n" + resolution.explanation
+        raise CommandError(ExitCode.NOTHING_FITS, message, _remedy(resolution))
     return Wanted(resolution.wheel.requirements)
 
 
-def _way_out(resolution: Resolution) -> str:
-    """Another Python where that is all that is wanting: the machine is not to be assumed away then."""
+def _remedy(resolution: Resolution) -> str:
+    """Another Python where that is all that is missing, else how to install for another machine."""
     changes = resolution.next_better.changes if resolution.next_better else ()
     if changes and all(change.fact == "target.python" for change in changes):
-        told = f"Make an environment with Python {changes[0].needed}"
-        return f"{told}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
+        environment = f"Make an environment with Python {changes[0].needed}"
+        return f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
     return "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100"
 
 
+def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
+    """The pins of a ``pylock.toml`` or of requirements with digests.
+
+    Args:
+        path: the file.
+        markers: the target's environment markers; None to look at the file alone.
+
+    Raises:
+        CommandError: with the file and what is wrong in it.
+    """
+    try:
+        return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error
+
+
 def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wanted:
-    """The pins of a lock file; a word where the machine does not like what it names.
+    """The pins of a lock file; announces where they do not fit the machine.
 
     Raises:
         CommandError: when it names no CuPy, or several.
     """
-    from gpuenv.matrix.ranges import same_release
-    from gpuenv.model.lines import is_cupy
-
     lines = [pin for pin in pins if is_cupy(pin.name)]
     if len(lines) != 1:
         found = ", ".join(pin.name for pin in lines) or "none"
@@ -256,7 +269,7 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     return Wanted(tuple(f"{pin.name}=={pin.release}" for pin in pins), pins)
 
 
-def installer_for(scheme: Scheme, means: Means) -> OfWheels:
+def installer_for(scheme: Scheme, means: Means) -> Installer:
     """The installer of wheels for a target.
 
     Raises:
@@ -264,34 +277,18 @@ def installer_for(scheme: Scheme, means: Means) -> OfWheels:
         CommandError: when it is one of conda's.
     """
     if means.installer in CONDAS:
-        raise CommandError(
-            ExitCode.USAGE,
-            f"{means.installer.value} handles conda packages, and wheels are wanted here",
-            "use uv or pip",
-        )
-    from gpuenv.install.installers import choose
-
+        message = f"{means.installer.value} handles conda packages, and wheels are wanted here"
+        raise CommandError(ExitCode.USAGE, message, "use uv or pip")
     return choose(means.installer.value, scheme, os.environ, time.monotonic() + means.seconds)
 
 
-def caller_for(scheme: Scheme, means: Means, installer: OfWheels | None = None) -> Caller:
-    """The installer of wheels, with the caller's own settings; it is chosen where it has not been already.
+def caller_for(scheme: Scheme, means: Means, installer: Installer | None = None) -> Caller:
+    """The installer of wheels with the caller's own settings; it is chosen here where none is given.
 
     Raises:
         InstallError: when there is none.
         CommandError: when it is one of conda's.
     """
-    from gpuenv.install.backends.base import Options, Patience
-    from gpuenv.install.installers import Caller
-    from gpuenv.probe.children import ChildGroup
-
     installer = installer or installer_for(scheme, means)
     chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
     return Caller(installer, chosen, dict(os.environ), Patience(means.seconds), ChildGroup())
-
-
-def show_outcome(outcome: Outcome, out: Output) -> None:
-    """The summary."""
-    from gpuenv.install.text import outcome_lines
-
-    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))

@@ -1,0 +1,349 @@
+"""The one way by which a command changes an environment: planned, agreed to, carried out, proven, kept or put back.
+
+``install`` and ``doctor --fix`` differ in what they want; ``transact`` does all the rest for them, for wheels and for
+conda packages alike.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from gpuenv.cli.clock import now
+from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.gpu_tests import planted, prove_here
+from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.cli.installer import CONDAS, Means, put_back_first
+from gpuenv.cli.options import InstallerName
+from gpuenv.cli.output import Output, write_stderr
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.install.backends.base import Patience
+from gpuenv.install.conda_environment import is_conda
+from gpuenv.install.conda_transaction import (
+    CondaCaller,
+    CondaPrepared,
+    CondaWork,
+    execute_conda,
+    prepare_conda,
+    refuse_pixi,
+)
+from gpuenv.install.environment import Scheme, ask_scheme
+from gpuenv.install.errors import ConsentNeeded, InstallFailed, TargetUnusable
+from gpuenv.install.installers import choose_conda
+from gpuenv.install.journal import Store
+from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
+from gpuenv.install.planner import Prepared, refuse_unusable
+from gpuenv.install.text import plan_lines
+from gpuenv.install.transaction import Work, execute
+from gpuenv.install.verify import Child, Diagnosed
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.enumeration import enumerated
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.finding import Severity
+from gpuenv.model.resolution import Resolution
+from gpuenv.model.sizes import size_text
+from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.probe.children import ChildGroup
+from gpuenv.report.text import counted
+from gpuenv.smoke.plan import Order
+from gpuenv.smoke.prove import Unusable
+
+Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
+Way = Callable[[], Planned]
+
+_SMOKE_TEST = "smoke test"
+_SHOWN = 3  # messages of tests
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was known of the machine before.
+
+    Attributes:
+        subject: which machine; it is probed again afterwards.
+        facts: the machine and the target.
+        rows: the matrix.
+        resolution: the resolver's answer.
+    """
+
+    subject: Subject
+    facts: Snapshot
+    rows: Matrix
+    resolution: Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the caller agrees to.
+
+    Attributes:
+        out: where and how the plan and the result are shown.
+        yes: no question.
+        dry_run: only show the plan.
+        allow_changes: packages that are not CuPy's may move.
+        offline: no network, also for what an interrupted install has left.
+    """
+
+    out: Output
+    yes: bool
+    dry_run: bool
+    allow_changes: bool = False
+    offline: bool = False
+
+
+def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
+    """Plans, asks and carries it out under the environment's lock; only the plan for a dry run.
+
+    Args:
+        interpreter: the target's.
+        scheme: its folders.
+        way: makes the plan, and tells how it is carried out; called with the environment held.
+        terms: what the caller agrees to.
+        clock: where the time went so far.
+
+    Raises:
+        InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
+    """
+    if terms.dry_run:
+        show_plan(way()[0], terms.out)
+        return None
+    store = Store(Path(scheme.root))
+    with store.locked():
+        recovered = put_back_first(interpreter, store, dry_run=False, held=True, offline=terms.offline)
+        clock.begin("plan")
+        plan, carry_out = way()
+        if plan.empty:
+            message = f"{' '.join(plan.requirements)} is there already"
+            done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+        else:
+            clock.begin("consent")
+            _agree(plan, terms)
+            done = carry_out(store, clock)
+    return replace(done, recovered=recovered, phases=clock.told())
+
+
+def target_scheme(interpreter: str, subject: Subject, means: Means, group: ChildGroup | None = None) -> Scheme:
+    """The folders of a target that may be installed into.
+
+    Raises:
+        InstallError: when it may not be.
+    """
+    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout, group)
+    refuse_unusable(scheme, break_system_packages=means.break_system_packages)
+    return scheme
+
+
+def show_plan(plan: Plan, out: Output) -> None:
+    """Prints the plan as the result of a command."""
+    out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
+
+
+def _agree(plan: Plan, terms: Terms) -> None:
+    """Consent, or the end.
+
+    Raises:
+        ConsentNeeded: when it is missing, refused, or nobody can be asked.
+        InstallFailed: when there is no room for it.
+    """
+    out = terms.out
+    if plan.moves and not terms.allow_changes:
+        show_plan(plan, out)
+        raise ConsentNeeded(
+            f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
+            "Agree with --allow-changes, or install into an environment of its own.",
+        )
+    if not terms.yes:
+        _ask(plan, out)
+    elif not out.as_json:
+        write_stderr(plan_lines(plan, verbose=out.verbose))  # the result alone goes to standard output
+    space = plan.space
+    if space.download is not None and space.free is not None and space.free < space.download:
+        raise InstallFailed(
+            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free",
+            "Make room on the disk that the environment is on.",
+        )
+
+
+def _ask(plan: Plan, out: Output) -> None:
+    show_plan(plan, replace(out, file=None))
+    if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
+        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
+    if not typer.confirm("Go ahead?", err=True):
+        raise ConsentNeeded("not agreed to; nothing was changed")
+
+
+def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
+    """The way of wheels, with uv or pip: ``prepare`` makes the plan."""
+    chosen = examined.resolution.wheel
+
+    def way() -> Planned:
+        doctor = Doctor(examined, libraries_elsewhere=chosen is not None and chosen.needs_toolkit is not None)
+        found = prepare()
+        return found.plan, partial(_run, found, examined, doctor)
+
+    return way
+
+
+def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
+    executable = prepared.holdings.scheme.executable
+    return execute(
+        Work(
+            prepared=prepared,
+            store=store,
+            child=_child(executable, examined),
+            before=doctor.before(),
+            diagnose=doctor.again,
+            more=(partial(_gpu_proof, examined, executable),),
+            announce=announce,
+            created_at=now(),
+            clock=clock,
+        )
+    )
+
+
+def takes_conda(scheme: Scheme, means: Means) -> bool:
+    """Whether conda packages are to be installed: into conda's environments, where no installer of wheels is named.
+
+    Raises:
+        TargetUnusable: when one of conda's programs is named for another kind of environment.
+    """
+    if is_conda(scheme.prefix):
+        return means.installer not in (InstallerName.UV, InstallerName.PIP)
+    if means.installer in CONDAS:
+        raise TargetUnusable(
+            f"{scheme.prefix} is no conda environment", "Leave --installer out, or name another target."
+        )
+    return False
+
+
+def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
+    """The way of conda packages."""
+
+    def way() -> Planned:
+        doctor = Doctor(examined, libraries_elsewhere=False)
+        found = _plan_conda(scheme, examined.resolution, means)
+        return found.plan, partial(_run_conda, found, examined, doctor)
+
+    return way
+
+
+def _plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPrepared:
+    """What installing the resolver's conda specifications would do.
+
+    Raises:
+        InstallError: when there can be no plan.
+        CommandError: when nothing fits.
+    """
+    choice = resolution.conda
+    if choice is None:
+        raise CommandError(
+            ExitCode.NOTHING_FITS,
+            "no conda package fits: nothing was changed\n" + resolution.explanation,
+            "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
+        )
+    refuse_pixi(scheme.prefix, choice)
+    tool = choose_conda(means.installer.value, scheme.prefix, os.environ, time.monotonic() + means.seconds)
+    caller = CondaCaller(tool, dict(os.environ), Patience(means.seconds), ChildGroup(), means.offline)
+    return prepare_conda(scheme, caller, choice)
+
+
+def _run_conda(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
+    """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back."""
+    executable = prepared.scheme.executable
+    return execute_conda(
+        CondaWork(
+            prepared=prepared,
+            store=store,
+            child=_child(executable, examined),
+            doctor=(doctor.before(), doctor.again),
+            announce=announce,
+            created_at=now(),
+            more=(partial(_gpu_proof, examined, executable),),
+            clock=clock,
+        )
+    )
+
+
+def _child(executable: str, examined: Examined) -> Child:
+    return Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup())
+
+
+class Doctor:
+    """The doctor's errors about a target: those before, found while the installer works, and those afterwards."""
+
+    def __init__(self, examined: Examined, *, libraries_elsewhere: bool) -> None:
+        """Begins to diagnose; CUDA's libraries may be missing from the target where they are to come from elsewhere."""
+        self._examined = examined
+        self._libraries_elsewhere = libraries_elsewhere
+        pool = ThreadPoolExecutor(1)
+        self._before = pool.submit(self._errors, examined.facts)
+        pool.shutdown(wait=False)
+
+    def before(self) -> Diagnosed:
+        """Those before."""
+        return self._before.result()
+
+    def again(self) -> Diagnosed:
+        """Those now."""
+        return self._errors(get_snapshot(self._examined.subject, self._examined.rows))
+
+    def _errors(self, facts: Snapshot) -> Diagnosed:
+        """The errors about the target itself; the machine's are not of the installer's making."""
+        rows = self._examined.rows
+        found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
+        families = ("WHL", "ENV") if self._libraries_elsewhere else ("WHL", "ENV", "LIB")
+        errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
+        return Diagnosed(errors)
+
+
+def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
+    """Runs the quick smoke test in the target; without a GPU nothing is proven."""
+    facts = examined.facts
+    if any(fact.startswith(("gpu", "driver")) for fact in facts.assumed):
+        message = "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke"
+        return Proof(_SMOKE_TEST, None, message)
+    if not facts.gpus:
+        return Proof(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
+    rows, subject = examined.rows, examined.subject
+    try:
+        result = prove_here(Order(fault=planted()), interpreter, subject, get_snapshot(subject, rows), rows)
+    except Unusable as error:
+        return Proof(_SMOKE_TEST, False, str(error))
+    return verdict(result)
+
+
+def verdict(result: SmokeResult) -> Proof:
+    """What a smoke test proves: nothing on a GPU that is busy or that nothing can be run on."""
+    passed = counted(sum(test.status is TestStatus.PASSED for test in result.tests), "test")
+    gpus = ", ".join(gpu.name or "a GPU" for gpu in result.gpus)
+    failed = [test for test in result.tests if test.status in BROKEN]
+    if failed:
+        fault = f" ({result.fault} was planted on purpose)" if result.fault else ""
+        return Proof(_SMOKE_TEST, False, f"{counted(len(failed), 'test')} failed on {gpus}{fault}: {_messages(failed)}")
+    if result.status is TestStatus.PASSED:
+        return Proof(_SMOKE_TEST, True, f"{passed} passed on {gpus}")
+    held = [test for test in result.tests if test.status is TestStatus.BUSY]
+    if held:
+        return Proof(_SMOKE_TEST, None, f"{passed} passed; others use the GPU: {_messages(held)}")
+    why = next((test.detail for test in result.tests if test.detail), result.status.value)
+    return Proof(_SMOKE_TEST, None, f"no test gave a verdict: {why}")
+
+
+def _messages(tests: Sequence[TestResult]) -> str:
+    """The messages of the tests, equal ones once."""
+    same: dict[str, list[str]] = {}
+    for test in tests:
+        same.setdefault(test.detail or test.status.value, []).append(test.name)
+    messages = [f"{enumerated(list(dict.fromkeys(names)), _SHOWN)}: {text}" for text, names in same.items()]
+    left = len(messages) - _SHOWN
+    return "; ".join(messages[:_SHOWN]) + (f"; and {left} other messages" if left > 0 else "")
