@@ -107,7 +107,7 @@ bench-image: $(VENV)/installed-dev ## Size and build time of each kind of image 
 	$(BIN)/python -m tests.image.docker.bench
 
 docs: $(VENV)/installed-dev ## Write the reference pages that are made from the code.
-	$(BIN)/python -m gpuenv.probe.facts_page > gpuenv/docs/facts.md
+	$(BIN)/python -m tools.facts_page > gpuenv/docs/facts.md
 
 bench-install: $(VENV)/installed-dev ## What gpuenv install costs over bare uv and pip; needs a package index.
 	$(BIN)/python tests/install/bench.py

@@ -1,30 +1,27 @@
-"""The entry point: answers ``--version`` at once, leaves all else to the application."""
+"""The entry point."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from gpuenv import began  # noqa: F401 - before all that takes time
-
-TYPE_CHECKING = False  # --version needs nothing that would import typing
+TYPE_CHECKING = False  # --version imports as little as it can
 if TYPE_CHECKING:
     from typing import NoReturn
 
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 _WINDOWS_CODES = 1 << 32
-_COLLECT_AFTER = 100_000  # new objects: a start makes half as many, all of which stay
 
 
 def main() -> None:
-    """Runs the command line and ends the process with its code; whoever calls it does not come back."""
+    """Runs the command line and ends the process with its exit code; does not return."""
     try:
         code = _main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         code = _INTERRUPTED
-        _tell_interruption()
+        _report_interruption()
     except OSError as error:
         code = _without_output(error)
     _end(code)
@@ -37,62 +34,50 @@ def _main(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
-    _look_there_last(os.environ.get("PYTHONPATH", ""))
-    if os.environ.get("PYTHONWARNINGS"):
-        import warnings  # noqa: PLC0415
-
-        warnings.simplefilter("ignore")  # meant for the user's own program; an error for each would end this one
-    import gc  # noqa: PLC0415 - --version needs none of these
-
-    gc.set_threshold(_COLLECT_AFTER)
+    _search_last(os.environ.get("PYTHONPATH", ""))
+    # Imported here, after PYTHONPATH was put last.
     import signal  # noqa: PLC0415
+    import warnings  # noqa: PLC0415
 
-    from gpuenv.cli import ahead  # noqa: PLC0415
     from gpuenv.interrupt import heed  # noqa: PLC0415
 
+    if os.environ.get("PYTHONWARNINGS"):
+        warnings.simplefilter("ignore")  # meant for the user's own program; "error" would end this one
     heed()
     if hasattr(signal, "SIGCHLD"):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would leave no child's end to be told
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the caller ignores it, the end of a child is lost
 
-    try:
-        ahead.begin(arguments)
-        from gpuenv.cli.front import run  # noqa: PLC0415 - --version needs none of this
+    from gpuenv.cli.front import run  # noqa: PLC0415
 
-        return run(arguments)
-    finally:
-        ahead.end()
+    return run(arguments)
 
 
-def _look_there_last(pythonpath: str) -> None:
-    """Lets the folders of PYTHONPATH come after our own: a json.py there breaks the target, which is to be told.
+def _search_last(pythonpath: str) -> None:
+    """Moves the folders of PYTHONPATH behind our own: a json.py there breaks the target, which is to be diagnosed.
 
-    Where this program itself lies in one of them, what it needs does so too, and all stays as it is.
+    Where this program itself lies in one of them, so do the packages that it needs, and the order stays.
     """
-    folders = {os.path.abspath(entry) for entry in pythonpath.split(os.pathsep) if entry}  # noqa: PTH100 - for start-up
-    if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) not in folders:  # noqa: PTH100, PTH120 - likewise
+    folders = {os.path.abspath(entry) for entry in pythonpath.split(os.pathsep) if entry}  # noqa: PTH100 - before pathlib
+    if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) not in folders:  # noqa: PTH100, PTH120 - before pathlib
         sys.path.sort(key=lambda entry: entry in folders)
 
 
 def _end(code: int) -> NoReturn:
-    """Ends the program at once: all that it has started is ended by now, and the system takes its memory back.
+    """Ends the process without finalizing the interpreter.
 
-    To take itself apart costs an interpreter as much as to diagnose a machine. It would do so beside a thread that is
-    left where a child is beyond help: one that then imports a module waits for a lock that is gone, and the process
-    ends by SIGSEGV instead of the exit code (seen once in CI after a usage error, with CPython 3.11, and not in 2400
-    repetitions).
+    A thread may be left that waits for a child beyond help. Finalizing beside a thread that imports a module once ended
+    in SIGSEGV in place of the exit code (CPython 3.11, once in 2400 runs).
     """
-    import os  # noqa: PLC0415 - is there
-
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except (OSError, ValueError):  # its reader has gone, or it was closed
             continue
-    os._exit(code - _WINDOWS_CODES if code >= _WINDOWS_CODES // 2 else code)  # a crash there is told by 32 bits
+    os._exit(code - _WINDOWS_CODES if code >= _WINDOWS_CODES // 2 else code)  # a crash there has a code of 32 bits
 
 
-def _tell_interruption() -> None:
-    """Of one that came before there was anybody to tell it: nothing is imported, and a second one adds nothing."""
+def _report_interruption() -> None:
+    """Reports an interruption that came before the command line was running; a second one adds nothing."""
     try:
         if sys.stderr is not None:
             sys.stderr.write("gpuenv: interrupted\n")
@@ -101,8 +86,8 @@ def _tell_interruption() -> None:
 
 
 def _without_output(error: OSError) -> int:
-    """Standard output cannot be written: told on standard error, unless its reader has merely gone."""
-    from gpuenv.cli.errors import complain, drop_stdout  # noqa: PLC0415 - of use here alone
+    """The exit code where standard output cannot be written; reported unless its reader has merely gone."""
+    from gpuenv.cli.errors import complain, drop_stdout  # noqa: PLC0415 - needed here alone
 
     drop_stdout()
     if isinstance(error, BrokenPipeError):

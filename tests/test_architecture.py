@@ -41,15 +41,14 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began", "interrupt", "files"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "interrupt", "files"),
         "user_folders",
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files", "user_folders"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
-    "began": set[str](),
     "interrupt": set[str](),
-    "__main__": {"cli", "began", "interrupt"},
+    "__main__": {"cli", "interrupt"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
@@ -100,7 +99,6 @@ BROAD = [
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.take", "_work"),  # raised again by the main thread
-    ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.interpreter_telling", "tell"),  # someone else's stream
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
@@ -110,13 +108,11 @@ BROAD = [
     (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
     (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
     (f"{PAYLOAD}.harness", "census"),  # someone else's environment
-    (f"{PAYLOAD}.harness", "demo"),  # likewise
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise
     (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
     (f"{PAYLOAD}.groundwork", "_library"),  # likewise
     (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
-    (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 _FAMILIES = ("interpreter", "kernel", "library", "nvml")  # scripts in parts, which import each other
 

@@ -85,8 +85,9 @@ def in_sdist(sdist: Path) -> set[str]:
 
 
 def tracked(folder: str) -> set[str]:
-    """The files of a folder of the checkout that are to be shipped."""
+    """The files of a folder of the checkout that are to be shipped; the compiled matrix is made anew by each build."""
     found = (path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = (path for path in found if path.name != "matrix.json")
     return {path.relative_to(PROJECT).as_posix() for path in found}
 
 
@@ -94,7 +95,7 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
     files = in_wheel(built.wheel)
     lacking = tracked("gpuenv") - files
     assert lacking == set()
-    assert "gpuenv/data/matrix.yaml" in files
+    assert {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json"} <= files
     assert {f"gpuenv/data/{name}" for name in tracked("images")} <= files
     assert {name for name in files if name.startswith("gpuenv/probe/scripts/")}
     assert {f"gpuenv/data/native/{name}" for name in SOURCES} <= files
@@ -103,7 +104,11 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
     dist_info = f"gpuenv-{__version__}.dist-info/"
-    expected = tracked("gpuenv") | {f"gpuenv/data/{name}" for name in tracked("images")} | {"gpuenv/data/matrix.yaml"}
+    expected = (
+        tracked("gpuenv")
+        | {f"gpuenv/data/{name}" for name in tracked("images")}
+        | {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json"}
+    )
     expected |= {f"gpuenv/data/{name.removeprefix('tests/')}" for name in tracked("tests/machines")}
     expected |= {f"gpuenv/data/native/{name}" for name in SOURCES}
     strangers = {name for name in in_wheel(built.wheel) if not name.startswith(dist_info)} - expected
@@ -113,7 +118,7 @@ def test_the_wheel_holds_nothing_else(built: Built) -> None:
 def test_the_source_distribution_holds_all_that_building_and_testing_need(built: Built) -> None:
     files = in_sdist(built.sdist)
     assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "matrix.yaml", "PKG-INFO"} <= files
-    for folder in ("gpuenv", "images", "tests"):
+    for folder in ("examples", "gpuenv", "images", "tests", "tools"):
         assert tracked(folder) - files == set()
     assert {name for name in files if name.startswith((".venv", ".git/", "dist/"))} == set()
 

@@ -68,14 +68,12 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 def test_programs_are_started_in_one_module_alone() -> None:
     """And by programs that run in a child themselves, and where the caller's own program runs.
 
-    The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, a smoke test
-    asks another library in a process without CuPy, and a demonstration shows how a worker is started. The commands of
-    ``gpuenv run`` and ``gpuenv simulate`` are the user's own, with the user's own terminal and no deadline. A fork of
-    our own is waited for as a program is.
+    The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a smoke
+    test asks another library in a process without CuPy. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the
+    user's own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several"}
-    in_children |= {f"{PAYLOAD}.common.stranger", f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.common.stranger"}
     own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 

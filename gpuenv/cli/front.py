@@ -11,7 +11,9 @@ from gpuenv.model.exit_codes import ExitCode
 def run(arguments: list[str]) -> int:
     """Runs a command line and answers its exit code; no traceback reaches the user."""
     try:
-        return _understood(arguments)
+        from gpuenv.cli import app
+
+        return app.run(arguments)
     except CommandError as error:
         return _told(error)
     except KeyboardInterrupt:
@@ -24,20 +26,6 @@ def run(arguments: list[str]) -> int:
 
         shortage = as_shortage(error)
         return _told(shortage) if shortage else _fault(error)
-
-
-def _understood(arguments: list[str]) -> int:
-    """The plain command lines need no parser, which takes as long to import as the machine takes to answer."""
-    from gpuenv.cli.plain import plain_doctor
-
-    wanted = plain_doctor(arguments)
-    if wanted is not None:
-        from gpuenv.cli.doctoring import run_doctor
-
-        return run_doctor(wanted)
-    from gpuenv.cli import app
-
-    return app.run(arguments)
 
 
 def _told(error: CommandError) -> int:

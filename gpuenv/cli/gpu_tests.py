@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import Level, SmokeResult, TestResult
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.smoke.prove import Order, Place, Unusable
+    from gpuenv.smoke.plan import Order
+    from gpuenv.smoke.prove import Place, Unusable
 
 _WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
@@ -62,7 +63,7 @@ def planted() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.faults import FAULTS
+        from gpuenv.smoke.catalogue import FAULTS
 
         check_names("fault", (name,), tuple(FAULTS))
     return name
@@ -123,7 +124,8 @@ def prove_report(
         started: reading of the monotonic clock when the look at the machine began.
     """
     from gpuenv.probe.target import find_interpreter
-    from gpuenv.smoke.prove import Order, Unusable, without_proof
+    from gpuenv.smoke.plan import Order
+    from gpuenv.smoke.prove import Unusable, without_proof
 
     order = Order(level=proof.level, fault=planted())
     interpreter = find_interpreter(subject.python, os.environ) or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,23 +85,21 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
 
     Args:
         path: another matrix than the usual one.
-        anew: read and validate it, though it was before.
+        anew: read and validate the YAML, though it was compiled when gpuenv was built.
         quiet: nothing is decided by it yet, and nothing said of it.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
-    from gpuenv.cli.matrix_cache import load_matrix
-    from gpuenv.data import data_path
+    from gpuenv.data import COMPILED_MATRIX, data_path
     from gpuenv.matrix.faults import MatrixError
-    from gpuenv.user_folders import user_cache
+    from gpuenv.matrix.load import load
 
     chosen = matrix_path(path)
     own = path is None and chosen != data_path("matrix.yaml")
     remedy = f"this is your own, {chosen}: remove it, and the one that came with gpuenv is used" if own else None
-    cache = None if anew else user_cache(os.environ)
     try:
-        matrix = load_matrix(chosen, cache / "matrix" if cache else None)
+        matrix = load(chosen, compiled=None if anew else COMPILED_MATRIX)
     except (OSError, UnicodeDecodeError) as error:
         said = f"{chosen if path or own else 'matrix.yaml'}: the matrix cannot be read: {reason_of(error)}"
         raise CommandError(ExitCode.USAGE, said, remedy) from error
@@ -214,8 +212,8 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         if subject.python is not None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
         return Snapshot()
-    from gpuenv.cli.ahead import take_over
-    from gpuenv.probe.take import Request
+    from gpuenv.probe.request import Request
+    from gpuenv.probe.take import Inquiry
     from gpuenv.probe.target import TargetError
 
     request = Request(
@@ -227,9 +225,14 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         taken_at=now(),
     )
     try:
-        return take_over(request)
+        inquiry = Inquiry(request)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
+    with ExitStack() as stack:  # an interruption must not leave a child behind
+        stack.callback(inquiry.close)
+        inquiry.begin()
+        stack.pop_all()
+    return inquiry
 
 
 def refuse_no_environment(python: str | None) -> None:

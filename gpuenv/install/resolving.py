@@ -16,8 +16,7 @@ from gpuenv.install.timing import Patience
 from gpuenv.install.wants import allows, required_name
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending
-from gpuenv.probe.listening import Heard
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, OnText
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
 _NOISE = re.compile(
@@ -47,7 +46,7 @@ class Caller:
     patience: Patience
     group: ChildGroup
 
-    def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
+    def run(self, command: Sequence[str], heard: OnText | None = None) -> ChildResult:
         """Runs the installer with the user's own settings."""
         return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuenv.install.records import Phase
-from gpuenv.probe.children import ChildGroup, ChildResult, run_child
-from gpuenv.probe.listening import Heard
+from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
 
 
 @dataclass(slots=True)
@@ -52,7 +51,7 @@ class Patience:
         command: Sequence[str],
         environment: Mapping[str, str],
         group: ChildGroup | None = None,
-        heard: Heard | None = None,
+        heard: OnText | None = None,
     ) -> ChildResult:
         """Runs a program for as long as is left, see ``run_child``."""
         result = run_child(command, environment, time.monotonic() + self.left, group, heard)

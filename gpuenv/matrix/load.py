@@ -1,8 +1,14 @@
-"""Reads and validates ``matrix.yaml``: every fault is reported, each with its line."""
+"""Reads and validates ``matrix.yaml``: every fault is reported, each with its line.
+
+The shipped matrix is compiled to JSON when gpuenv is built (``hatch_build.py``), since strict YAML takes 0.36 s to read
+and the same JSON 0.06 s. The JSON names the digest of the YAML that it was made of, and is used for that one only.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,13 +19,17 @@ from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
 from gpuenv.matrix.validate import faults
-from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.codec import DecodeError, decode, encode
 
 _MOST = 50  # faults of form that are told; nobody reads more
 
 
-def load(path: Path) -> Matrix:
+def load(path: Path, *, compiled: Path | None = None) -> Matrix:
     """Reads a matrix and holds it against its own rules.
+
+    Args:
+        path: the YAML file.
+        compiled: the JSON that is read instead if it was made of the same bytes.
 
     Raises:
         MatrixError: with every fault found.
@@ -31,7 +41,29 @@ def load(path: Path) -> Matrix:
         raise MatrixError(
             [f"{path}: line 1: larger than the {strict_yaml.LARGEST} bytes that a matrix may have"]
         ) from error
-    return parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
+    matrix = _read_compiled(compiled, data) if compiled else None
+    return matrix or parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
+
+
+def compile_matrix(data: bytes, name: str) -> str:
+    """The JSON of a matrix, with the digest of its YAML.
+
+    Raises:
+        MatrixError: with every fault found.
+    """
+    matrix = parse(data.decode("utf-8"), name)
+    return json.dumps({"sha256": hashlib.sha256(data).hexdigest(), "matrix": encode(matrix)}, separators=(",", ":"))
+
+
+def _read_compiled(path: Path, data: bytes) -> Matrix | None:
+    """The matrix that was compiled from this YAML, if there is one."""
+    try:
+        compiled = json.loads(path.read_bytes())
+        if compiled["sha256"] == hashlib.sha256(data).hexdigest():
+            return decode(Matrix, compiled["matrix"])
+    except (OSError, ValueError, KeyError, TypeError):  # not built, or by another release
+        pass
+    return None
 
 
 def parse(text: str, name: str) -> Matrix:

@@ -12,7 +12,6 @@ MEANING = "gpuenv.meaning/1"
 CHECKS = "gpuenv.checks/1"
 TESTS = "gpuenv.tests/1"
 REQUIREMENTS = "gpuenv.requirements/1"
-DEMONSTRATION = "gpuenv.demonstration/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Meaning:
         causes: the cause itself; of a code or a message, those that it can name, the likeliest first.
         checks: the checks that can name the cause; of a code, its own.
         fix: what to do where no check looks for the cause.
-        demonstration: the command that shows the mistake and its cure, as an argv list; null where there is none.
+        demonstration: always null; earlier versions had a command that showed the mistake and its fix.
         source: where a message was read.
         would_decide: the fact that would settle which cause a message has; null where none would.
     """
@@ -138,37 +137,3 @@ class Requirements:
     keys: tuple[ListedKey, ...]
     grammar: tuple[str, ...]
     schema: str = REQUIREMENTS
-
-
-@dataclass(frozen=True, slots=True)
-class DemonstrationPart:
-    """The mistake or the cure: its source, what came of it, and whether that is right; null where it did not run."""
-
-    name: str
-    source: str
-    said: str
-    right: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A mistake and its cure, side by side.
-
-    Attributes:
-        cause: what the mistake brings about.
-        sentence: what is wrong then.
-        why: what happens, in a few sentences.
-        more: further sources, by what they are.
-        parts: the mistake and the cure.
-        shown: whether the mistake went wrong and the cure right.
-        exit_code: of the command.
-    """
-
-    cause: Cause
-    sentence: str
-    why: str
-    more: Mapping[str, str]
-    parts: tuple[DemonstrationPart, ...]
-    shown: bool
-    exit_code: int
-    schema: str = DEMONSTRATION

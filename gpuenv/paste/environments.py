@@ -18,7 +18,7 @@ _WIDEST = 600  # characters of a line that are looked at
 _ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
 # The outputs of which an environment has one, by their first line; what a group holds tells two apart.
 _HEADS = (
-    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!Build).*)?$")),
+    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!\s|Build).*)?$")),
     (
         forms.CONDA,
         pattern(r"\s*(?:# packages in environment at (\S+?):?|List of packages in environment: \"?(\S+?)\"?)$"),
@@ -54,17 +54,11 @@ _COMMONPLACE = frozenset(("venv", ".venv", "env", "base", "usr", "local", "root"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A part of a paste.
-
-    Attributes:
-        first: its first line, from 1 on.
-        last: its last line.
-        names: what it is called: by prompts, paths and headings.
-    """
+    """A part of a paste; lines count from 1."""
 
     first: int
     last: int
-    names: frozenset[str]
+    names: frozenset[str]  # what prompts, paths and headings call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +79,23 @@ class Chosen:
 def read_meant(meant: Chosen) -> Pasted:
     """What a paste says of the environment that is meant.
 
-    What it does not say of its machine is taken from the others: a container's host is often told beside it.
+    What it does not say of its machine is taken from the others, such as a container's host.
     """
-    own = read_paste(meant.text)
-    return _filled(own, read_paste(meant.rest)) if meant.rest else own
-
-
-def _filled(own: Pasted, other: Pasted) -> Pasted:
-    told = {entry.fact for entry in own.said}
-    is_told = bool(own.packages or own.listings or any(fact.startswith("cupy-") for fact in told))
-    more = (
-        entry for entry in other.said if entry.fact not in told and not (is_told and _OF_A_TARGET.match(entry.fact))
-    )
+    own, other = read_paste(meant.text), read_paste(meant.rest)
+    facts = {entry.fact for entry in own.said}
+    has_target = bool(own.packages or own.listings or any(fact.startswith("cupy-") for fact in facts))
+    new = (entry for entry in other.said if entry.fact not in facts)
+    more = (entry for entry in new if not (has_target and _OF_A_TARGET.match(entry.fact)))
     return replace(
         own,
         said=(*own.said, *more),
         gpus=own.gpus or other.gpus,
         amd=own.amd or other.amd,
         devices=own.devices or other.devices,
-        all_devices=own.all_devices if own.devices else other.all_devices,
         log=own.log or other.log,
-        packages=own.packages if is_told else other.packages,
-        listings=own.listings if is_told else other.listings,
-        whole=own.whole if is_told else other.whole,
+        packages=own.packages if has_target else other.packages,
+        listings=own.listings if has_target else other.listings,
+        whole=own.whole if has_target else other.whole,
         forms=tuple(dict.fromkeys((*own.forms, *other.forms))),
     )
 
@@ -130,17 +118,14 @@ def chosen(text: str) -> Chosen:
     kept = "\n".join("" if number in blank else line for number, line in enumerate(whole, 1))
     rest = "\n".join(line if number in blank else "" for number, line in enumerate(whole, 1))
     seen = " and ".join(_told(entry) for entry in others)
-    why = _why(named=meant is not None, beside=beside is not None, first=used is found[0])
+    if meant:
+        why = "named by the error"
+    elif beside:
+        why = "the error stands below it"
+    else:
+        why = "the first, since the error names none of them" if used is found[0] else "after the install above it"
     note = f"{len(found)} environments are in the text: used is {_told(used)} ({why}), not {seen}"
     return Chosen(kept, rest, note)
-
-
-def _why(*, named: bool, beside: bool, first: bool) -> str:
-    if named:
-        return "named by the error"
-    if beside:
-        return "the error stands below it"
-    return "the first, since the error names none of them" if first else "after the install above it"
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
@@ -265,20 +250,19 @@ def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Envir
 
     An error above them all was met before.
     """
+
+    def is_install(line: str) -> bool:
+        prompt = _PROMPT.match(line)
+        return _INSTALL.match(line[prompt.end() if prompt else 0 :]) is not None
+
     used = found[0]
     for entry in () if any(map(_ERROR.match, lines)) else found[1:]:
         between = lines[_head(used, lines) : _head(entry, lines)]
         is_other = bool(used.names) and bool(entry.names) and not used.names & entry.names
-        if is_other or not any(_INSTALL.match(line[_typed_at(line) :]) for line in between):
+        if is_other or not any(map(is_install, between)):
             break
         used = entry
     return used
-
-
-def _typed_at(line: str) -> int:
-    """Where the words begin that stand behind a prompt, if there is one."""
-    prompt = _PROMPT.match(line)
-    return prompt.end() if prompt else 0
 
 
 def _head(entry: Environment, lines: Sequence[str]) -> int:

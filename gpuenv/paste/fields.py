@@ -1,45 +1,43 @@
-"""The lines that state a fact: which output has them, and how the fact stands in them."""
+"""Outputs of which each line states a fact: which output has the line, and how the fact stands in it. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpuenv.model.codes import Nvml
+from gpuenv.model.host import operating_system
 from gpuenv.model.pattern import pattern
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
+from gpuenv.paste.records import Found
+from gpuenv.probe.smi import parse_banner
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A line of an output: its last group is the value of the fact, or the line itself."""
+    """A line of an output; the value is given, or made of the last group of the pattern or of the whole line."""
 
     form: str
     fact: str
     text: str
     pattern: re.Pattern[str]
-    read: Callable[[str], str] = str
+    value: str | Callable[[str], str] = str
 
 
-def _line(form: str, fact: str, text: str, read: Callable[[str], str] = str) -> Form:
-    return Form(form, fact, text, pattern(text), read)
+def _line(form: str, fact: str, text: str, value: str | Callable[[str], str] = str) -> Form:
+    return Form(form, fact, text, pattern(text), value)
 
 
-def _field(form: str, fact: str, key: str, value: str, read: Callable[[str], str] = str) -> Form:
+def _field(form: str, fact: str, key: str, text: str, value: Callable[[str], str] = str) -> Form:
     """``key : value``, with any number of blanks around the colon."""
-    return _line(form, fact, rf"(?:{key})\s*:\s*{value}", read)
-
-
-def _said(value: str) -> Callable[[str], str]:
-    """A line whose being there is the fact."""
-    return lambda _: value
+    return _line(form, fact, rf"(?:{key})\s*:\s*{text}", value)
 
 
 def _complaint(text: str, code: Nvml) -> Form:
     """What nvidia-smi says where NVML has answered with this code."""
-    return _line(forms.SMI, "nvml", text, _said(str(int(code))))
+    return _line(forms.SMI, "nvml", text, str(int(code)))
 
 
 def _first_sentence(told: str) -> str:
@@ -47,10 +45,10 @@ def _first_sentence(told: str) -> str:
     return re.sub(r"['\"]\).*$", "", told.split("\\n", 1)[0])
 
 
-def _system(told: str) -> str:
-    if re.match(r"(?:Microsoft )?Windows", told):
+def _system(name: str) -> str:
+    if re.match(r"(?:Microsoft )?Windows", name):
         return "windows"
-    return "darwin" if re.match(r"[Mm]ac ?OS", told) else "linux"
+    return "darwin" if re.match(r"[Mm]ac ?OS", name) else "linux"
 
 
 _VERSION = r"(\d[\w.+]*)"
@@ -61,7 +59,6 @@ _SYSTEM = (
     r"|Amazon|Oracle|NixOS|Alpine|Kali|Gentoo|Scientific|EndeavourOS|CachyOS|Microsoft Windows|Windows|[Mm]ac ?OS)\b)"
     r"(?!\w+-)(.+?)(?: \((?:x86_64|aarch64)\)| \(.* 64-bit\))?$"
 )
-_SYSTEM_KEYS = r"OS|OS/Platform|OS Name|Operating [Ss]ystem|Description"
 # How a failed import, ctypes and cuda-pathfinder say that a library is not there; a status of one that is, is not it.
 _NOT_FOUND = (
     r"\w*Error\(['\"](?=.*(?:cannot open shared object|[Nn]o such file|[Ff]ailure finding|DLL load failed|"
@@ -69,21 +66,11 @@ _NOT_FOUND = (
 )
 _CONDA_PLATFORMS = {"64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
 _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
-_TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
-_BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
-
 _NO_MODULE = r"(?:[\w `-]{1,40}: ?)?N?VIDIA-SMI has failed because it couldn't communicate"  # as people quote it, too
-_REFUSED = (
-    r"(?:modprobe: ERROR: )?could not insert '?nvidia(?!_(?:peermem|fs))\w*'?: "
-    r"(?:No such device|Key was rejected|Required key|Exec format"
-    r"|Operation not permitted|Invalid argument|Unknown symbol)"
-)
-_INXI = r"(?:System:\s+)?(?:Host: \S+ )?"
-
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
-FAILURES = frozenset(("nvml", "gpu-count", "cuda-init", "log", "module-absent"))
+FAILURES = frozenset(("nvml", "gpu-count", "cuda-init", "log"))
 
-OF_CUPY = (
+LINES = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
     _field(forms.SHOW_CONFIG, "cupy-release", r"CuPy [Vv]ersion", _VERSION),
     _field(forms.SHOW_CONFIG, "platform", "OS", r"(\S+-\S+)$"),
@@ -106,9 +93,6 @@ OF_CUPY = (
     _field(forms.SHOW_CONFIG, "rocm", "CuPy Platform", r"AMD (ROCm)"),
     _field(forms.SHOW_CONFIG, "rocm", "CUDA Root", r"/opt/(rocm)\b"),
     _field(forms.SHOW_CONFIG, "rocm-release", "CUDA Root", r"/opt/rocm-(\d[\d.]*\d)\b"),
-)
-
-OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
@@ -121,17 +105,12 @@ OF_DRIVER = (
     ),
     _complaint(_NO_MODULE, Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
-    # Where the cause is looked for this is no evidence of itself, but what was built for the kernel is held against it.
-    _line(forms.SMI, "module-down", _NO_MODULE, _said("yes")),
-    _line(
-        forms.SMI, "module-down", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("yes")
-    ),
     _complaint(r"Failed to initialize NVML: Driver/library version mismatch", Nvml.LIB_RM_VERSION_MISMATCH),
     _complaint(r"Failed to initialize NVML: Insufficient Permissions", Nvml.NO_PERMISSION),
     _complaint(r"Failed to initialize NVML: Unknown Error", Nvml.UNKNOWN),
     _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
-    _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
-    _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    _line(forms.SMI, "nvml", r"No devices were found$", "0"),
+    _line(forms.SMI, "gpu-count", r"No devices were found$", "0"),
     # The line below the program's name, as people retype or cut it
     _line(forms.SMI, "driver", rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\b"),
     _line(
@@ -139,92 +118,28 @@ OF_DRIVER = (
         "driver-cuda",
         rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\s*:\s*(\d{{1,2}}\.\d)\b",
     ),
-    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", _said("yes")),
+    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", "yes"),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
-    _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),
+    _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", "windows"),
     _line(forms.DRIVER_FILE, "driver", rf"NVRM version: NVIDIA UNIX .*\bKernel Module(?: for \S+)?\s+{_DRIVER}\b"),
-    _line(forms.DRIVER_FILE, "module", r"NVRM version: NVIDIA UNIX .*Kernel Module\b", _said("loaded")),
-    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX Open Kernel Module\b", _said("open")),
-    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX (?!Open)\S+\s+Kernel Module", _said("proprietary")),
-    _line(forms.CONTAINER_CLI, "driver", rf"NVRM version:\s+{_DRIVER}$"),
-    _line(forms.CONTAINER_CLI, "driver-cuda", r"CUDA version:\s{2,}(\d{1,2}\.\d)$"),
-    _line(forms.DEVICE_QUERY, "driver-cuda", r"CUDA Driver Version / Runtime Version\s+(\d{1,2}\.\d) / "),
-    _line(forms.DEVICE_QUERY, "toolkit", r"CUDA Driver Version / Runtime Version\s+\S+ / (\d{1,2}\.\d)\b"),
-    _line(forms.LSMOD, "module", r"nvidia\s+\d+\s+\d+\b", _said("loaded")),
-    _line(forms.LSMOD, "nouveau", r"(nouveau)\s+\d+\s+\d+\b"),
+    _line(forms.DRIVER_FILE, "module", r"NVRM version: NVIDIA UNIX .*Kernel Module\b", "loaded"),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX Open Kernel Module\b", "open"),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX (?!Open)\S+\s+Kernel Module", "proprietary"),
     _line(forms.LSPCI, "nouveau", r"Kernel driver in use: (nouveau)$"),
-    # dkms, its manual page (status); up to 2.8 with commas alone. What is installed was built.
-    _line(
-        forms.DKMS,
-        "dkms",
-        r"(nvidia[\w-]*(?:/|, )\d{3}\.[\d.]+(?:, \d\S+, (?:x86_64|aarch64|ppc64le))?: (?:added|built|installed))\b",
-    ),
-    _line(forms.MODINFO, "module-missing", r"modinfo: ERROR: Module nvidia not found\.", _said("not-installed")),
-    _line(forms.MODINFO, "kernel", r"filename:\s+/(?:usr/)?lib/modules/(\d[^/\s]+)/\S*nvidia\S*\.ko(?:\.\w+)?$"),
-    _line(forms.MODINFO, "driver", rf"version:\s{{6,}}{_DRIVER}$"),
-    _line(forms.MODINFO, "flavor", r"license:\s+NVIDIA$", _said("proprietary")),
-    # kmod, tools/modprobe.c
-    _line(forms.MODPROBE, "module-missing", r"modprobe: FATAL: Module nvidia not found\b", _said("not-installed")),
-    _line(forms.MODPROBE, "kernel", r"modprobe: FATAL: Module nvidia not found in directory /\S*?modules/(\d[^/\s]+)$"),
-    _line(forms.MODPROBE, "module-absent", _REFUSED, _said("not-loaded")),
     # The driver's nv.c (nvidia_check_version), as it folds its lines in each age
-    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", _said(str(int(Nvml.LIB_RM_VERSION_MISMATCH)))),
+    _line(forms.DMESG, "nvml", r"NVRM: API mismatch: the client\b", str(int(Nvml.LIB_RM_VERSION_MISMATCH))),
     _line(forms.DMESG, "library-version", rf"NVRM: (?:API mismatch: the client )?has the version {_DRIVER}, but"),
     _line(forms.DMESG, "module-version", rf"NVRM: (?:this kernel module has )?the version {_DRIVER}\.\s+Please"),
-    # Installed packages: what is marked rc was removed. RPM Fusion names the kernel that a module was built for.
-    _line(
-        forms.DPKG,
-        "library-version",
-        rf"ii\s+(?:libnvidia-compute-[\w-]+|libcuda1|libnvidia-ml1)(?::a\w+64)?\s+{_DRIVER}-\S+\s",
-    ),
-    _line(
-        forms.RPM, "library-version", rf"(?:xorg-x11-drv-nvidia|nvidia-driver[a-z-]*)-cuda-libs-{_DRIVER}-\S+\.\w+64$"
-    ),
-    _line(forms.PACMAN, "library-version", rf"(?:local/)?nvidia(?:-\d{{3}}xx)?-utils {_DRIVER}-\d"),
-    _line(forms.RPM, "module-kernel", r"kmod-nvidia(?:-open)?-(\d+\.\d+\.\d+-[\w.+]+\.\w+64)-\d{3}\.\d\S*$"),
-    _line(
-        forms.MODULES, "module-kernel", r"(?:/usr)?/lib/modules/(\d[^/\s]+)/\S*\bnvidia(?:[-_]current)?\.ko(?:\.\w+)?$"
-    ),
-    # mokutil, src/mokutil.c (sb_state)
-    _line(forms.MOKUTIL, "secure-boot", r"SecureBoot (enabled|disabled)$"),
-    _line(forms.MOKUTIL, "secure-boot-off", r"SecureBoot validation is disabled in shim$", _said("yes")),
-)
-
-OF_REPORTS = (
     # torch/utils/collect_env.py, and vLLM's, which pads the colons
-    _field(forms.COLLECT_ENV, "package.torch", r"PyTorch version(?: \(GPU\?\))?", _VERSION),
-    _field(forms.COLLECT_ENV, "distribution", _SYSTEM_KEYS, _SYSTEM),
-    _field(forms.COLLECT_ENV, "os", _SYSTEM_KEYS, _SYSTEM, _system),
+    _field(forms.COLLECT_ENV, "package.torch", r"PyTorch version", _VERSION),
+    _field(forms.COLLECT_ENV, "distribution", "OS", _SYSTEM),
+    _field(forms.COLLECT_ENV, "os", "OS", _SYSTEM, _system),
     _field(forms.COLLECT_ENV, "arch", "OS", r".*\((x86_64|aarch64)\)$"),
     _field(forms.COLLECT_ENV, "libc", "Libc version", r"((?:glibc|musl)-[\d.]+)"),
     _field(forms.COLLECT_ENV, "python", r"Python version", _PYTHON),
-    _field(forms.COLLECT_ENV, "platform", r"Python platform|Platform", r"(\S+-\S+)$"),
+    _field(forms.COLLECT_ENV, "platform", r"Python platform", r"(\S+-\S+)$"),
     _field(forms.COLLECT_ENV, "toolkit", "CUDA runtime version", r"(\d+\.\d+)"),
     _field(forms.COLLECT_ENV, "driver", r"N(?:vidia|VIDIA) [Dd]river [Vv]ersion", _DRIVER),
-    # numba -s: numba/misc/numba_sysinfo.py of 0.43 to 0.61
-    _field(forms.NUMBA, "os", r"OS Name|Platform Name|System Name", r"(Linux|Windows|Darwin)\b", str.lower),
-    _field(forms.NUMBA, "platform", "Platform Name", r"(\S+-\S+)$"),
-    _field(forms.NUMBA, "arch", "Machine", r"(x86_64|aarch64|AMD64|arm64)$", str.lower),
-    _field(forms.NUMBA, "libc", r"[Ll]ibc Version", r"(glibc \d[\d.]*)", lambda told: told.replace(" ", "-")),
-    _field(forms.NUMBA, "implementation", "Python Implementation", r"(CPython|PyPy)$", str.lower),
-    _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
-    _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"([1-9]\d{3,4})$", cuda_of_number),
-    _line(forms.GPUSTAT, "driver", rf"[\w.-]+\s+\w{{3}} \w{{3}} +\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\s+{_DRIVER}$"),
-    _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
-    # Forms that people fill in, with and without a colon
-    _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),
-    _line(forms.REPORT, "python", rf"Python(?: [Vv]ersion)?\s?: {_PYTHON}$"),
-    _line(forms.REPORT, "distribution", rf"OS/Platform\s+{_SYSTEM}"),
-    _line(forms.REPORT, "os", rf"OS/Platform\s+{_SYSTEM}", _system),
-    # jax.print_environment_info()
-    _line(forms.REPORT, "numpy", rf"numpy:\s+{_VERSION}$"),
-    _line(forms.REPORT, "python", rf"python:\s+{_PYTHON}"),
-    _line(forms.REPORT, "os", r"platform: uname_result\(system='(Linux|Darwin|Windows)'", str.lower),
-    _line(forms.REPORT, "kernel", r"platform: uname_result\(system='Linux'.* release='([^']+)'"),
-    _line(forms.REPORT, "arch", r"platform: uname_result\(.* machine='([^']+)'", str.lower),
-)
-
-OF_PYTHON = (
     _line(forms.PYTHON, "python", r"Python (\d+\.\d+\.\d+)\S*(?: [(|].*)?$"),
     _line(
         forms.PYTHON,
@@ -233,17 +148,9 @@ OF_PYTHON = (
         lambda told: f"{told}t",
     ),
     _line(forms.PYTHON, "python", r"Using Python (\d+\.\d+\.\d+)\S* environment"),
-    _line(forms.PYTHON, "python", r"pip \d\S* from .+ \(python (\d+\.\d+)\)$"),
-    _line(forms.PYTHON, "os", r".*\[MSC v\.\d+ (?:32|64) bit \(\w+\)\]", _said("windows")),
+    _line(forms.PYTHON, "os", r".*\[MSC v\.\d+ (?:32|64) bit \(\w+\)\]", "windows"),
     _line(forms.PYTHON, "arch", r".*\[MSC v\.\d+ 64 bit \((AMD64|ARM64)\)\]", str.lower),
     _line(forms.PYTHON, "os", r".*\[(?:GCC|Clang)\b[^\]]*\].* on (linux|darwin)$"),
-    _line(forms.PIP_SHOW, "python", r"Location: .*[/\\]python(\d\.\d+)[/\\](?:site|dist)-packages"),
-    _line(
-        forms.PIP_SHOW,
-        "python",
-        r"(?i:Location: .*[/\\]python3(\d+)[/\\]lib[/\\]site-packages)",
-        lambda told: f"3.{told}",
-    ),
     _line(forms.CONDA, "python", r"python\s+(\d+\.\d+\.\d+)\s+\w+_\S+"),
     _line(forms.CONDA, "python", r"python=(\d+\.\d+\.\d+)(?:=|$)"),
     # The Python of conda info is conda's own.
@@ -251,42 +158,86 @@ OF_PYTHON = (
     _line(forms.CONDA_INFO, "libc", r"(?:virtual packages : )?__glibc=(\d+\.\d+)", lambda told: f"glibc-{told}"),
     _line(forms.CONDA_INFO, "os", r"#? ?platform ?: (linux|win|osx)-\w+$", _CONDA_SYSTEMS.__getitem__),
     _line(forms.CONDA_INFO, "arch", r"#? ?platform ?: \w+-(64|aarch64|arm64)$", _CONDA_PLATFORMS.__getitem__),
-)
-
-OF_SYSTEM = (
     _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
     _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
     _line(forms.UNAME, "kernel", r"Linux (?!version )\S+ (\d+\.\S+) .*#\d"),
-    _line(forms.DMESG, "kernel", r"Linux version (\d+\.\d+\.\d+\S*) \("),
-    _line(forms.REPORT, "kernel", r"Kernel(?: [Vv]ersion| [Rr]elease)?\s?: (?:Linux )?(\d+\.\d+\.\d+[\w.+-]*)$"),
-    _line(forms.UNAME, "kernel", r"uname -r ?[:=] ?(\d+\.\d+\.\d+[\w.+-]*)$"),
-    _line(forms.INXI, "kernel", rf"{_INXI}Kernel: (\d+\.\S+) (?:arch: )?(?:x86_64|aarch64) bits: 64\b"),
-    _line(forms.INXI, "os", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(?:x86_64|aarch64) bits: 64\b", _said("linux")),
-    _line(forms.INXI, "arch", rf"{_INXI}Kernel: \d+\.\S+ (?:arch: )?(x86_64|aarch64) bits: 64\b"),
-    _line(forms.INXI, "distribution", r"(?:.*\s)?Distro: ((?:[^\s:]+(?: |$))+?)(?:[a-z]+: .*)?$"),
     _line(forms.UNAME, "os", r"(Linux|Darwin) \S+ \d+\.\S+ ", str.lower),
     _line(forms.UNAME, "arch", r"(?:Linux|Darwin) \S+ \d+\.\S+ .*?\b(x86_64|aarch64|arm64)(?: |$)"),
     _line(forms.OS_RELEASE, "distribution-id", r"ID=\"?([\w.-]+)\"?$"),
     _line(forms.OS_RELEASE, "distribution-release", r"VERSION_ID=\"?([\w.-]+)\"?$"),
     _line(forms.OS_RELEASE, "distribution", r"PRETTY_NAME=\"?([^\"]+)\"?$"),
-    _line(forms.SYSTEM, "distribution", r"(Microsoft Windows \[Version [\d.]+\])"),
-    _line(forms.SYSTEM, "os", r"Microsoft Windows \[Version ", _said("windows")),
-    _line(forms.SYSTEM, "kernel", r"Kernel: Linux (\S+)$"),
-    _line(forms.SYSTEM, "arch", r"Architecture:\s+(x86[-_]64|aarch64|arm64)$", lambda told: told.replace("-", "_")),
-    _line(forms.SYSTEM, "wsl", r"Virtualization: wsl$", _said("yes")),
-    _line(forms.SYSTEM, "tegra", _TEGRA),
-    _line(forms.SYSTEM, "os", _TEGRA, _said("linux")),
-    _line(forms.SYSTEM, "arch", _TEGRA, _said("aarch64")),
-    _line(forms.SYSTEM, "tegra", _BOARD),
-    _line(forms.SYSTEM, "os", _BOARD, _said("linux")),
-    _line(forms.SYSTEM, "arch", _BOARD, _said("aarch64")),
-    _line(forms.SYSTEM, "toolkit", r"CUDA: (\d{1,2}\.\d)\.\d+(?: |$)"),
+    _field(forms.DOCKER, "distribution", "Operating System", _SYSTEM),
+    _field(forms.DOCKER, "os", "Operating System", _SYSTEM, _system),
+    _line(forms.DOCKER, "arch", r"Architecture:\s+(x86[-_]64|aarch64|arm64)$", lambda told: told.replace("-", "_")),
     _line(forms.DOCKER, "runtimes", r"Runtimes: ([\w. -]+)$"),
     _line(forms.DOCKER, "default-runtime", r"Default Runtime: ([\w.-]+)$"),
     _line(forms.DOCKER, "kernel", r"Kernel Version: (\d+\.\S+)$"),
     _line(forms.DOCKER, "os", r"OSType: (linux|windows)$"),
 )
 
-LINES = (*OF_CUPY, *OF_DRIVER, *OF_REPORTS, *OF_PYTHON, *OF_SYSTEM)
 # All of them at once: most lines of a long text are none.
-ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))
+_ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))
+
+MUSL, MUSL_RELEASE = pattern(r"musl libc \((x86_64|aarch64)\)"), pattern(r"Version (\d+\.\d+)")
+_WSL = pattern(r"microsoft-standard|-Microsoft\b|WSL2")
+_WINDOWS_ROW = pattern(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
+# platform.platform() of CPython 3.6 to 3.13: up to 3.7 the distribution stands behind "with".
+_PLATFORM = pattern(
+    r"(?P<os>Linux|Windows|macOS|Darwin)-(?P<kernel>[^-]+(?:-[\w.+~]+)*?)"
+    r"(?:-(?P<arch>x86_64|aarch64|arm64|AMD64))?(?:-with-(?:(?P<libc>(?:glibc|musl)\d[\d.]*).*|[A-Za-z].*)|-SP\d)?$"
+)
+# Variables, of env, export, a Windows prompt and PowerShell. A value with blanks in it is the environment of a command,
+# unless something shows that it is one value.
+_NAME = r"(CUDA_\w+|CUPY_\w+|NVIDIA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|CONDA_PREFIX|NUMBA_\w+)"
+_WINDOWS_PATH = r"[A-Za-z]:\\[^\"'<>|*?]*"
+_SET = pattern(
+    rf"(?:\$ ?)?(?:export |set |setx |declare -x )?{_NAME}="
+    rf"(?:\"([^\"]*)\"|'([^']*)'|({_WINDOWS_PATH}|cuda[<>=]+\S+ .*|[^'\"\s()]*))$"
+)
+_OF_POWERSHELL = pattern(rf"{_NAME}\s+({_WINDOWS_PATH})$")
+_DRIVE = pattern(r"[A-Za-z]:\\")
+
+
+def read_fields(line: str) -> Iterator[Found]:
+    """The facts that a line states."""
+    if "NVIDIA-SMI " in line:
+        for fact, value in zip(("driver", "driver-cuda"), parse_banner(line + " "), strict=True):
+            if value is not None:
+                yield forms.SMI, fact, value
+    yield from _variable(line)
+    if _WSL.search(line):
+        yield forms.UNAME, "wsl", "yes"
+    if _WINDOWS_ROW.match(line):
+        yield forms.SMI, "os", "windows"
+    matches = ((form, form.pattern.match(line)) for form in (LINES if _ANY.match(line) else ()))
+    for form, match in matches:
+        if match is None:
+            continue
+        group = match[match.lastindex or 0].strip()
+        value = form.value if isinstance(form.value, str) else form.value(group)
+        for fact, part in _platform(value) if form.fact == "platform" else ((form.fact, value),):
+            yield form.form, fact, part
+
+
+def _variable(line: str) -> Iterator[Found]:
+    variable = _SET.match(line) or _OF_POWERSHELL.match(line)
+    if variable is None:
+        return
+    value = next((group for group in variable.groups()[1:] if group), "").strip()
+    yield forms.ENV, f"env.{variable[1]}", value
+    if _DRIVE.match(value):
+        yield forms.ENV, "os", "windows"
+
+
+def _platform(text: str) -> Iterator[tuple[str, str]]:
+    """The facts in ``Linux-6.8.0-45-generic-x86_64-with-glibc2.35``."""
+    match = _PLATFORM.match(text)
+    if match is None:
+        return
+    yield "os", operating_system(match["os"])
+    if match["os"] == "Linux":
+        yield "kernel", match["kernel"]
+    if match["arch"]:
+        yield "arch", match["arch"].lower()
+    if match["libc"]:
+        yield "libc-by-python", re.sub(r"^(glibc|musl)", r"\1-", match["libc"])

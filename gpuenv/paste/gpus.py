@@ -1,239 +1,219 @@
-"""GPUs in what is pasted: of nvidia-smi in all its forms, CuPy, numba, torch, TensorFlow, deviceQuery and others."""
+"""GPUs that nvidia-smi lists in all its forms, and CuPy and torch. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuenv.model.codes import Nvml
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
-from gpuenv.paste import forms, tables
-from gpuenv.paste.long_form import values_of
-from gpuenv.paste.long_reader import GPU, INSTANCES, OF_ALL, LongReader
-from gpuenv.paste.records import PastedGpu
+from gpuenv.paste import forms
+from gpuenv.paste.records import Found, PastedGpu
+from gpuenv.paste.smi_q import GPU, INSTANCES, OF_ALL, Key, SmiQReader, mebibytes, values_of
 
 _MOST = 256  # GPUs of one output
-_VERSION = pattern(r"\d[\d.]*")
-_OF_ALL = {
-    **dict.fromkeys(("driver_version", "kmd_version"), "driver"),
-    **dict.fromkeys(("cuda_version", "cuda_umd_version"), "driver-cuda"),
-    "attached_gpus": "attached",
-}
+_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
 # How a name begins that a driver gives; "GPU 0: out of memory" is none.
 _MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
+
+# The table. A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation. The last cell
+# counts errors of the memory that were not corrected.
+_ROW = pattern(
+    rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b"
+    r"(?:\s+(?:On|Off|N/A)\s*\|\s*(\d{1,9})\s*\|)?"
+)
+# Rows of MIG instances have no temperature.
+_MEMORY = pattern(
+    r"\|?\s*(?:N/A|ERR!|\d{1,3}%)\s.*?\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|"
+    r"(?:\s*\S+\s+(Default|E\. Process|E\. Thread|Prohibited))?"
+)
+_MIG = pattern(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
+# What nvidia-smi says of a GPU that it cannot open; some releases name its number too.
+_UNOPENED = pattern(
+    rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(\d{{1,3}}): )?({_BUS}): (GPU is lost|Unknown Error)"
+)
+_FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
+
+# nvidia-smi --query-gpu
+_COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
+_QUERY = pattern(r"nvidia-smi\b.* --query-gpu[= ]['\"]?([a-z0-9_.,]+)")
+_OF_COLUMN = {
+    "name": "name",
+    "gpu_name": "name",
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "index": "index",
+    "pci.bus_id": "pci",
+    "gpu_bus_id": "pci",
+    "compute_cap": "capability",
+    "compute_mode": "compute_mode",
+    "memory.total": "memory_total",
+    "memory.used": "memory_used",
+    "driver_version": "driver",
+}
+_NOTHING = ("", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]")
+
+# nvidia-smi -q
+_VERSION = pattern(r"\d[\d.]*")
+_OF_ALL = {
+    "driver_version": "driver",
+    "kmd_version": "driver",
+    "cuda_version": "driver-cuda",
+    "cuda_umd_version": "driver-cuda",
+    "attached_gpus": "attached",
+}
+
+# nvidia-smi -L, collect_env and cupy.show_config()
 _LISTED = pattern(
     rf"(?:GPU models and configuration\s*: )?GPU (\d{{1,4}}): ({_MAKER}.*?)(?: \(UUID: (?:(GPU-[\w-]+)|([^)]*))\))?$"
 )
 _INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
 _DEVICE = pattern(r"Device (\d{1,4}) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
-_NUMBA = pattern(r"id (\d{1,4})\s+b?'([^']+)'")
-_NUMBA_CAPABILITY = pattern(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
-_TENSORFLOW = pattern(rf"device: (\d{{1,4}}), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
-_QUERIED = pattern(rf"Device (\d{{1,4}}): \"({_MAKER}.*)\"$")
-_QUERIED_FIELD = pattern(
-    r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
-    r"(?: MBytes \((\d+) bytes\))?"
-)
-# gpustat, README: number, name, temperature, use, and memory in MB, by which it means MiB
-_WATCHED = pattern(rf"\[(\d{{1,3}})\] ({_MAKER}.*?)\s*\|\s*(?:\d{{1,3}}|\?\?)\s*'C,.*?\|\s*(\d+) / +(\d+) MB\b")
-# jetson_release of jetson-stats names the module; its GPU is in the tables under that name
-_BOARD = pattern(
-    r"(?:Model: )?(?:NVIDIA )?(Jetson (?:(?:AGX|Orin|Xavier) )?(?:Orin|NX|Nano|Xavier|Thor|TX[12]))\b.*\[L4T \d"
-)
-_CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
-_XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
-# transformers env, and forms that people fill in
-_REPORTED = pattern(
-    r"GPU(?: [Tt]ype| [Mm]odel| [Nn]ame)?\s*:?\s+"
-    r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
-    rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
-)
+_OF_DEVICE = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}
 _AMD = pattern(
-    r"GPU(?: models and configuration| [Mm]odel| [Nn]ame| [Tt]ype)?\s*:\s+(?:GPU \d+: )?"
+    r"GPU models and configuration\s*:\s+(?:GPU \d+: )?"
     r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
 )
 _AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 
 
 class GpuReader:
-    """Takes lines and collects the GPUs that each output lists."""
+    """Takes lines and collects the GPUs that each output lists.
+
+    Attributes:
+        found: by output, and in it by number or address.
+        amd: the GPUs of AMD: name, and the compiler's target.
+    """
 
     def __init__(self) -> None:
         self.found: dict[str, dict[str, PastedGpu]] = {}
         self.amd: list[tuple[str | None, str | None]] = []
         self._open: tuple[str, str] | None = None  # the entry that following lines are about
-        self._at_length = LongReader()
-        self._this_time = PastedGpu()  # what the output in hand says of it; the one before may have said it too
+        self._smi_q = SmiQReader()
+        self._this_time = PastedGpu()  # what the output in hand says of it: the one before may have said it too
         self._columns: tuple[str, ...] = ()
-        self.told: list[tuple[str, str, str]] = []  # beside GPUs, by the line that was read last: output, fact, value
 
-    def look(self, line: str) -> str | None:
-        """Takes a line; returns the output that it belongs to, where it tells of a GPU."""
-        self.told = []
-        return self._table(line) or self._long(line) or self._rows(line) or self._listed(line) or self._others(line)
+    def read(self, line: str) -> list[Found]:
+        """The facts in a line, beside the GPUs."""
+        return self._table(line) or self._long(line) or self._query(line) or self._list(line) or self._list_of_amd(line)
 
-    def _put(self, form: str, key: str, /, **values: object) -> str:
+    def _put(self, form: str, key: str, /, **values: object) -> list[Found]:
         entries = self.found.setdefault(form, {})
         known = {name: value for name, value in values.items() if value is not None}
         if known if key in entries else len(entries) < _MOST:
             entries[key] = replace(entries.get(key, PastedGpu()), **known)  # type: ignore[arg-type]
         self._open = (form, key)
-        return form
+        return [(form, "", "")]
 
-    def _more(self, form: str, /, **values: object) -> str | None:
-        """More of the entry that is open, where it is of this output."""
-        if self._open is None or self._open[0] != form:
-            return None
-        return self._put(*self._open, **values)
+    def _more(self, form: str, /, **values: object) -> list[Found]:
+        """More of the entry that is open, if it is of this output."""
+        return self._put(*self._open, **values) if self._open and self._open[0] == form else []
 
-    def _table(self, line: str) -> str | None:
-        row = tables.ROW.match(line)
+    def _table(self, line: str) -> list[Found]:
+        row, memory, unopened = _ROW.match(line), _MEMORY.match(line), _UNOPENED.match(line)
         if row:
-            name, begins = tables.whole_or_cut(row[2])
+            name, begins = (None, row[2].removesuffix("...").strip()) if row[2].endswith("...") else (row[2], None)
             errors = whole_number(row[4] or "")
             health = {} if errors is None else {"ecc_uncorrected": errors}
-            return self._put(
-                forms.SMI, row[1], index=int(row[1]), name=name, name_begins=begins, pci=row[3], health=health
-            )
-        memory = tables.MEMORY.match(line)
+            values = {"index": int(row[1]), "name": name, "name_begins": begins, "pci": row[3], "health": health}
+            return self._put(forms.SMI, row[1], **values)
         if memory:
-            used, total = tables.mebibytes(memory[1]), tables.mebibytes(memory[2])
+            used, total = mebibytes(memory[1]), mebibytes(memory[2])
             return self._more(forms.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
-        unopened = tables.UNOPENED.match(line)
         if unopened:
-            number = whole_number(unopened[1] or "")
-            key = unopened[1] or unopened[2]
-            return self._put(forms.SMI, key, index=number, pci=unopened[2], fault=int(tables.FAULTS[unopened[3]]))
-        mig = tables.MIG.match(line)
-        return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else None
+            number, fault = whole_number(unopened[1] or ""), int(_FAULTS[unopened[3]])
+            return self._put(forms.SMI, unopened[1] or unopened[2], index=number, pci=unopened[2], fault=fault)
+        mig = _MIG.match(line)
+        return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else []
 
-    def _long(self, line: str) -> str | None:
-        """``nvidia-smi -q``, at length or as XML."""
-        form = None
-        for key, value in self._at_length.look(line, is_open=self._is_open(forms.SMI_Q)):
+    def _long(self, line: str) -> list[Found]:
+        """``nvidia-smi -q``, as text and as XML."""
+        found: list[Found] = []
+        for key, value in self._smi_q.read(line, is_open=self._is_long()):
             if key == GPU:
                 known = self.found.get(forms.SMI_Q, {})
                 number = known[value].index if value in known else len(known)
-                form = self._put(forms.SMI_Q, value, index=number, pci=value)
+                found += self._put(forms.SMI_Q, value, index=number, pci=value)
                 self._this_time = PastedGpu()
             elif key[0] == OF_ALL:
-                self._of_the_driver(key[1], value)
-            elif self._is_open(forms.SMI_Q):
-                form = self._of_a_gpu(key, value)
-        return form
+                fact = _OF_ALL.get(key[1])
+                if fact is not None and _VERSION.fullmatch(value):
+                    found.append((forms.SMI_Q, fact, value))
+            elif self._is_long():
+                found += self._of_a_gpu(key, value)
+        return found
 
-    def _of_the_driver(self, name: str, value: str) -> None:
-        fact = _OF_ALL.get(name)
-        if fact is not None and _VERSION.fullmatch(value):
-            self.told.append((forms.SMI_Q, fact, value))
+    def _is_long(self) -> bool:
+        return self._open is not None and self._open[0] == forms.SMI_Q
 
-    def _of_a_gpu(self, key: tuple[str, str], value: str) -> str | None:
-        """What is counted or listed is so within one output; what it does not say stands as another has said it."""
+    def _of_a_gpu(self, key: Key, value: str) -> list[Found]:
+        """What is counted or listed is so within one output; what it leaves out stands as another output has it."""
         gpu = self.found[forms.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
         now = self._this_time
+        facts: list[Found] = []
         if key == INSTANCES:
             values: dict[str, object] = {"mig_count": 0 if value == "None" else (now.mig_count or 0) + 1}
             if value == "None" and gpu.mig:
-                self.told.append((forms.SMI_Q, "mig-none", "yes"))
+                facts.append((forms.SMI_Q, "mig-none", "yes"))
         else:
             values = values_of(now, key, value)
-        if not values:
-            return self._more(forms.SMI_Q)
-        self._this_time = replace(now, **values)  # type: ignore[arg-type]
-        return self._more(forms.SMI_Q, **{**values, "health": {**gpu.health, **self._this_time.health}})
+        if values:
+            self._this_time = replace(now, **values)  # type: ignore[arg-type]
+            values["health"] = {**gpu.health, **self._this_time.health}
+        return [*self._more(forms.SMI_Q, **values), *facts]
 
-    def _is_open(self, form: str) -> bool:
-        return self._open is not None and self._open[0] == form
-
-    def _rows(self, line: str) -> str | None:
-        """The answer to ``--query-gpu``: a line with the names of the columns, and a line a GPU."""
-        columns = tables.columns_of(line)
+    def _query(self, line: str) -> list[Found]:
+        """``--query-gpu``: the names of the columns, in a line or in the command, then a line for each GPU."""
+        columns = _columns(line)
         if columns:
             self._columns = columns
-            return None
-        values = tables.row_values(self._columns, line)
-        if values is None:
+            return []
+        parts = [part.strip() for part in line.split(",")]
+        if not self._columns or len(parts) != len(self._columns):
             self._columns = ()
-            return None
-        driver = values.pop("driver", None)
-        if driver is not None:
-            self.told.append((forms.SMI_QUERY, "driver", driver))
-        count = len(self.found.get(forms.SMI_QUERY, {}))
-        return self._put(forms.SMI_QUERY, str(count), **{"index": count, **values})
+            return []
+        values: dict[str, object] = {"index": len(self.found.get(forms.SMI_QUERY, {}))}
+        key = str(values["index"])
+        facts: list[Found] = []
+        for column, part in zip(self._columns, parts, strict=True):
+            name = _OF_COLUMN.get(column)
+            if name is None or part in _NOTHING:
+                continue
+            if name == "driver":
+                facts.append((forms.SMI_QUERY, name, part))
+            elif name.startswith("memory_"):
+                values[name] = mebibytes(part)
+            else:
+                values[name] = whole_number(part) if name == "index" else part
+        return [*self._put(forms.SMI_QUERY, key, **values), *facts]
 
-    def _listed(self, line: str) -> str | None:
-        listed = _LISTED.match(line)
+    def _list(self, line: str) -> list[Found]:
+        listed, instance, device = _LISTED.match(line), _INSTANCE.match(line), _DEVICE.match(line)
         if listed:
             form = forms.SMI_L if listed[3] or listed[4] else forms.COLLECT_ENV
             return self._put(form, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
-        instance = _INSTANCE.match(line)
         if instance and self._open and self._open[0] == forms.SMI_L:
-            listed_so_far = self.found[forms.SMI_L][self._open[1]].mig_instances
+            so_far = self.found[forms.SMI_L][self._open[1]].mig_instances
             found = (instance[2], instance[1])
-            more = {} if found in listed_so_far else {"mig_instances": (*listed_so_far, found)}
-            return self._more(forms.SMI_L, mig=True, **more)
-        device = _DEVICE.match(line)
-        if device is None or "<" in device[3]:
-            return None
-        field = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}[device[2]]
-        return self._put(forms.SHOW_CONFIG, device[1], **{"index": int(device[1]), field: device[3].strip()})
+            return self._more(forms.SMI_L, mig=True, mig_instances=so_far if found in so_far else (*so_far, found))
+        if device and "<" not in device[3]:
+            values = {"index": int(device[1]), _OF_DEVICE[device[2]]: device[3].strip()}
+            return self._put(forms.SHOW_CONFIG, device[1], **values)
+        return []
 
-    def _others(self, line: str) -> str | None:
-        begin = _NUMBA.match(line)
-        if begin:
-            return self._put(forms.NUMBA, begin[1], index=int(begin[1]), name=begin[2])
-        told = _NUMBA_CAPABILITY.match(line)
-        if told:
-            return self._more(forms.NUMBA, capability=told[1])
-        created = _TENSORFLOW.search(line) if ", pci bus id" in line else None
-        if created:
-            return self._put(
-                forms.TENSORFLOW,
-                created[1],
-                index=int(created[1]),
-                name=created[2],
-                pci=created[3],
-                capability=created[4],
-            )
-        xformers = _XFORMERS.match(line)
-        if xformers:
-            field = "name" if xformers[1] == "name" else "capability"
-            return self._put(forms.XFORMERS, "0", **{field: xformers[2]})
-        reported = _REPORTED.match(line) or _BOARD.match(line)
-        if reported:
-            return self._put(forms.REPORT, "0", name=reported[1])
-        return self._watched(line) or self._of_nvidia(line) or self._of_amd(line)
-
-    def _watched(self, line: str) -> str | None:
-        """A line of gpustat."""
-        watched = _WATCHED.match(line)
-        if watched is None:
-            return None
-        used, total = tables.mebibytes(watched[3]), tables.mebibytes(watched[4])
-        values = {"name": watched[2], "memory_used": used, "memory_total": total}
-        return self._put(forms.GPUSTAT, watched[1], index=int(watched[1]), **values)
-
-    def _of_nvidia(self, line: str) -> str | None:
-        """DeviceQuery of the samples, and nvidia-container-cli info."""
-        begin = _QUERIED.match(line)
-        if begin:
-            return self._put(forms.DEVICE_QUERY, begin[1], index=int(begin[1]), name=begin[2])
-        field = _QUERIED_FIELD.match(line)
-        if field and field[1].startswith("CUDA"):
-            return self._more(forms.DEVICE_QUERY, capability=field[2])
-        if field:
-            return self._more(forms.DEVICE_QUERY, memory_total=whole_number(field[3] or "", 15))
-        told = _CONTAINER_CLI.match(line)
-        if told is None:
-            return None
-        if told[1] == "Device Index":
-            return self._put(forms.CONTAINER_CLI, told[2], index=whole_number(told[2], 4))
-        names = {"Model": "name", "GPU UUID": "uuid", "Bus Location": "pci", "Architecture": "capability"}
-        return self._more(forms.CONTAINER_CLI, **{names[told[1]]: told[2]})
-
-    def _of_amd(self, line: str) -> str | None:
-        """A GPU of AMD's, as torch or a CuPy for ROCm names it."""
+    def _list_of_amd(self, line: str) -> list[Found]:
+        """As torch or a CuPy for ROCm names them."""
         named, by_cupy = _AMD.match(line), _AMD_OF_CUPY.match(line)
         if len(self.amd) >= _MOST or not (named or by_cupy):
-            return None
+            return []
         self.amd.append((named[1], None) if named else (None, by_cupy[1] if by_cupy else None))
-        return forms.COLLECT_ENV if named else forms.SHOW_CONFIG
+        return [(forms.COLLECT_ENV if named else forms.SHOW_CONFIG, "", "")]
+
+
+def _columns(line: str) -> tuple[str, ...]:
+    """The columns that a line names, some of which may be unknown; with ``noheader`` only the command names them."""
+    query = _QUERY.search(line)
+    matches = [_COLUMN.fullmatch(part.strip()) for part in (query[1] if query else line).split(",")]
+    names = tuple(match[1] for match in matches if match)
+    known = sum(name in _OF_COLUMN for name in names)
+    return names if len(names) == len(matches) > (0 if query else 1) and known * 2 > len(names) else ()

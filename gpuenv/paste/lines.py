@@ -12,8 +12,6 @@ _LONGEST = 1 << 15  # of a line: a report in a string of JSON is one
 _MOST = 4000  # lines in a line
 _WIDEST = 4096  # of a line that was printed
 _TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
-_HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
-_SHORT = 80  # characters of an answer
 _FRAMES = str.maketrans("\u2502\u2503\u2551\u00a6", "||||")  # what editors and code pages make of a table's bars
 _LOST_ENDS = pattern(r"NVIDIA-SMI \d.*\|\s*[|+]")
 _BETWEEN_TAGS = pattern(r"(?<=>)\s*(?=<)")
@@ -22,21 +20,11 @@ _BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them.
-
-    The answer to a question of an issue form, which stands below a heading, comes as ``question: answer`` too.
-    """
-    question = ""
+    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them."""
     for number, line in enumerate(text.splitlines(), 1):
         raw = line[:_LONGEST]
         for part in _rows(unfolded(raw, notation=is_notation(raw)))[:_MOST]:
-            bare = _bare(part[:_WIDEST])
-            heading = _HEADING.match(bare)
-            if question and bare and not heading and len(bare) < _SHORT:
-                yield number, f"{question}: {bare}"
-            if heading or bare:
-                question = heading[1] if heading else ""
-            yield number, bare
+            yield number, _bare(part[:_WIDEST])
 
 
 def _rows(parts: list[str]) -> list[str]:

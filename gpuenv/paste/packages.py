@@ -1,24 +1,24 @@
-"""Installed distributions in what is pasted: lists of pip, uv, conda, mamba and pixi, whole or searched, and logs."""
+"""Installed distributions in what is pasted: lists of pip, uv, conda and mamba, whole or searched."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
 from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
+from gpuenv.paste.records import Found
+
+_Row = tuple[str, str, str, str]  # name, release, output, what has installed it
 
 _MOST = 20_000
 _CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
 _RELEASE = r"(\d[\w.!+-]*)"
-_PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!Build).*)?$")
-_PIXI_HEAD = pattern(r"(?:Package|Name)\s+Version\s+Build\s+Size\s+Kind\b")
+_PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!\s|Build).*)?$")
 _CONDA_HEAD = pattern(r"# packages in environment at |List of packages in environment|#?\s*Name\s+Version\s+Build\b")
 _RULE = pattern(r"[-\u2500\s]+$")
 _ROW = pattern(rf"([A-Za-z][\w.-]*)\s+{_RELEASE}(?:\s+\S.*)?$")
-_PIXI_ROW = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+.*?\b(conda|pypi)\b")
 _CONDA_ROW = pattern(rf"(?:\[conda\] )?([a-z_][\w.-]*)\s+{_RELEASE}\s+(\S+)(?:\s+(\S+))?$")
 _FROZEN = pattern(rf"(?:\[pip3?\] )?([A-Za-z][\w.-]*)=={_RELEASE}(?:\s|$)")
 _FROM_FILE = pattern(r"([A-Za-z][\w.-]*) @ \S+/[\w.]+-(\d[\w.!+]*)-[^/\s]+\.whl\b")
@@ -32,15 +32,7 @@ _MEANT = pattern(
 )
 _OF_PACMAN = pattern(r".*-\d+(?:\.\d+)?$")  # a release and how often it was packaged: no list of Python's
 _ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
-_DESCRIBED = pattern(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
 _BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
-_CELLS = pattern(rf"\|\s*([\w.-]+)\s*\|\s*{_RELEASE}\s*\|")  # a table of Markdown
-_OBJECT = pattern(r"\"name\":\s*\"([A-Za-z][\w.-]*)\",\s*\"version\":\s*\"(\d[\w.!+-]*)\"")  # pip list --format=json
-_MEMBER = pattern(r"\"(name|version)\":\s*\"([^\"]+)\",?$")  # conda list --json
-_SHOWN = pattern(r"(Name|Version): (\S+)$")
-_INSTALLED = pattern(r"Successfully (un)?installed ([A-Za-z]\S*-\d.*)$")
-_WITH_RELEASE = pattern(r"([A-Za-z][\w.-]*)-(\d[\w.!+]*)$")
-_SATISFIED = pattern(rf"Requirement already satisfied: ([A-Za-z][\w.-]*)\S* in .*\({_RELEASE}\)$")
 
 
 class PackageReader:
@@ -54,8 +46,6 @@ class PackageReader:
         self.found: dict[str, tuple[str, str]] = {}
         self._lists: dict[str, str] = {}  # each with the last name in it
         self._within: str | None = None  # the list that the lines belong to
-        self._shown: str | None = None  # the name that pip show tells the version of next
-        self._member: str | None = None  # likewise of an object of JSON, a few lines later
 
     @property
     def listings(self) -> tuple[str, ...]:
@@ -67,94 +57,56 @@ class PackageReader:
         """The lists that reach the name of NumPy, which every CuPy needs."""
         return tuple(form for form, last in self._lists.items() if last >= _NUMPY)
 
-    def look(self, line: str) -> str | None:
-        """Takes a line; returns the output that it belongs to, where it lists a distribution."""
-        for form, head in ((forms.PIXI, _PIXI_HEAD), (forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
+    def read(self, line: str) -> list[Found]:
+        """The output that a line belongs to, if it lists a distribution."""
+        for form, head in ((forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
             if head.match(line):
                 self._within = form
                 self._lists.setdefault(form, "")
-                return form
-        rows = list(self._rows(line))
-        for name, release, form, by in rows:
-            self._put(name, release, form, by)
-        return rows[0][2] if rows else self._log(line)
-
-    def _rows(self, line: str) -> Iterator[tuple[str, str, str, str]]:
-        """The distribution in a line: name, release, output, and what has installed it."""
-        for told in _OBJECT.finditer(line) if '"name"' in line else ():
-            yield told[1], told[2], forms.PIP, "pip"
-        exported = _EXPORTED.match(line)
-        frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
-        if exported:
-            yield exported[1], exported[2], forms.CONDA, "pip" if exported[3].startswith("pypi") else "conda"
-        elif frozen:
-            yield frozen[1], frozen[2], forms.PIP, "pip"
-        elif self._within is not None and line and not _RULE.match(line) and not line.startswith("#"):
-            row = _within(self._within, line)
-            if row:
-                yield row
-            else:
-                self._within = None
-                yield from _alone(line)
-        else:
-            yield from _alone(line)
-
-    def _log(self, line: str) -> str | None:
-        """What is said of single distributions: by pip's show, by the log of an install, and by conda in JSON."""
-        member = _MEMBER.match(line)
-        if member:
-            name, self._member = self._member, member[2] if member[1] == "name" else None
-            return self._put(name, member[2], forms.CONDA, "conda") if name and member[1] == "version" else None
-        shown = _SHOWN.match(line)
-        name, self._shown = self._shown, shown[2] if shown and shown[1] == "Name" else None
-        if shown and shown[1] == "Version" and name and shown[2][0].isdigit():
-            return self._put(name, shown[2], forms.PIP_SHOW, "pip")
-        satisfied = _SATISFIED.match(line)
-        if satisfied:
-            return self._put(satisfied[1], satisfied[2], forms.PIP, "pip")
-        installed = _INSTALLED.match(line)
-        if installed is None:
-            return None
-        for entry in filter(None, map(_WITH_RELEASE.match, installed[2].split())):
-            self.found.pop(canonicalize_name(entry[1]), None)  # an install changes what was there
-            if not installed[1]:
-                self._put(entry[1], entry[2], forms.PIP, "pip")
-        return forms.PIP
-
-    def _put(self, name: str, release: str, form: str, by: str) -> str:
+                return [(form, "", "")]
+        row = self._row(line)
+        if row is None:
+            return []
+        name, release, form, installer = row
         known = canonicalize_name(name)
         if len(self.found) < _MOST:
-            self.found.setdefault(known, (release, by))
+            self.found.setdefault(known, (release, installer))
         if form in self._lists:
             self._lists[form] = max(self._lists[form], known)
-        return form
+        return [(form, "", "")]
+
+    def _row(self, line: str) -> _Row | None:
+        exported = _EXPORTED.match(line)
+        if exported:
+            installer = "pip" if exported[3].startswith("pypi") else "conda"
+            return exported[1], exported[2], forms.CONDA, installer
+        frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
+        if frozen:
+            return frozen[1], frozen[2], forms.PIP, "pip"
+        if self._within is not None and line and not _RULE.match(line) and not line.startswith("#"):
+            row = _of_pip(_ROW.match(line)) if self._within == forms.PIP else _of_conda(_CONDA_ROW.match(line))
+            if row:
+                return row
+            self._within = None
+        return _alone(line)
 
 
-def _within(form: str, line: str) -> tuple[str, str, str, str] | None:
-    """A row of a list whose head was seen."""
-    if form == forms.PIP:
-        row = _ROW.match(line)
-        return (row[1], row[2], form, "pip") if row else None
-    if form == forms.PIXI:
-        row = _PIXI_ROW.match(line)
-        return (row[1], row[2], form, "pip" if row[3] == "pypi" else "conda") if row else None
-    row = _CONDA_ROW.match(line)
-    return (row[1], row[2], form, _installer(row[3], row[4])) if row else None
+def _of_pip(row: re.Match[str] | None) -> _Row | None:
+    return (row[1], row[2], forms.PIP, "pip") if row else None
 
 
-def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
+def _of_conda(row: re.Match[str] | None) -> _Row | None:
+    if row is None:
+        return None
+    is_pips = "pypi" in row[3] + (row[4] or "") or row[3] == "<pip>"
+    return row[1], row[2], forms.CONDA, "pip" if is_pips else "conda"
+
+
+def _alone(line: str) -> _Row | None:
     """A row of a list whose head is not there."""
     built = _CONDA_ROW.match(line) if line.startswith("[conda] ") else _BUILT.match(line)
     if built:
-        yield built[1], built[2], forms.CONDA, _installer(built[3], built[4])
-        return
-    row = _ALONE.match(line) or _DESCRIBED.match(line) or _CELLS.match(line)
-    if row and _MEANT.fullmatch(row[1]):
-        release = next(group for group in row.groups()[1:] if group)
-        if _OF_PACMAN.match(release):
-            return
-        yield row[1], release, forms.PIP, "pip"
-
-
-def _installer(build: str, channel: str | None) -> str:
-    return "pip" if "pypi" in (build + (channel or "")) or build == "<pip>" else "conda"
+        return _of_conda(built)
+    row = _ALONE.match(line)
+    release = (row[2] or row[3]) if row and _MEANT.fullmatch(row[1]) else None
+    return (row[1], release, forms.PIP, "pip") if row and release and not _OF_PACMAN.match(release) else None

@@ -1,98 +1,63 @@
-"""Reads a paste, line by line."""
+"""Reads a paste: each reader takes the lines of its outputs, and what they state becomes facts. Pure."""
 
 from __future__ import annotations
 
 import codecs
-import re
-from collections.abc import Iterator
+from itertools import chain
 
+from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.devices import DeviceReader
-from gpuenv.paste.fields import ANY, LINES
+from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.lines import lines_of
-from gpuenv.paste.log import LogReader
 from gpuenv.paste.packages import PackageReader
-from gpuenv.paste.platforms import platform_facts
 from gpuenv.paste.records import Pasted, Said
-from gpuenv.paste.variables import variable_facts
-from gpuenv.probe.smi import parse_banner
+from gpuenv.probe.assemble_kernel import message_of
 
-_WSL = re.compile(r"microsoft-standard|-Microsoft\b|WSL2")
-_WINDOWS_ROW = re.compile(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
-_MUSL = re.compile(r"musl libc \((x86_64|aarch64)\)")
-_MUSL_RELEASE = re.compile(r"Version (\d+\.\d+)")
 _MOST = 2000  # facts
-_SHORTEST = 3  # of a line that says anything, but for a number
+_SHORTEST = 3  # characters of a line that says anything, but for a number
+_MESSAGE = pattern(r"NVRM: \S")  # of the driver, in the kernel's log
+_MOST_MESSAGES, _LONGEST_MESSAGE = 50, 400
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file: UTF-8, or the UTF-16 that PowerShell writes; what is neither is replaced."""
+    """The text of a file: UTF-8, or the UTF-16 that PowerShell writes; bytes that are neither are replaced."""
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return data.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
 
 
 def read_paste(text: str) -> Pasted:
     """What a text says of a machine and an environment; lines of no known output are passed over."""
-    gpus, packages, devices, log = GpuReader(), PackageReader(), DeviceReader(), LogReader()
+    gpus, packages, devices = GpuReader(), PackageReader(), DeviceReader()
+    readers = (gpus.read, packages.read, devices.read, read_fields)
     said: list[Said] = []
     seen: dict[str, None] = {}
-    musl = 0
+    log: list[str] = []
+    musl = 0  # the line that names musl; the next one has its release
     for number, line in lines_of(text):
         if 0 < len(line) < _SHORTEST and not line.isdigit():
             continue
-        for form in (gpus.look(line), packages.look(line), devices.look(line), log.look(line)):
-            if form is not None:
-                seen[form] = None
-        told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        told += [Said(fact, value, form, number) for form, fact, value in (*gpus.told, *devices.told, *log.told)]
-        if _MUSL.match(line):
+        facts = list(chain.from_iterable(read(line) for read in readers))
+        if _MESSAGE.match(line):
+            log += [line[:_LONGEST_MESSAGE]] if len(log) < _MOST_MESSAGES else []
+            facts.append((forms.DMESG, "", ""))
+        if MUSL.match(line):
             musl = number
-        release = _MUSL_RELEASE.match(line)
-        if release and musl and number - musl == 1:
-            told.append(Said("libc", f"musl-{release[1]}", forms.LDD, number))
-        seen.update(dict.fromkeys(entry.form for entry in told))
-        said.extend(told[: _MOST - len(said)])
+        release = MUSL_RELEASE.match(line)
+        if release and musl and number == musl + 1:
+            facts.append((forms.LDD, "libc", f"musl-{release[1]}"))
+        seen.update(dict.fromkeys(form for form, _, _ in facts))
+        if len(said) < _MOST:
+            said += [Said(fact, value, form, number) for form, fact, value in facts if fact]
     return Pasted(
-        said=tuple(said),
+        said=tuple(said[:_MOST]),
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
-        devices=tuple(devices.found),
-        all_devices=devices.whole,
-        log=tuple(log.found),
+        devices=tuple(devices.found.values()),
+        log=tuple(message_of(line) for line in log),
         packages=packages.found,
         listings=packages.listings,
         whole=packages.whole,
         forms=tuple(seen),
     )
-
-
-def _told(line: str) -> Iterator[tuple[str, str, str]]:
-    """What a line states: the output, the fact and its value."""
-    if "NVIDIA-SMI " in line:
-        for fact, value in zip(("driver", "driver-cuda"), parse_banner(line + " "), strict=True):
-            if value is not None:
-                yield forms.SMI, fact, value
-    for fact, value in variable_facts(line):
-        yield forms.ENV, fact, value
-    if _WSL.search(line):
-        yield forms.UNAME, "wsl", "yes"
-    if _WINDOWS_ROW.match(line):
-        yield forms.SMI, "os", "windows"
-    yield from _fields(line)
-
-
-def _fields(line: str) -> Iterator[tuple[str, str, str]]:
-    """The facts of the outputs whose lines state one each."""
-    if ANY.match(line) is None:
-        return
-    for form in LINES:
-        match = form.pattern.match(line)
-        if match is None:
-            continue
-        value = form.read(match[match.lastindex or 0].strip())
-        if form.fact == "platform":
-            for fact, part in platform_facts(value):
-                yield form.form, fact, part
-        else:
-            yield form.form, form.fact, value

@@ -9,16 +9,15 @@ from typing import Any
 from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.model.host import KernelMessage
 
+Found = tuple[str, str, str]
+"""What a reader finds in a line: its output, a fact and the value; the last two are empty if it states none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One fact that a line states.
+    """One fact that a line states: its name, such as ``driver`` or ``env.CUDA_PATH``, and the value as it stands there.
 
-    Attributes:
-        fact: its name, such as ``driver`` or ``env.CUDA_PATH``.
-        value: as it stands there.
-        form: the output that it stands in, such as ``nvidia-smi``.
-        line: its line, from 1 on.
+    ``form`` is the output, such as ``nvidia-smi``; lines count from 1.
     """
 
     fact: str
@@ -29,70 +28,39 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:
-    """A GPU as one output tells of it; null is what it does not say.
+    """A GPU as one output lists it; None is what it does not say."""
 
-    Attributes:
-        index: NVML's.
-        name: as the driver names it.
-        name_begins: the beginning of a name that nvidia-smi has cut.
-        uuid: ``GPU-...``.
-        pci: the address on the bus.
-        memory_total: bytes.
-        memory_used: bytes.
-        capability: compute capability.
-        compute_mode: in the words of nvidia-smi.
-        mig: whether MIG mode is on.
-        mig_instances: the instances that are listed: UUID and name.
-        mig_count: how many instances there are, where they are counted and not listed.
-        fault: NVML's return code for one that could not be opened.
-        persistence: whether the driver stays loaded while nobody uses it.
-        virtualization: what stands between it and the system.
-        fabric: how far its registration with NVSwitch has come.
-        users: the processes that compute on it.
-        process: the one that was named last, be it one of these or not.
-        health: of GpuHealth, what is told.
-    """
-
-    index: int | None = None
+    index: int | None = None  # NVML's
     name: str | None = None
-    name_begins: str | None = None
+    name_begins: str | None = None  # the beginning of a name that nvidia-smi has cut
     uuid: str | None = None
     pci: str | None = None
-    memory_total: int | None = None
+    memory_total: int | None = None  # bytes
     memory_used: int | None = None
     capability: str | None = None
-    compute_mode: str | None = None
+    compute_mode: str | None = None  # in the words of nvidia-smi
     mig: bool | None = None
-    mig_instances: tuple[tuple[str, str], ...] = ()
-    mig_count: int | None = None
-    fault: int | None = None
+    mig_instances: tuple[tuple[str, str], ...] = ()  # UUID and name of those that are listed
+    mig_count: int | None = None  # of those that are counted and not listed
+    fault: int | None = None  # NVML's return code for a GPU that could not be opened
     persistence: bool | None = None
     virtualization: Virtualization | None = None
-    fabric: str | None = None
-    users: tuple[GpuUser, ...] | None = None
-    process: int | None = None
-    health: Mapping[str, Any] = field(default_factory=dict)
+    fabric: str | None = None  # how far its registration with NVSwitch has come
+    users: tuple[GpuUser, ...] | None = None  # the processes that compute on it
+    process: int | None = None  # the one that was named last, whether it computes or draws
+    health: Mapping[str, Any] = field(default_factory=dict)  # fields of GpuHealth
 
 
 @dataclass(frozen=True, slots=True)
 class PastedDevice:
-    """A display or 3D controller; an id or an address that is not told is empty.
-
-    Attributes:
-        pci: the address.
-        name: the product.
-        vendor: four hexadecimal digits.
-        device: likewise.
-        kernel_driver: what holds it.
-        modules: the modules of the running kernel that know it; none where that is not told.
-    """
+    """A display or 3D controller; vendor and device are four hexadecimal digits, or empty."""
 
     pci: str
     name: str | None
     vendor: str
     device: str
     kernel_driver: str | None = None
-    modules: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # the modules of the running kernel that know it
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +71,7 @@ class Pasted:
         said: the facts, in the order of the text.
         gpus: the GPUs by the output that lists them.
         amd: the GPUs of AMD that CuPy or torch names: name, and the compiler's target.
-        devices: what lspci, inxi and ubuntu-drivers list.
-        all_devices: whether one of those lists goes on to its end, so that what is not in it is not there.
+        devices: what lspci lists.
         log: the lines of the kernel's log that concern the driver.
         packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
         listings: the outputs that list a whole environment, so that what is not in them is not there.
@@ -116,7 +83,6 @@ class Pasted:
     gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
     amd: tuple[tuple[str | None, str | None], ...] = ()
     devices: tuple[PastedDevice, ...] = ()
-    all_devices: bool = False
     log: tuple[KernelMessage, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()
@@ -130,16 +96,9 @@ class Pasted:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it tells nothing, be an output recognised or not."""
-        return not (
-            self.said
-            or any(self.gpus.values())
-            or self.amd
-            or self.devices
-            or self.log
-            or self.packages
-            or self.listings
-        )
+        """Whether it states nothing, even if an output was recognised."""
+        lists = (self.said, self.amd, self.devices, self.log, self.packages, self.listings)
+        return not (any(lists) or any(self.gpus.values()))
 
 
 @dataclass(frozen=True, slots=True)

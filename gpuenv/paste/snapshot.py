@@ -2,21 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from gpuenv.matrix.needs import cuda_of_branch
+from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.codes import Cuda
+from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.lines import cuda_major_of, is_cupy, line_of_build
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, Module, PciGpu, Snapshot
-from gpuenv.model.versions import Libc, PythonVersion
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    ComputeMode,
+    Container,
+    ContainerSupport,
+    CupyInstallation,
+    Driver,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    Host,
+    Library,
+    MigInstance,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+    Toolkit,
+)
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import forms
-from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
-from gpuenv.paste.merge import amd_gpus, answers, count, merged_gpus, reading, visible
-from gpuenv.paste.records import Pasted
-from gpuenv.paste.target import pasted_target, pasted_toolkits
+from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible
+from gpuenv.paste.records import Pasted, PastedGpu, Said
+from gpuenv.probe.scripts.interpreter_packages import RELEVANT
+
+T = TypeVar("T")
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 # CPython 3.8, Lib/platform.py: platform() takes what the interpreter was linked with; from 3.9 on the C library's own
 # answer (measured on Debian 12 with 3.8.18, which tells 2.34 of 2.36, and with 3.9.18).
 _FIRST_TO_ASK_LIBC = PythonVersion(3, 9)
+# As distributions name the driver's modules: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's own.
+_IS_OF_THE_DRIVER = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
+_MODES = {
+    "default": ComputeMode.DEFAULT,
+    "e. process": ComputeMode.EXCLUSIVE_PROCESS,
+    "exclusive_process": ComputeMode.EXCLUSIVE_PROCESS,
+    "e. thread": ComputeMode.EXCLUSIVE_THREAD,
+    "exclusive_thread": ComputeMode.EXCLUSIVE_THREAD,
+    "prohibited": ComputeMode.PROHIBITED,
+}
+# cudaError_t, CUDA Runtime API 13.0, "Data types used by CUDA Runtime": those that cuInit has of the same number.
+_INIT = {
+    "cudaErrorNoDevice": Cuda.NO_DEVICE,
+    "cudaErrorStubLibrary": Cuda.STUB_LIBRARY,
+    "cudaErrorSystemNotReady": Cuda.SYSTEM_NOT_READY,
+    "cudaErrorSystemDriverMismatch": Cuda.SYSTEM_DRIVER_MISMATCH,
+    "cudaErrorCompatNotSupportedOnDevice": Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE,
+    "cudaErrorUnknown": Cuda.UNKNOWN,
+}
+_UNNAMED = "a file that the paste does not name"
+_NOWHERE = "a folder that the paste does not name"
 
 
 def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
@@ -27,28 +79,31 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
         matrix: looks up a GPU's compute capability and a driver's CUDA level, where the paste does not say them.
     """
     form, gpus = merged_gpus(pasted)
-    target = pasted_target(pasted)
-    nothing_there = bool(pasted.listings) and not target.cupy
+    target = _target(pasted)
+    is_missing = bool(pasted.listings) and not target.cupy
     return Snapshot(
         host=_host(pasted),
-        driver=pasted_driver(pasted, matrix),
-        gpus=tuple(gpu_of(gpu, f"pasted {form}", matrix) for gpu in gpus),
+        driver=_driver(pasted, matrix),
+        gpus=tuple(_gpu(gpu, f"pasted {form}", matrix) for gpu in gpus),
         gpu_count=count(pasted),
         visible_count=visible(pasted),
         pci_gpus=_devices(pasted),
-        toolkits=pasted_toolkits(pasted),
+        toolkits=_toolkits(pasted),
         amd_gpus=tuple(AmdGpu(node, name, gfx) for node, (name, gfx) in enumerate(amd_gpus(pasted))),
         rocm=reading(pasted, "rocm-release", str),
         kernel_log=known(pasted.log, f"pasted {forms.DMESG}") if pasted.log else Reading(),
-        container_support=_container_support(pasted),
+        container_support=ContainerSupport(
+            runtimes=reading(pasted, "runtimes", lambda text: tuple(text.split())),
+            default_runtime=reading(pasted, "default-runtime", str),
+        ),
         target=target,
         environment={
             entry.fact.removeprefix("env."): entry.value
             for entry in reversed(pasted.said)
             if entry.fact.startswith("env.")
         },
-        sources=pasted_sources(pasted),
-        assumed=(*(("target.cupy",) if nothing_there else ()), *no_driver(pasted)),
+        sources=tuple(_sources(pasted)),
+        assumed=(*(("target.cupy",) if is_missing else ()), *(("driver.version",) if _no_driver(pasted) else ())),
     )
 
 
@@ -76,48 +131,33 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(key for key, is_known in known_facts.items() if is_known)
 
 
+# The host
+
+
 def _host(pasted: Pasted) -> Host:
     kernel = reading(pasted, "kernel", str)
+    # A variable that tells the NVIDIA container toolkit what to hand over is set for a container's own program.
+    handed = reading(pasted, "env.NVIDIA_VISIBLE_DEVICES", str)
+    is_tegra = (kernel.value or "").endswith("-tegra")  # a kernel that only a Tegra board has
     return Host(
         os=reading(pasted, "os", str),
         distribution=_distribution(pasted),
         kernel=kernel,
-        container=_container(pasted),
-        arch=reading(pasted, "arch", lambda told: _ARCHITECTURES.get(told, told)),
+        container=known(Container.OTHER, str(handed.source)) if handed.known else Reading(),
+        arch=reading(pasted, "arch", lambda name: _ARCHITECTURES.get(name, name)),
         libc=_libc(pasted),
-        wsl=reading(pasted, "wsl", lambda told: told == "yes"),
-        tegra=_tegra(pasted, kernel),
-        secure_boot=_secure_boot(pasted),
+        wsl=reading(pasted, "wsl", lambda word: word == "yes"),
+        tegra=known(f"kernel {kernel.value}", str(kernel.source)) if is_tegra else UNSAID,
+        secure_boot=UNSAID,
     )
 
 
-def _secure_boot(pasted: Pasted) -> Reading[bool]:
-    """Whether unsigned modules are refused: the shim may have been told to check nothing."""
-    off = answers(pasted, "secure-boot-off")
-    told = reading(pasted, "secure-boot", lambda word: word == "enabled")
-    return known(False, str(told.source)) if off and told.known else told
-
-
-def _container(pasted: Pasted) -> Reading[Container]:
-    """A variable that tells the NVIDIA container toolkit what to hand over is set for a container's own program."""
-    told = reading(pasted, "env.NVIDIA_VISIBLE_DEVICES", str)
-    return known(Container.OTHER, str(told.source)) if told.known else Reading()
-
-
-def _tegra(pasted: Pasted, kernel: Reading[str]) -> Reading[str]:
-    """The release of a Jetson's root file system, or the kernel that only a Tegra board has."""
-    told = reading(pasted, "tegra", str)
-    if told.known or not (kernel.value or "").endswith("-tegra"):
-        return told
-    return known(f"kernel {kernel.value}", str(kernel.source))
-
-
 def _libc(pasted: Pasted) -> Reading[Libc]:
-    """The C library; what an old Python tells of it is only what it was linked with."""
-    told = reading(pasted, "libc", Libc.parse)
+    """The C library; an old Python only knows the one that it was linked with."""
+    libc = reading(pasted, "libc", Libc.parse)
     python = reading(pasted, "python", PythonVersion.parse).value
-    if told.known or python is None or python < _FIRST_TO_ASK_LIBC:
-        return told
+    if libc.known or python is None or python < _FIRST_TO_ASK_LIBC:
+        return libc
     return reading(pasted, "libc-by-python", Libc.parse)
 
 
@@ -125,22 +165,215 @@ def _distribution(pasted: Pasted) -> Reading[str]:
     """``ubuntu 22.04`` of os-release, else the line that others make of it."""
     name, release = answers(pasted, "distribution-id"), answers(pasted, "distribution-release")
     if name:
-        told = f"{name[0].value} {release[0].value}" if release else name[0].value
-        return known(told, f"pasted {forms.OS_RELEASE}, line {name[0].line}")
+        words = f"{name[0].value} {release[0].value}" if release else name[0].value
+        return known(words, f"pasted {forms.OS_RELEASE}, line {name[0].line}")
     return reading(pasted, "distribution", str)
 
 
 def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
-    """The controllers that are listed; a list of lspci without any of NVIDIA's may have been searched for others."""
-    if not (pasted.all_devices or any(device.vendor == NVIDIA for device in pasted.devices)):
+    """The controllers that are listed; a list without any of NVIDIA's may have been searched for others."""
+    if not any(device.vendor == NVIDIA for device in pasted.devices):
         return None
     return tuple(
         PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices
     )
 
 
-def _container_support(pasted: Pasted) -> ContainerSupport:
-    return ContainerSupport(
-        runtimes=reading(pasted, "runtimes", lambda told: tuple(told.split())),
-        default_runtime=reading(pasted, "default-runtime", str),
+# The driver, and how NVML and libcuda have answered
+
+
+def _driver(pasted: Pasted, matrix: Matrix) -> Driver:
+    version = reading(pasted, "driver", DriverVersion.parse)
+    cuda = reading(pasted, "driver-cuda", CudaVersion.parse)
+    branch: Reading[int] = Reading()
+    if version.value is not None:
+        branch = known(version.value.branch, str(version.source))
+        level = cuda_of_branch(version.value, matrix) if cuda.value is None else None
+        cuda = known(level, f"the level of driver branch {version.value.branch}") if level else cuda
+    # Only the driver's own file and its line in the log are of the module; other outputs have the libraries' version.
+    of_module = reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
+    failed = _nvml(pasted)
+    return Driver(
+        version=version,
+        cuda=cuda,
+        branch=branch,
+        module=_module(pasted),
+        module_version=of_module if of_module.known else reading(pasted, "module-version", DriverVersion.parse),
+        library_version=reading(pasted, "library-version", DriverVersion.parse),
+        flavor=reading(pasted, "flavor", str),
+        nouveau=reading(pasted, "nouveau", bool),
+        nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
+        cuda_init=reading(pasted, "cuda-init", lambda name: int(_INIT[name])) if _refused(pasted) else Reading(),
     )
+
+
+def _module(pasted: Pasted) -> Reading[Module]:
+    """Loaded, if an output states so; else as the modules that know the device, which are those of the running kernel.
+
+    pciutils, lspci -k. A program that has listed GPUs had a loaded driver; torch's list is that of nvidia-smi.
+    """
+    loaded = reading(pasted, "module", Module)
+    names = [name for device in pasted.devices if device.vendor == NVIDIA for name in device.modules]
+    working = (*forms.ALL_GPUS, forms.SHOW_CONFIG, *(() if answers(pasted, "nvml") else (forms.COLLECT_ENV,)))
+    if loaded.known or not names or any(pasted.gpus.get(form) for form in working):
+        return loaded
+    is_installed = any(_IS_OF_THE_DRIVER.match(name) for name in names)
+    return known(Module.NOT_LOADED if is_installed else Module.NOT_INSTALLED, f"pasted {forms.LSPCI}")
+
+
+def _nvml(pasted: Pasted) -> Said | None:
+    """What nvidia-smi complains of, where no other nvidia-smi there has answered."""
+    complaints = answers(pasted, "nvml")
+    answered = any(entry.form in (forms.SMI, forms.SMI_Q) for entry in answers(pasted, "driver"))
+    # A program that has listed GPUs since then has called NVML too: the log may be of the time before the last start.
+    since = forms.GPU_TRUST if complaints and complaints[0].form == forms.DMESG else forms.ALL_GPUS
+    is_over = answered or any(pasted.gpus.get(form) for form in since)
+    return complaints[0] if complaints and not is_over else None
+
+
+def _refused(pasted: Pasted) -> Said | None:
+    """The error with which CUDA has not started, as CuPy repeats it."""
+    errors = answers(pasted, "cuda-init")
+    return errors[0] if errors and all(entry.value in _INIT for entry in errors) else None
+
+
+def _sources(pasted: Pasted) -> Iterator[Source]:
+    """NVML and libcuda where they have failed, and a whole list of packages; else each fact names its output."""
+    nvml, refused, without = _nvml(pasted), _refused(pasted), answers(pasted, "libcuda-none")
+    if nvml is not None and nvml.value != "0":
+        yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({_place(nvml)})")
+    if refused is not None:
+        yield Source("libcuda", SourceState.FAILED, f"{refused.value} ({_place(refused)})")
+    elif without and not answers(pasted, "driver-cuda"):
+        yield Source("nvml", SourceState.ANSWERED, f"pasted {forms.SMI}")
+        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({_place(without[0])})")
+    for form in pasted.whole[:1]:
+        yield Source("target", SourceState.ANSWERED, f"pasted {form}")
+
+
+def _place(said: Said) -> str:
+    return f"pasted {said.form}, line {said.line}"
+
+
+def _no_driver(pasted: Pasted) -> bool:
+    """Whether CUDA says that there is no driver, and no other output has one."""
+    is_seen = any(answers(pasted, fact) for fact in ("driver", "driver-cuda", "nvml")) or any(pasted.gpus.values())
+    return bool(answers(pasted, "driver-none")) and not is_seen
+
+
+def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
+    free = None
+    if gpu.memory_total is not None and gpu.memory_used is not None:
+        free = max(gpu.memory_total - gpu.memory_used, 0)
+    return Gpu(
+        index=_from(gpu.index, source),
+        name=_from(gpu.name, source),
+        uuid=_from(gpu.uuid, source),
+        pci=_from(gpu.pci, source),
+        memory_total=_from(gpu.memory_total, source),
+        memory_free=_from(free, source),
+        compute_capability=_capability(gpu, source, matrix),
+        compute_mode=_from(_MODES.get((gpu.compute_mode or "").lower()), source),
+        mig=_from(gpu.mig, source),
+        mig_instances=tuple(MigInstance(uuid, name) for uuid, name in gpu.mig_instances),
+        fault=Reading() if gpu.fault is None else known(gpu.fault, source),
+        persistence=_from(gpu.persistence, source),
+        processes=_from(None if gpu.users is None else len(gpu.users), source),
+        users=gpu.users or (),
+        virtualization=_from(gpu.virtualization, source),
+        health=GpuHealth(**{name: known(value, source) for name, value in gpu.health.items()}),
+        fabric=Fabric(_from(gpu.fabric, source)),
+    )
+
+
+def _from(value: T | None, source: str) -> Reading[T]:
+    return UNSAID if value is None else known(value, source)
+
+
+def _capability(gpu: PastedGpu, source: str, matrix: Matrix) -> Reading[ComputeCapability]:
+    """As it is listed (``90`` by CuPy, ``9.0`` by nvidia-smi), else by its name, or the beginning of it."""
+    listed = _parsed(ComputeCapability.parse, gpu.capability)
+    if listed is not None:
+        return known(listed, source)
+    by_name = capability_by_name(gpu.name, matrix) if gpu.name else None
+    if by_name is not None:
+        return known(by_name, "its name")
+    begins = capability_by_beginning(gpu.name_begins, matrix) if gpu.name_begins and not gpu.name else None
+    return known(begins, "the beginning of its name") if begins is not None else Reading()
+
+
+def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
+    try:
+        return parse(text or "")
+    except ValueError:
+        return None
+
+
+# The target environment: its packages, its CuPy, its libraries
+
+
+def _target(pasted: Pasted) -> Target:
+    packages = {name: release for name, (release, _) in pasted.packages.items() if RELEVANT.match(f"{name}-{release}")}
+    by_conda = {name: release for name, (release, by) in pasted.packages.items() if by == "conda"}
+    numpy = reading(pasted, "numpy", str)
+    if "numpy" in packages:
+        numpy = known(packages["numpy"], "pasted list of packages")
+    for torch in answers(pasted, "package.torch")[:1]:
+        packages["torch"] = max(torch.value, packages.get("torch", ""), key=len)  # one of them may lack the local part
+    cupy = _cupy(pasted, packages)
+    packages = {**packages, **{entry.distribution: entry.release for entry in cupy}}
+    if numpy.value is not None:
+        packages.setdefault("numpy", numpy.value)
+    python = reading(pasted, "python", PythonVersion.parse)
+    of_conda = _parsed(PythonVersion.parse, by_conda.get("python"))
+    return Target(
+        kind=Reading("conda", f"pasted {forms.CONDA}") if by_conda else Reading(),
+        python=python if python.known or of_conda is None else known(of_conda, f"pasted {forms.CONDA}"),
+        implementation=UNSAID,
+        cupy=cupy,
+        numpy=numpy,
+        packages=packages,
+        conda_packages={name: release for name, release in by_conda.items() if name in packages},
+        cuda_path=reading(pasted, "cuda-path", str),
+        libraries=tuple(_libraries(pasted, cupy, packages)),
+    )
+
+
+def _cupy(pasted: Pasted, packages: Mapping[str, str]) -> tuple[CupyInstallation, ...]:
+    """CuPy as a list of packages has it, else as it describes itself: with its CUDA and not its distribution."""
+    listed = [name for name in packages if is_cupy(name)]
+    if "cupy" in listed:  # conda's cupy stands on its cupy-core: one installation
+        listed = [name for name in listed if name != "cupy-core"]
+    if listed:
+        return tuple(CupyInstallation(name, packages[name]) for name in sorted(listed))
+    release, cuda = answers(pasted, "cupy-release"), answers(pasted, "cupy-cuda")
+    if not release or not cuda or answers(pasted, "rocm"):
+        return ()
+    line = line_of_build(release[0].value, CudaVersion.parse(cuda[0].value))
+    return (CupyInstallation(line, release[0].value),) if line else ()
+
+
+def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Iterator[Library]:
+    """The libraries whose release CuPy has, or that it could not load."""
+    nvrtc = reading(pasted, "nvrtc", CudaVersion.parse).value
+    major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
+    for entry in WANTED.get(major or 0, ()):
+        library = Library(entry.name, entry.soname, found_via=forms.SHOW_CONFIG)
+        missing = answers(pasted, f"missing.{entry.name}")
+        if missing:
+            yield replace(library, error=missing[0].value)
+        elif entry.name == "nvrtc" and nvrtc is not None:
+            yield replace(library, path=_UNNAMED, release=str(nvrtc))
+
+
+def _toolkits(pasted: Pasted) -> tuple[Toolkit, ...]:
+    """A toolkit whose nvcc answers is taken for a whole one; what CuPy has found may lack NVRTC."""
+    found = answers(pasted, "toolkit")
+    path = reading(pasted, "cuda-path", str).value
+    by_cupy = bool(found) and found[0].form == forms.SHOW_CONFIG
+    if not found or (by_cupy and path is None):
+        return ()
+    has_nvrtc = not by_cupy or bool(answers(pasted, "nvrtc"))
+    level = reading(pasted, "toolkit", CudaVersion.parse)
+    place, found_via = (str(path), "CuPy") if by_cupy else (_NOWHERE, "PATH")
+    return (Toolkit(place, found_via, level, has_nvrtc=has_nvrtc, has_headers=True),)

@@ -11,7 +11,7 @@ from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
-from gpuenv.probe.take import Request
+from gpuenv.probe.request import Request
 from gpuenv.probe.target import named_by
 
 _VARIABLES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 
@@ -10,11 +11,14 @@ from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
 from gpuenv.probe.asking import Asking
-from gpuenv.probe.children import Answer, ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
 from gpuenv.probe.raw import SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts
+from gpuenv.probe.scripts.device_nodes import make_none
+from gpuenv.probe.smi_xml import parse_xml
 
+_WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s
 _NVCC_RELEASE = pattern(r"\brelease (\d{1,2}\.\d{1,2})\b")
 
@@ -51,12 +55,17 @@ def _nvcc_source(path: str, result: ChildResult, *, answered: bool) -> Source:
     return replace(source, detail=program)
 
 
-def smi_facts(asking: Asking, begun: tuple[str, Answer] | None) -> tuple[SmiFacts, Source]:
-    """What nvidia-smi says, the last to be believed: its banner, then its list of GPUs where that is whole."""
-    if begun is None:
+def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
+    """The banner of nvidia-smi, then its list of GPUs.
+
+    The calling thread can make no device nodes afterwards, nor can its children: without a driver, nvidia-smi would.
+    """
+    in_wsl = asking.root.rstrip("/") + _WSL_SMI
+    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(in_wsl)
+    if path is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
-    path, answer = begun
-    banner = answer()
+    make_none()
+    banner = run_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)
     driver, cuda = smi.parse_banner(banner.stdout)
     if not _whole(banner):
         complaint = banner.error or first_words(banner.stdout, banner.stderr)
@@ -79,8 +88,6 @@ def smi_facts(asking: Asking, begun: tuple[str, Answer] | None) -> tuple[SmiFact
 
 def _ask_smi_at_length(asking: Asking, facts: SmiFacts, listing: ChildResult) -> tuple[SmiFacts, Source]:
     """The long answer in XML, where a release refuses the short query."""
-    from gpuenv.probe.smi_xml import parse_xml  # noqa: PLC0415 - seldom needed, and the library of XML takes long to load
-
     longer = run_child(
         [facts.path or "", "-q", "-x"], for_the_driver(asking.environment), asking.deadline, asking.group
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from gpuenv.model.pattern import pattern
@@ -12,7 +13,7 @@ from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking
-from gpuenv.probe.children import Answer, start_child
+from gpuenv.probe.children import run_child
 from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import TargetFacts
@@ -90,17 +91,20 @@ def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | N
     if source.state not in _ENDED:
         return None  # the time is over
     whole = for_the_target(asking.environment)
-    begun = {_AS_IT_IS: _start(asking, (interpreter,), whole)}
+    starts: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {_AS_IT_IS: ((interpreter,), whole)}
     for left_out in (name for name in _VARIABLES if name in whole):
-        less = {name: value for name, value in whole.items() if name != left_out}
-        begun[left_out] = _start(asking, (interpreter,), less)
-    begun |= {name: _start(asking, (interpreter, option), whole) for name, option in _OPTIONS.items()}
-    starts = [name for name, answer in begun.items() if "python" in parse_facts(answer().stdout)]
-    return starts[0] or None if starts else None  # as it is: then something else is wrong
+        starts[left_out] = (interpreter,), {name: value for name, value in whole.items() if name != left_out}
+    starts |= {name: ((interpreter, option), whole) for name, option in _OPTIONS.items()}
+    with ThreadPoolExecutor(len(starts)) as pool:
+        answers = pool.map(lambda start: _answers(asking, *start), starts.values())
+        working = [name for name, answered in zip(starts, answers, strict=True) if answered]
+    return working[0] or None if working else None  # as it is: then something else is wrong
 
 
-def _start(asking: Asking, command: Sequence[str], environment: Mapping[str, str]) -> Answer:
-    return start_child([*command, "-B", script("interpreter_bare.py")], environment, asking.deadline, asking.group)
+def _answers(asking: Asking, command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether an interpreter that is started so runs a script."""
+    arguments = [*command, "-B", script("interpreter_bare.py")]
+    return "python" in parse_facts(run_child(arguments, environment, asking.deadline, asking.group).stdout)
 
 
 def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from packaging.version import Version
@@ -14,12 +15,11 @@ from gpuenv.model.codec import encode
 from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, start_target
+from gpuenv.probe.asking import Asking, run_own, run_target
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
-from gpuenv.probe.talk import Talk
 
 _FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _SHARE = 0.6  # of the time left that one library may take, so that those after a hung one are still asked
@@ -45,34 +45,29 @@ def target_facts(result: ChildResult) -> tuple[TargetFacts, Source]:
     return target, source
 
 
-def ask_files(
-    ask: Callable[[str], ChildResult], target: TargetFacts, told: Source, *, deep: bool
-) -> tuple[FileFacts, Source]:
+def ask_files(asking: Asking, target: TargetFacts, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
     """What is wrong with the target's files, and how that was found.
 
     Args:
-        ask: tells a child where to look, and waits for what it finds.
-        target: what the target's interpreter said: where it imports from.
-        told: how that ended.
+        asking: what every probe needs.
+        target: the facts of the target's interpreter, with the folders that it imports from.
+        source: how that probe ended.
         deep: whether the digests of the files are wanted too.
     """
     if not target.path:
-        ask("")
-        state = SourceState.FAILED if told.state is SourceState.ANSWERED else told.state
-        return FileFacts(), Source("files", state, told.detail or "where to look was not told")
+        state = SourceState.FAILED if source.state is SourceState.ANSWERED else source.state
+        return FileFacts(), Source("files", state, source.detail or "where to look was not told")
     prefixes = [entry for entry in (target.prefix, target.exec_prefix) if entry]
     asked = {"path": target.path, "prefixes": prefixes, "place": target.prefix_place, "deep": deep}
-    result = ask(json.dumps(asked))
+    result = run_own(asking, "files.py", stdin=json.dumps(asked) + "\n")
     facts = parse_facts(result.stdout)
-    source = source_of("files", result, facts)
-    if source.state is SourceState.FAILED and result.stderr:
-        source = replace(source, detail=last_line(result.stderr))
-    return typed(FileFacts, facts), source
+    ended = source_of("files", result, facts)
+    if ended.state is SourceState.FAILED and result.stderr:
+        ended = replace(ended, detail=last_line(result.stderr))
+    return typed(FileFacts, facts), ended
 
 
-def ask_libraries(
-    asking: Asking, interpreter: str, target: TargetFacts, talk: Talk | None = None
-) -> tuple[LibraryFacts, Source]:
+def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tuple[LibraryFacts, Source]:
     """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first.
 
     A library that ends the process, or does not come back, costs itself: the others are asked again without it.
@@ -80,15 +75,13 @@ def ask_libraries(
     Args:
         asking: what every asking needs.
         interpreter: the target's.
-        target: what that said.
-        talk: the child in which it said so, which may be asked this too.
+        target: the facts of that interpreter.
     """
     found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
     if found is None or is_rocm(found.name):
         return LibraryFacts(), Source("libraries", SourceState.NOT_ASKED, "there is no CuPy for CUDA")
     major = cuda_major_of(found.name, target.conda_packages, found.cuda_major)
-    ask = _question(asking, interpreter, found, major, talk)
-    facts, lost, source = _attempts(ask)
+    facts, lost, source = _attempts(partial(_ask_libraries, asking, interpreter, found, major))
     told = typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
     libraries = (*(told.libraries or ()), *_lost_libraries(lost, major))
     return replace(told, libraries=libraries), source
@@ -112,29 +105,21 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
 
 
-def _question(
-    asking: Asking, interpreter: str, cupy: Distribution, major: int | None, talk: Talk | None
-) -> Callable[[list[str]], ChildResult]:
-    """What asks for all libraries but those named: the child that waits for a question, or else a new one."""
-
-    def ask(without: list[str]) -> ChildResult:
-        asked = json.dumps(
-            {
-                "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
-                "cupy": cupy.location,
-                "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
-                "optional": OPTIONAL,
-                "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
-                "without": without,
-            }
-        )
-        if talk is not None and talk.waits:
-            result = talk.then(asked)
-            if result.ending is not Ending.EXITED or parse_facts(result.stdout):
-                return result  # else it was about to end, and has not heard the question
-        return start_target(asking, interpreter, "libraries", asked)()
-
-    return ask
+def _ask_libraries(
+    asking: Asking, interpreter: str, cupy: Distribution, major: int | None, without: list[str]
+) -> ChildResult:
+    """Runs the probe of all libraries but those named."""
+    question = json.dumps(
+        {
+            "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
+            "cupy": cupy.location,
+            "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
+            "optional": OPTIONAL,
+            "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
+            "without": without,
+        }
+    )
+    return run_target(asking, interpreter, "libraries", question)
 
 
 def _steps(lost: list[Lost]) -> list[str]:

@@ -1,11 +1,13 @@
 """Child processes with a deadline: the only way this program touches a driver or a target environment.
 
-A child is started in a process group of its own and killed with it.
+A child runs in a process group of its own and is killed with it. A thread reads each of its pipes into bounded memory,
+so that neither a flood of output nor a grandchild that keeps a pipe open can hold the caller.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -15,15 +17,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from typing import TypeVar
+from typing import IO
 
 from gpuenv.probe.interruption import interruptions_held_back
-from gpuenv.probe.listening import Heard, Listener, Process, listen
 
 _GRACE = 0.3  # seconds that a killed child, and its pipes, are given to end
+_POLL = 0.05  # seconds until a child is seen to have ended whose pipes a grandchild keeps open
+_LIMIT = 4 * 1024 * 1024  # bytes kept of each stream
+_CHUNK = 65536
 
-_Started = TypeVar("_Started", bound=Process)
+Process = subprocess.Popen[bytes]
+OnText = Callable[[str], None]
 
 
 class Ending(str, Enum):
@@ -37,13 +41,13 @@ class Ending(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """What a child said, and how it ended.
+    """The output of a child, and how it ended.
 
     Attributes:
         ending: exited by itself, killed at the deadline, ended by a signal, or never started.
         exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
-        stdout: what it printed, up to 4 MiB.
-        stderr: what it complained, likewise.
+        stdout: standard output, up to 4 MiB.
+        stderr: standard error, up to 4 MiB.
         error: why it could not be started.
         duration: seconds.
         started: reading of ``time.monotonic`` when it was started.
@@ -68,13 +72,10 @@ class ChildResult:
             return f"signal {-self.exit_code}"
 
 
-Answer = Callable[[], ChildResult]
-
-
 class ChildGroup:
-    """The children of one asking, so that whoever is interrupted, or will wait no longer, can end them all.
+    """The running children of one caller, so that all of them can be ended together.
 
-    A child that is started after the group was closed is ended at once.
+    Once the group is closed, no child is started any more.
     """
 
     def __init__(self) -> None:
@@ -83,17 +84,27 @@ class ChildGroup:
         self._starting = 0
         self._closed = False
 
-    def start(self, start: Callable[[], _Started]) -> _Started:
-        """Starts a child and takes it in; an interruption waits for that, or the child would be forgotten."""
+    def start(self, start: Callable[[], Process]) -> Process:
+        """Starts a child and adds it; an interruption is held back meanwhile, or the child would be forgotten.
+
+        Raises:
+            OSError: when it cannot be started, or the group is closed.
+        """
         with interruptions_held_back(), self._counted():
             process = start()
-            self.add(process)
+            with self._lock:
+                self._running.add(process)
+                closed = self._closed
+            if closed:
+                _kill_group(process)
         return process
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
-        """Whoever closes the group meanwhile, in another thread, waits for the end of the block."""
+        """Lets ``close`` in another thread wait for a child that is being started."""
         with self._lock:
+            if self._closed:
+                raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
             self._starting += 1
         try:
             yield
@@ -102,21 +113,13 @@ class ChildGroup:
                 self._starting -= 1
                 self._lock.notify_all()
 
-    def add(self, process: Process) -> None:
-        """Takes in a child that was just started."""
-        with self._lock:
-            self._running.add(process)
-            closed = self._closed
-        if closed:
-            _kill_group(process)
-
     def discard(self, process: Process) -> None:
-        """Lets go of a child that has ended."""
+        """Removes a child that has ended."""
         with self._lock:
             self._running.discard(process)
 
     def terminate(self, seconds: float) -> None:
-        """Asks every child to end by itself and waits; one that does so can end what it has started first."""
+        """Sends SIGTERM to every child and waits, so that it can end its own children first."""
         with self._lock:
             running = tuple(self._running)
         for process in running:
@@ -125,7 +128,7 @@ class ChildGroup:
         _await_all(running, time.monotonic() + seconds)
 
     def close(self) -> None:
-        """Ends every child that still runs, and waits for it: the kernel takes a moment."""
+        """Kills every running child and waits for it."""
         with self._lock:
             self._closed = True
             self._lock.wait_for(lambda: not self._starting, _GRACE)
@@ -140,8 +143,9 @@ def run_child(
     environment: Mapping[str, str],
     deadline: float,
     group: ChildGroup | None = None,
-    heard: Heard | None = None,
-    told: str | None = None,
+    on_stderr: OnText | None = None,
+    *,
+    stdin: str | None = None,
 ) -> ChildResult:
     """Runs a program until it ends or the deadline comes.
 
@@ -149,62 +153,20 @@ def run_child(
         command: argument vector; nothing goes through a shell.
         environment: its whole environment.
         deadline: reading of ``time.monotonic`` after which it is killed.
-        group: the children that it shall be ended with.
-        heard: told what it writes to standard error, as it comes.
-        told: a short text for its standard input: less than a pipe holds.
+        group: the children that it is ended with.
+        on_stderr: called with each piece of its standard error as it comes, in another thread.
+        stdin: a text for its standard input.
     """
     if group is None:
         with contextlib.closing(ChildGroup()) as own:
-            return run_child(command, environment, deadline, own, heard, told)
-    started = time.monotonic()
-    process = start_process(command, environment, group, listening=told is not None)
-    if isinstance(process, ChildResult):
-        return process
-    tell(process, told or "")
-    return follow(process, started, deadline, group, heard)
-
-
-def start_child(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> Answer:
-    """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
-    started = time.monotonic()
-    process = start_process(command, environment, group)
-    if isinstance(process, ChildResult):
-        not_started = process
-        return lambda: not_started
-    return partial(follow, process, started, deadline, group)
-
-
-def follow(
-    process: Process, started: float, deadline: float, group: ChildGroup, heard: Heard | None = None
-) -> ChildResult:
-    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes.
-
-    Args:
-        process: the child, which has been started with pipes.
-        started: reading of ``time.monotonic`` when it was.
-        deadline: reading of ``time.monotonic`` after which it is killed.
-        group: the children that it shall be ended with.
-        heard: told what it writes to standard error, as it comes.
-    """
-    group.add(process)
-    try:
-        with contextlib.closing(listen(process, heard)) as listener:
-            return hear_out(process, listener, started, deadline)
-    finally:
-        group.discard(process)
-
-
-def start_process(
-    command: Sequence[str], environment: Mapping[str, str], group: ChildGroup, *, listening: bool = False
-) -> Process | ChildResult:
-    """A program that runs, or why it does not; one that is to be told something has a pipe for that."""
+            return run_child(command, environment, deadline, own, on_stderr, stdin=stdin)
     started = time.monotonic()
     try:
-        return group.start(
+        process = group.start(
             lambda: subprocess.Popen(
                 command,
                 env=dict(environment),
-                stdin=subprocess.PIPE if listening else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=sys.platform != "win32",
@@ -213,45 +175,80 @@ def start_process(
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
-
-
-def tell(process: Process, text: str) -> None:
-    """Writes to a child's standard input and closes it; one that does not read is left to itself."""
-    if process.stdin is not None:
-        with contextlib.suppress(OSError), process.stdin as pipe:
-            pipe.write(text.encode())
-
-
-def let_go(process: Process) -> None:
-    """Closes a child's standard input: nothing more is wanted of it."""
-    if process.stdin is not None:
-        process.stdin.close()
-
-
-def hear_out(process: Process, listener: Listener, started: float, deadline: float) -> ChildResult:
-    """Reads a child's output and waits for its end, or for the deadline, at which it is killed."""
-    ending = _wait(process, listener, deadline)
-    if not listener.finish(_GRACE):
-        _kill_group(process)  # a grandchild keeps a pipe open
-        listener.finish(_GRACE)
-    out, err = listener.texts()
+    try:
+        out, err = _Reader(process.stdout), _Reader(process.stderr, on_stderr)
+        if process.stdin is not None:
+            threading.Thread(target=_write, args=(process.stdin, stdin or ""), daemon=True).start()
+        ending = _wait(process, (out, err), deadline)
+    except BaseException:  # an interruption, or no room for a thread
+        _kill(process)
+        raise
+    finally:
+        group.discard(process)
     code = process.poll()
     if ending is Ending.EXITED and code is not None and code < 0:
         ending = Ending.CRASHED
     exit_code = None if ending is Ending.TIMED_OUT else code
-    return ChildResult(ending, exit_code, out, err, None, time.monotonic() - started, started)
+    return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
 
 
-def _wait(process: Process, listener: Listener, deadline: float) -> Ending:
-    """Waits for the end; kills the whole group at the deadline, or when waiting is interrupted."""
-    try:
-        if listener.await_exit(max(0.0, deadline - time.monotonic())):
-            return Ending.EXITED
-    except BaseException:
+class _Reader(threading.Thread):
+    """Reads a pipe to its end and keeps the beginning."""
+
+    def __init__(self, pipe: IO[bytes] | None, on_text: OnText | None = None) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._on_text = pipe, on_text
+        self._kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        if self._pipe is None:
+            return
+        with contextlib.suppress(OSError, ValueError), self._pipe as pipe:
+            while chunk := os.read(pipe.fileno(), _CHUNK):
+                self._kept += chunk[: _LIMIT - len(self._kept)]
+                if self._on_text is not None:
+                    self._on_text(chunk.decode("utf-8", "replace"))
+
+    def text(self) -> str:
+        return bytes(self._kept).decode("utf-8", "replace")
+
+
+def _write(pipe: IO[bytes], text: str) -> None:
+    """Writes all of a child's standard input; one that does not read it is left alone."""
+    with contextlib.suppress(OSError, ValueError), pipe:
+        pipe.write(text.encode())
+
+
+def _wait(process: Process, readers: Sequence[_Reader], deadline: float) -> Ending:
+    """Waits for the end of a child and of its output; kills the whole group at the deadline."""
+    ending = Ending.EXITED
+    if not _has_ended(process, readers, deadline):
         _kill(process)
-        raise
-    _kill(process)
-    return Ending.TIMED_OUT
+        ending = Ending.TIMED_OUT
+    join_all(readers, time.monotonic() + _GRACE)
+    if any(reader.is_alive() for reader in readers):
+        _kill_group(process)  # a grandchild keeps a pipe open
+        join_all(readers, time.monotonic() + _GRACE)
+    return ending
+
+
+def _has_ended(process: Process, readers: Iterable[_Reader], deadline: float) -> bool:
+    """Waits for the end; that of the pipes mostly shows it at once."""
+    for reader in readers:
+        while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
+            reader.join(max(0.0, min(_POLL, deadline - time.monotonic())))
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def join_all(threads: Iterable[threading.Thread], until: float) -> None:
+    """Waits for the end of each thread, or for that reading of ``time.monotonic``."""
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 def _kill(process: Process) -> None:
@@ -263,14 +260,14 @@ def _kill(process: Process) -> None:
 
 
 def _await_all(processes: Iterable[Process], until: float) -> None:
-    """Waits for the end of each, or for that reading of ``time.monotonic``; what hangs in the kernel is left to it."""
+    """Waits for the end of each; what hangs in the kernel is left to it."""
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, until - time.monotonic()))
 
 
 def _kill_group(process: Process) -> None:
-    """Ends the child and whatever it started; a fork that was only just made has no group of its own yet."""
+    """Kills a child and whatever it has started."""
     if sys.platform != "win32":
         try:
             os.killpg(process.pid, signal.SIGKILL)

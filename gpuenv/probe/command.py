@@ -14,8 +14,3 @@ def script(name: str) -> str:
 def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
     """The command that runs a script of ours under the target's interpreter; nothing is written there."""
     return (interpreter, "-B", script("start.py"), name, *arguments)
-
-
-def of_target(interpreter: str) -> tuple[str, ...]:
-    """The command by which a target tells of itself, and then of its libraries."""
-    return in_target(interpreter, "interpreter", "then", "libraries")

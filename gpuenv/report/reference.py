@@ -17,7 +17,7 @@ from gpuenv.model.listing import (
     Requirements,
 )
 from gpuenv.preflight.requirement import KEYS
-from gpuenv.report.text import Line, Style, command_text, fix_lines
+from gpuenv.report.text import Line, Style, fix_lines
 
 
 def check_lines(check: Explained) -> Iterator[Line]:
@@ -50,13 +50,12 @@ def plugin_lines(code: str, package: str, function: str, text: str, complaint: s
         yield Line(paragraph, hang=2)
 
 
-def cause_lines(cause: Cause, checks: Sequence[Explained], *, has_demonstration: bool) -> Iterator[Line]:
+def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
     """A cause, and every check that can name it; of one that no check looks for, what to do.
 
     Args:
         cause: which.
         checks: all there are.
-        has_demonstration: whether ``gpuenv smoke --demo`` shows it.
     """
     yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
     own = [check for check in checks if cause in check.causes]
@@ -69,10 +68,6 @@ def cause_lines(cause: Cause, checks: Sequence[Explained], *, has_demonstration:
         yield Line()
         yield Line("What to do:")
         yield from fix_lines(CURES[cause])
-    if has_demonstration:
-        yield Line()
-        yield Line("The mistake and its cure, side by side:")
-        yield Line(f"  $ {command_text(['gpuenv', 'smoke', '--demo', cause.value])}", Style.COMMAND, 4)
 
 
 def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
@@ -106,7 +101,7 @@ def plugin_meaning(code: str, package: str, text: str, complaint: str | None) ->
     return Meaning(code, "code", title, (), (told,))
 
 
-def cause_meaning(cause: Cause, checks: Sequence[Explained], *, has_demonstration: bool) -> Meaning:
+def cause_meaning(cause: Cause, checks: Sequence[Explained]) -> Meaning:
     """What a cause means."""
     own = tuple(_check(check) for check in checks if cause in check.causes)
     return Meaning(
@@ -116,7 +111,6 @@ def cause_meaning(cause: Cause, checks: Sequence[Explained], *, has_demonstratio
         causes=(CauseMeaning(cause, cause.sentence),),
         checks=own,
         fix=() if own else CURES[cause],
-        demonstration=("gpuenv", "smoke", "--demo", cause.value) if has_demonstration else None,
     )
 
 

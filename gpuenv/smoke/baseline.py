@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from gpuenv.model.pattern import pattern
@@ -65,15 +65,10 @@ def beside_peaks(tests: Sequence[TestResult], gpus: Sequence[TestedGpu], peaks: 
 def _numbers(tests: Sequence[TestResult]) -> dict[_Key, tuple[float, str]]:
     """GPU and name -> the median over all repetitions, and its unit."""
     gathered: dict[_Key, list[tuple[float, str]]] = {}
-    for key, value, unit in _each(tests):
-        gathered.setdefault(key, []).append((value, unit))
-    return {key: (median(value for value, _ in entries), entries[0][1]) for key, entries in gathered.items()}
-
-
-def _each(tests: Sequence[TestResult]) -> Iterator[tuple[_Key, float, str]]:
     for test in tests:
         for name, quantity in test.measured.items():
-            yield (test.gpu, f"{test.group}.{name}"), quantity.value, quantity.unit
+            gathered.setdefault((test.gpu, f"{test.group}.{name}"), []).append((quantity.value, quantity.unit))
+    return {key: (median(value for value, _ in entries), entries[0][1]) for key, entries in gathered.items()}
 
 
 def _compared(key: _Key, unit: str, value: float, before: float, against: str) -> Compared:

@@ -79,26 +79,26 @@ def chosen(groups: Sequence[str], only: Sequence[str], level: Level) -> tuple[Te
 
 
 def _read(path: Path) -> TestInfo:
-    constants = dict(_constants(ast.parse(path.read_text(encoding="utf-8"), str(path))))
-    group = str(constants["GROUP"])
+    constants = dict(_constants(path, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS"))
+    group, _, name = path.stem.partition("_")
     return TestInfo(
-        name=f"{group}.{path.stem.removeprefix(group + '_')}",
+        name=f"{group}.{name}",
         group=group,
         title=str(constants["TITLE"]),
         sizes=constants["LEVELS"],
-        needs=tuple(constants["NEEDS"]),
+        needs=tuple(constants.get("NEEDS", ())),
         tolerance=str(constants["TOLERANCE"]),
         alone=tuple(constants.get("ALONE", ())),
         seconds=constants.get("SECONDS", {}),
     )
 
 
-_WANTED = {"GROUP", "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS"}
+def _constants(path: Path, *names: str) -> Iterator[tuple[str, Any]]:
+    """The literals with these names at the top of a file."""
+    for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names:
+            yield node.targets[0].id, ast.literal_eval(node.value)
 
 
-def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """The literals at the top of a file that the runner needs."""
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and getattr(target, "id", "") in _WANTED:
-            yield getattr(target, "id", ""), ast.literal_eval(node.value)
+FAULTS: Mapping[str, str] = dict(_constants(PAYLOAD / "faults.py", "FAULTS"))["FAULTS"]
+"""The faults that can be planted into a test, and what each does."""

@@ -53,38 +53,46 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Order:
     """What the caller asked for.
 
     Attributes:
+        groups: empty for all.
+        only: tests by their names, whatever their level.
+        gpus: UUIDs or indices; empty for all.
         level: how much is tested.
         seed: what the inputs are made from.
         repeat: how often each test runs.
-        timeout: seconds for each test; null for what the tests themselves say.
+        timeout: seconds for each test; None for what the level and the test itself say.
+        fault: a fault to plant into every test, by which the tests are tested.
     """
 
+    groups: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
     level: Level = Level.QUICK
     seed: int = DEFAULT_SEED
     repeat: int = 1
     timeout: float | None = None
+    fault: str | None = None
 
 
-def plan(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tuple[Task, ...]:
+def plan(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> tuple[Task, ...]:
     """Every test on every device, repetition by repetition; those that need several GPUs once on all of them."""
     several = tuple(device for device in devices if not device.instance)
     tasks = []
-    for repeat in range(wish.repeat):
+    for repeat in range(order.repeat):
         for test in tests:
             where = [several] if test.gpus > 1 else [(device,) for device in devices]
-            tasks += [_task(test, places, repeat, wish) for places in where if len(places) >= test.gpus]
+            tasks += [_task(test, places, repeat, order) for places in where if len(places) >= test.gpus]
     return tuple(tasks)
 
 
-def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, wish: Wish) -> Task:
-    level = _level_of(test, wish.level)
+def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: Order) -> Task:
+    level = _level_of(test, order.level)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
-    seed = seed_of(wish.seed, test.name, repeat)
-    return Task(test, test.size(level) or {}, devices, seed, repeat, wish.timeout or deadline, level)
+    seed = seed_of(order.seed, test.name, repeat)
+    return Task(test, test.size(level) or {}, devices, seed, repeat, order.timeout or deadline, level)
 
 
 def _level_of(test: TestInfo, wished: Level) -> Level:
@@ -101,13 +109,13 @@ def seed_of(seed: int, name: str, repeat: int) -> int:
     return int(digits[:8], 16)
 
 
-def too_few(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tuple[TestResult, ...]:
+def too_few(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> tuple[TestResult, ...]:
     """The tests that need more GPUs than there are."""
     count = sum(not device.instance for device in devices)
     lacking = [test for test in tests if test.gpus > 1 and test.gpus > count]
     return tuple(
         skipped(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible here: {count}", repeat)
-        for repeat in range(wish.repeat)
+        for repeat in range(order.repeat)
         for test in lacking
     )
 

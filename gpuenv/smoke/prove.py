@@ -11,15 +11,15 @@ from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.take import Request, take_snapshot
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.request import Request
+from gpuenv.probe.take import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.catalogue import TestInfo, chosen
+from gpuenv.smoke.catalogue import chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
-from gpuenv.smoke.kernel_log import KernelLog
-from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, plan, skipped, too_few
+from gpuenv.smoke.health import KernelLog, state_tests
+from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, plan, skipped, too_few
 from gpuenv.smoke.run import Outcome, RunInterrupted, Setting, census, run_tasks
-from gpuenv.smoke.state import state_tests
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
 _STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afterwards
@@ -41,31 +41,6 @@ class ProofInterrupted(KeyboardInterrupt):
     def __init__(self, result: SmokeResult) -> None:
         super().__init__()
         self.result = result
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be proven.
-
-    Attributes:
-        groups: empty for all.
-        only: tests by their names, whatever their level.
-        gpus: UUIDs or indices; empty for all.
-        level: how much.
-        seed: what the inputs are made from; None for one of its own.
-        repeat: how often each test is run.
-        timeout: seconds a test; None for those of the level.
-        fault: an error to plant into every expected answer, by which the tests are tested.
-    """
-
-    groups: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    gpus: tuple[str, ...] = ()
-    level: Level = Level.QUICK
-    seed: int | None = None
-    repeat: int = 1
-    timeout: float | None = None
-    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,40 +90,39 @@ def prove(
         ProofInterrupted: when interrupted while tests run.
     """
     _usable(place.snapshot)
-    tests = chosen(order.groups, order.only, order.level)
-    wish = _wish(order)
-    devices, error = _devices(place, wish)
+    devices, error = _devices(place, order)
     if not devices:
-        results = tuple(_without_gpu(test, obstacle(place.snapshot), error) for test in tests)
-        return _result(order, place, wish, (), Outcome(results, {}), started_at)
+        parts = [obstacle(place.snapshot) or "no GPU is visible here", f"CuPy says: {error}" if error else ""]
+        return _all_skipped(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
     devices = picked(devices, order.gpus)
     if is_simulated(place.environment):
         return without_proof(order, place, RUNS_NO_KERNEL, started_at)
     try:
-        outcome = _run(tests, devices, wish, place, order, announce)
+        outcome = _run(order, place, devices, announce)
     except RunInterrupted as stop:
-        so_far = _result(order, place, wish, devices, stop.outcome, started_at)
+        so_far = _result(order, place, devices, stop.outcome, started_at)
         raise ProofInterrupted(replace(so_far, exit_code=int(ExitCode.INTERRUPTED))) from None
-    return _result(order, place, wish, devices, outcome, started_at)
+    return _result(order, place, devices, outcome, started_at)
 
 
 def without_proof(order: Order, place: Place, reason: str, started_at: str) -> SmokeResult:
     """Every test that would have run, skipped for a reason that holds for all."""
-    wish = _wish(order)
+    return _all_skipped(order, place, Trouble.NOT_APPLICABLE, reason, started_at)
+
+
+def _all_skipped(order: Order, place: Place, trouble: Trouble, reason: str, started_at: str) -> SmokeResult:
     tests = chosen(order.groups, order.only, order.level)
-    results = tuple(skipped(test, None, Trouble.NOT_APPLICABLE, reason) for test in tests)
-    return _result(order, place, wish, (), Outcome(results, {}), started_at)
-
-
-def _wish(order: Order) -> Wish:
-    return Wish(order.level, order.seed if order.seed is not None else DEFAULT_SEED, order.repeat, order.timeout)
+    results = tuple(skipped(test, None, trouble, reason) for test in tests)
+    return _result(order, place, (), Outcome(results, {}), started_at)
 
 
 def _usable(snapshot: Snapshot) -> None:
-    target, asked = snapshot.target, snapshot.source("target")
+    target, source = snapshot.target, snapshot.source("target")
     if not target.python.known:
         named = target.executable.value or "the target"
-        raise Unusable(f"{named} cannot be used: {_why(asked)}", "name another one with --python PATH")
+        answered = source.state is SourceState.ANSWERED
+        why = source.detail or ("no Python" if answered else "it gave no answer")
+        raise Unusable(f"{named} cannot be used: {why}", "name another one with --python PATH")
     if not target.cupy:
         raise Unusable(
             f"CuPy is not in the target environment ({target.executable.value})",
@@ -156,57 +130,40 @@ def _usable(snapshot: Snapshot) -> None:
         )
 
 
-def _why(source: Source) -> str:
-    return source.detail or ("it gave no answer" if source.state is not SourceState.ANSWERED else "no Python")
-
-
-def _devices(place: Place, wish: Wish) -> tuple[tuple[Device, ...], str | None]:
+def _devices(place: Place, order: Order) -> tuple[tuple[Device, ...], str | None]:
     """From what the doctor read; where that has none, from CuPy itself, which is believed over it."""
     found = devices_of(place.snapshot, place.environment)
     if found:
         return found, None
     setting = Setting(place.interpreter, place.environment, place.folder)
-    counted = census(setting, wish.timeout or DEADLINE[wish.level])
-    return counted.devices, counted.error
+    return census(setting, order.timeout or DEADLINE[order.level])
 
 
-def _without_gpu(test: TestInfo, obstacle: str | None, error: str | None) -> TestResult:
-    parts = [obstacle or "no GPU is visible here", f"CuPy says: {error}" if error else None]
-    return skipped(test, None, Trouble.NO_DEVICE, "; ".join(part for part in parts if part))
-
-
-def _run(
-    tests: tuple[TestInfo, ...],
-    devices: tuple[Device, ...],
-    wish: Wish,
-    place: Place,
-    order: Order,
-    announce: Announce,
-) -> Outcome:
-    log, began = KernelLog(), time.monotonic()
+def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Announce) -> Outcome:
+    tests, log, last = chosen(order.groups, order.only, order.level), KernelLog(), time.monotonic()
     setting = Setting(
         place.interpreter,
         place.environment,
         place.folder,
-        at_once(devices, wish.level, _processors()),
+        at_once(devices, order.level, _processors()),
         order.fault,
         until=place.until,
         kept_awake=taken_down(place.snapshot, devices),
     )
-    said = [began]
 
     def progress(result: TestResult, done: int, total: int) -> None:
-        if time.monotonic() - said[0] >= _EVERY and done < total:
-            said[0] = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last >= _EVERY and done < total:
+            last = time.monotonic()
             announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
 
     try:
-        outcome = run_tasks(plan(tests, devices, wish), setting, progress)
+        outcome = run_tasks(plan(tests, devices, order), setting, progress)
         broken = any(test.status in BROKEN for test in outcome.tests)
-        state = _state(place, devices, order, log) if broken or _asks_for_state(wish, order) else ()
+        state = _state(place, devices, order, log) if broken or _asks_for_state(order) else ()
     finally:
         log.close()
-    return replace(outcome, tests=outcome.tests + too_few(tests, devices, wish) + state)
+    return replace(outcome, tests=outcome.tests + too_few(tests, devices, order) + state)
 
 
 def _processors() -> int:
@@ -214,9 +171,9 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _asks_for_state(wish: Wish, order: Order) -> bool:
+def _asks_for_state(order: Order) -> bool:
     """The GPUs' health is looked at in all levels but the quick one; after a failure it always is."""
-    return wish.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
+    return order.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
 
 
 def _state(place: Place, devices: tuple[Device, ...], order: Order, log: KernelLog) -> tuple[TestResult, ...]:
@@ -229,21 +186,19 @@ def _state(place: Place, devices: tuple[Device, ...], order: Order, log: KernelL
     return state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
 
 
-def _result(
-    order: Order, place: Place, wish: Wish, devices: tuple[Device, ...], outcome: Outcome, started_at: str
-) -> SmokeResult:
+def _result(order: Order, place: Place, devices: tuple[Device, ...], outcome: Outcome, started_at: str) -> SmokeResult:
     gpus = tuple(device.record for device in devices)
     status = overall(outcome.tests)
     python = place.snapshot.target.python.value
     return SmokeResult(
         status=status,
         exit_code=int(ExitCode.OK if status is TestStatus.PASSED else ExitCode.SMOKE_FAILED),
-        level=wish.level,
-        seed=wish.seed,
+        level=order.level,
+        seed=order.seed,
         gpus=gpus,
         tests=outcome.tests,
         duration=time.monotonic() - place.started,
-        budget=BUDGET[wish.level],
+        budget=BUDGET[order.level],
         versions={**({"python": str(python)} if python else {}), **outcome.versions},
         fault=order.fault,
         started_at=started_at,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
@@ -123,22 +122,17 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
             run.over = True
             with run.lock:
                 done = dict(results)
-            raise RunInterrupted(_so_far(run, tasks, done)) from None
+            detail = "not finished: the run was interrupted"
+            tests = [
+                done.get(number) or skipped(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
+                for number, task in enumerate(tasks)
+            ]
+            raise RunInterrupted(Outcome(with_the_lost(tests), dict(run.versions))) from None
         finally:
             run.over = True
             run.group.terminate(_LAST_RITES)
             run.group.close()
     return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
-
-
-def _so_far(run: _Run, tasks: Sequence[Task], done: Mapping[int, TestResult]) -> Outcome:
-    """What was found by the time of an interruption."""
-    detail = "not finished: the run was interrupted"
-    tests = [
-        done.get(number) or skipped(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
-        for number, task in enumerate(tasks)
-    ]
-    return Outcome(with_the_lost(tests), dict(run.versions))
 
 
 def _keep_awake(run: _Run) -> None:
@@ -208,25 +202,6 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
     }
 
 
-def ask(setting: Setting, name: str, order: Mapping[str, object], seconds: float) -> tuple[ChildResult, dict[str, Any]]:
-    """Runs the payload once for something that is no test; how it ended, and what it told.
-
-    Args:
-        setting: where it runs.
-        name: what is asked, for messages.
-        order: what the payload is told.
-        seconds: what it may take; then it is ended.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
-        try:
-            child = _start(run, name, order, (), seconds)
-        finally:
-            run.group.terminate(_LAST_RITES)
-            run.group.close()
-    return child, parse_facts(child.stdout)
-
-
 def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
     told = json.dumps({**order, "folder": run.empty})
     payload = [run.setting.interpreter, "-B", str(run.setting.program), name, told]
@@ -255,24 +230,23 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
     return changed
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
-    """What CuPy itself sees: its devices, or what it says instead."""
-
-    devices: tuple[Device, ...]
-    error: str | None
-
-
-def census(setting: Setting, seconds: float) -> Census:
-    """Asks the target's CuPy for its devices.
+def census(setting: Setting, seconds: float) -> tuple[tuple[Device, ...], str | None]:
+    """The devices that the target's CuPy sees, and what it says instead where it cannot list them.
 
     Args:
         setting: where the payload runs.
         seconds: what it may take; then it is ended.
     """
-    child, facts = ask(setting, "--census", {}, seconds)
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
+        run = _Run(setting, empty)
+        try:
+            child = _start(run, "--census", {}, (), seconds)
+        finally:
+            run.group.terminate(_LAST_RITES)
+            run.group.close()
+    facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
         error = f"nothing ({how_it_ended(child, seconds)})"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    return Census(seen_by_cupy(listed, setting.environment), str(error) if error is not None else None)
+    return seen_by_cupy(listed, setting.environment), str(error) if error is not None else None

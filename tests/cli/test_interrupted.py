@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.cli.program import MINIMAL
 
 PROGRAM = Path(sys.executable).with_name("gpuenv")
 AT_ONCE = 10.0  # seconds, of a busy machine; the deadline of what hangs is thirty
@@ -88,3 +92,37 @@ def test_whoever_interrupts_before_it_has_begun_is_told_too(tmp_path: Path) -> N
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"gpuenv: interrupted\n")
+
+
+def test_a_caller_that_ignores_how_its_children_end_keeps_nobody_waiting() -> None:
+    """As a supervisor may leave it: a program inherits that, and then nobody is told how a child has ended."""
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", ignoring, str(PROGRAM), "probe", "--format", "json", "--python", sys.executable]
+    done = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    states = {source["name"]: source["state"] for source in json.loads(done.stdout)["sources"]}
+    assert (states["target"], states["files"], states["kernel"]) == ("answered", "answered", "answered")
+
+
+def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
+    """Else the lock of all imports may stay taken, and the program would hang: here one comes as often as it can."""
+    program = (
+        "import os, signal, sys, threading, time\n"
+        "from gpuenv.interrupt import heed\n"
+        "heed()\n"
+        "folder = sys.argv[1]\n"
+        "sys.path.insert(0, folder)\n"
+        "from pathlib import Path\n"
+        "Path(folder, 'slow.py').write_text('import os, signal\\nos.kill(os.getpid(), signal.SIGTERM)\\n'\n"
+        "                                   'done = [number for number in range(100000)]\\n')\n"
+        "try:\n"
+        "    import slow\n"
+        "    time.sleep(10)\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(3 if hasattr(sys.modules.get('slow'), 'done') else 4)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", program, folder], check=False, timeout=60)
+    assert done.returncode == 3

@@ -11,14 +11,12 @@ import pytest
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirement import KEYS
-from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.catalogue import all_tests
 from tests.cli.program import gpuenv
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.target import Targets
 
 LISTINGS = (
     (("explain", "drv106"), "meaning"),
@@ -71,7 +69,7 @@ def test_a_meaning_says_what_the_text_says() -> None:
     cause = told("meaning", "explain", "no-driver")
     assert (cause["kind"], cause["title"], cause["fix"]) == ("cause", Cause.NO_DRIVER.sentence, [])
     assert "DRV106" in [entry["code"] for entry in cause["checks"]]
-    assert told("meaning", "explain", "stream-race")["demonstration"] == ["gpuenv", "smoke", "--demo", "stream-race"]
+    assert told("meaning", "explain", "stream-race")["demonstration"] is None
     unseen = next(cause for cause in Cause if not any(cause in check.causes for check in all_checks()))
     lone = told("meaning", "explain", unseen.value)
     assert lone["fix"] or lone["checks"]
@@ -105,19 +103,3 @@ def test_what_a_listing_does_without_is_read_all_the_same(arguments: tuple[str, 
     done = gpuenv(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert named in done.stderr
-
-
-def test_a_demonstration_is_one_object_too(targets: Targets, tmp_path: Path) -> None:
-    """Without a GPU nothing is shown, and it says so."""
-    words = ("smoke", "--demo", "stream-race", "--python", str(targets.interpreter(TargetSpec(packages=()))))
-    done = gpuenv(*words, "--format", "json", "--format", f"text={tmp_path / 'page.txt'}")
-    found = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", "demonstration").stdout)).validate(found)
-    assert (done.returncode, found["exit_code"], found["shown"]) == (5, 5, False)
-    assert [(part["name"], part["right"]) for part in found["parts"]] == [("mistake", None), ("cure", None)]
-    page = (tmp_path / "page.txt").read_text(encoding="utf-8")
-    none = gpuenv("smoke", "--demo", "stream-race", "--format", "json", environment={"PATH": str(tmp_path)})
-    lone = json.loads(none.stdout)
-    assert (none.returncode, lone["exit_code"], lone["shown"]) == (7, 7, False)
-    assert "no Python on PATH" in lone["parts"][0]["said"]
-    assert all(part["source"] in page.replace("\n    ", "\n") for part in found["parts"])

@@ -53,7 +53,7 @@ def test_of_two_environments_it_is_told_which_one_is_used() -> None:
 
 
 def test_resolve_decides_for_a_paste() -> None:
-    code, told = answer("resolve", "--paste", TEXTS / "numba.txt")
+    code, told = answer("resolve", "--paste", TEXTS / "conda_list_and_smi_q.txt")
     assert code == 0
     assert told["wheel"]["distribution"] == "cupy-cuda11x"  # the driver supports CUDA 11.4
 
@@ -70,9 +70,9 @@ def test_standard_input() -> None:
     ("arguments", "said"),
     [
         (("--paste", "nowhere.txt"), "nowhere.txt: No such file"),
-        (("--paste", TEXTS / "numba.txt", "--no-probe"), "--paste stands alone"),
-        (("--paste", TEXTS / "numba.txt", "--snapshot", "x.json"), "--paste stands alone"),
-        (("--paste", TEXTS / "numba.txt", "--python", "python3"), "--paste stands alone"),
+        (("--paste", CONFIG, "--no-probe"), "--paste stands alone"),
+        (("--paste", CONFIG, "--snapshot", "x.json"), "--paste stands alone"),
+        (("--paste", CONFIG, "--python", "python3"), "--paste stands alone"),
         (("--paste", "-"), "no output that is known is in it"),
     ],
 )
@@ -92,7 +92,7 @@ def test_an_error_alone_is_shown_its_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
 def test_this_machine_is_not_changed_by_what_somebody_pasted(dry: tuple[str, ...]) -> None:
-    assert_refused("doctor", "--fix", "--yes", *dry, "--paste", TEXTS / "numba.txt", names=["--fix", "--paste"])
+    assert_refused("doctor", "--fix", "--yes", *dry, "--paste", CONFIG, names=["--fix", "--paste"])
 
 
 def test_explain_uses_what_is_pasted_beside_the_error(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ _NO_DEVICE = "CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is det
             ),
             "visible-devices-hide-gpu",
         ),
-        (f"{_NO_DEVICE}\n### GPU\n\nAMD Radeon RX 7900 XTX\n", "no-nvidia-gpu"),
+        (f"{_NO_DEVICE}\nGPU models and configuration: AMD Radeon RX 7900 XTX\n", "no-nvidia-gpu"),
         (
             (
                 "ERROR: No matching distribution found for cupy-cuda12x==14.2.0\n"

@@ -83,12 +83,3 @@ def test_what_is_not_printed_on_a_terminal_needs_no_rich(tmp_path: Path, command
 
 def test_explaining_needs_no_matrix() -> None:
     assert imported(["explain", "DRV106"], {0}) & HEAVY == set()
-
-
-def test_the_doctor_needs_nothing_that_takes_long_to_import(tmp_path: Path) -> None:
-    """Once the matrix is kept: what reads it the first time, or understands any command line, does need them."""
-    machine = {"GPUENV_DRIVER_ROOT": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    first, second = (imported(["doctor"], {1}, machine, tmp_path) for _ in range(2))
-    slow = {"dataclasses", "datetime", "typer", "tomllib", *HEAVY}
-    assert "yaml" in first
-    assert second & slow == set()

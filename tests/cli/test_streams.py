@@ -241,7 +241,6 @@ def test_a_home_is_not_needed(recordings: dict[str, Path], home: str | None) -> 
 
 
 def test_nothing_is_written_anywhere_unasked(tmp_path: Path) -> None:
-    """But for the matrix in the form that is read fast, in the user's cache."""
     for name in ("home", "here", "tmp", "root"):
         (tmp_path / name).mkdir()
     environment = {
@@ -252,10 +251,7 @@ def test_nothing_is_written_anywhere_unasked(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     for arguments in (["doctor", "--timeout", "5"], ["matrix", "check"]):
         gpuenv(*arguments, environment=environment, cwd=tmp_path / "here")
-    cache = tmp_path / "home/.cache"
-    written = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
-    assert [path for path in written if path.parts[: len(cache.parts)] != cache.parts] == []
-    assert [path.relative_to(cache).parts[:2] for path in written if path.is_file()] == [("gpuenv", "matrix")]
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 # May read what is root's, as the Python of these tests may be.

@@ -138,7 +138,7 @@ def test_the_program_says_it(tmp_path: Path) -> None:
     hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
     again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
     for command in ("doctor", "preflight"):
-        _, told = answer(command, "--python", venv, "--no-probe", *hidden)
+        _, told = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
         (finding,) = [entry for entry in told["findings"] if entry["code"] == "GPU202"]
         assert again in [fix["command"] for fix in finding["fix"]]
     recorded = record(HIDDEN, tmp_path / "recorded.json")

@@ -12,7 +12,7 @@ from typing import Any
 
 TARGET = os.environ.get("GPUENV_TEST_PYTHON", sys.executable)
 STARTED = time.monotonic()  # files are collected before the first test of all
-RECORD: dict[str, Any] = {"seconds": {}, "runs": {}, "demos": {}, "rates": {}}
+RECORD: dict[str, Any] = {"seconds": {}, "runs": {}, "examples": {}, "rates": {}}
 TRIED: set[str] = set()  # levels
 LIMIT = 420  # seconds that one command may take
 WHOLE = 8 * 60  # and all of them

@@ -1,4 +1,4 @@
-"""The smoke tests on a real GPU: every group at every level, every fault, the demonstrations, rates beside torch.
+"""The smoke tests on a real GPU: every group at every level, every fault, the examples, rates beside torch.
 
 Needs Python, NumPy, CuPy, pytest and what gpuenv itself needs; torch, numba, jax and NCCL are used where they are. All
 that was seen goes into one JSON file, after each test anew: ``smoke-gpu.json`` in the folder that OUT names, else in
@@ -8,6 +8,7 @@ the working folder. The deep level comes last: whatever ends it early, all else 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, chosen
-from gpuenv.smoke.demos import DEMOS
-from gpuenv.smoke.faults import FAULTS
+from gpuenv.smoke.catalogue import FAULTS, GROUPS, PAYLOAD, chosen
 from tests.gpu.programs import BESIDE, HOG, PLAIN
 from tests.gpu.runs import (
     RECORD,
@@ -31,6 +30,7 @@ from tests.gpu.runs import (
     within_budget,
     write_down,
 )
+from tests.smoke.test_examples import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,16 +195,51 @@ def test_a_gpu_whose_memory_others_hold_is_busy_and_not_broken() -> None:
     assert result["exit_code"] == 5
 
 
-# Demonstrations.
+# The example programs. Of each line that an example prints, what shows the mistake or its fix.
+
+SHOWN = {
+    "async_error_surfaced_late": ("reported by the copy, which is correct: ",),
+    "cross_device_array": ("not copied: ", "copied: the sum is 90, on GPU 1"),
+    "cufft_plan_failure": ("every piece: CuFFTError: ", "the spectrum starts with 8"),
+    "dtype_mismatch": ("an array of float64: twice 1.1 is ", "an array of float32: twice 1.1 is 2.200000"),
+    "fork_after_cuda_init": ("fork: ", "spawn: the sum is 45"),
+    "illegal_memory_access": ("with a check: 1 element is set", "without a check: "),
+    "implicit_host_device_conversion": ("mixed: TypeError: ", "copied explicitly: the sum is 20"),
+    "invalid_kernel_launch": (
+        "one block of 5000 threads: CUDA",
+        "20 blocks of 256 threads: the last element is 4999",
+    ),
+    "library_not_initialized": ("handle 0: CUBLASError: ", "twice 0 to 3 is [0.0, 2.0, 4.0, 6.0]"),
+    "memory_pool_retention": ("arrays hold 0 MiB, the pool 256 MiB", "arrays hold 0 MiB, the pool 0 MiB"),
+    "numpy_semantics_difference": ("NumPy: IndexError: ", "CuPy: element 12 of 10 is 2", "1 index is out of bounds"),
+    "out_of_memory": ("at once: OutOfMemoryError: ", "in pieces: the sum is 59999997"),
+    "stream_race": ("without an event: ", "with an event: the sum of 1000 ones is 1000"),
+}
+# What is printed where the mistake has gone right.
+WRONG = {
+    "dtype_mismatch": "is 2.2\n",
+    "fork_after_cuda_init": "fork: the sum",
+    "illegal_memory_access": "without a check: 1 element",
+    "stream_race": "without an event: the sum of 1000 ones is 1000",
+}
 
 
-def test_every_demonstration_shows_its_mistake_and_its_cure() -> None:
+def test_every_example_shows_its_mistake_and_its_fix() -> None:
     gpus = len(level("normal")["gpus"])
-    names = [name for name in DEMOS if gpus > 1 or name != "cross-device-array"]
+    names = [path.stem for path in EXAMPLES if gpus > 1 or path.stem != "cross_device_array"]
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_LAUNCH_BLOCKING"}
+
+    def run(name: str) -> subprocess.CompletedProcess[str]:
+        command = [TARGET, str(EXAMPLES[0].with_name(f"{name}.py"))]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
     with ThreadPoolExecutor(6) as pool:
-        shown = dict(zip(names, pool.map(lambda name: gpuenv("smoke", "--demo", name), names), strict=True))
-    RECORD["demos"] = {name: {"exit_code": done.returncode, "text": done.stdout} for name, done in shown.items()}
+        shown = dict(zip(names, pool.map(run, names), strict=True))
+    RECORD["examples"] = {name: {"exit_code": done.returncode, "text": done.stdout} for name, done in shown.items()}
     assert {name: done.returncode for name, done in shown.items()} == dict.fromkeys(names, 0)
+    for name, done in shown.items():
+        assert [words for words in SHOWN[name] if words not in done.stdout] == [], (name, done.stdout)
+        assert name not in WRONG or WRONG[name] not in done.stdout
 
 
 # Rates beside those of another program in the same run.

@@ -7,8 +7,6 @@ import hashlib
 import io
 import json
 import os
-import shlex
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -29,6 +27,12 @@ if TYPE_CHECKING:
 
 
 HERE = Path(__file__).parent
+FUTURE = "from __future__ import annotations\n"
+# For /bin/sh a command, for Python a text: "#!" allows no space in the path of an interpreter.
+RUN_BY_PYTHON = f"""#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''
+from __future__ import annotations"""
 
 
 SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
@@ -140,11 +144,9 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
     asyncio.run(index_fs(channel))
     for name in ("conda", "mamba", "micromamba"):
         (tmp_path / name).mkdir()
-        program, script = tmp_path / name / name, tmp_path / f"lib/{name}"  # the script takes its name from its path
-        script.parent.mkdir(exist_ok=True)
-        shutil.copy(HERE / "conda_program.py", script)
-        command = shlex.join([sys.executable, str(script)])  # a first line of a script allows no space in the path
-        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        program = tmp_path / name / name
+        text = (HERE / "conda_program.py").read_text(encoding="utf-8")
+        program.write_text(f"{RUN_BY_PYTHON}\n{text.partition(FUTURE)[2]}", encoding="utf-8")
         program.chmod(0o755)
     prefix = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)

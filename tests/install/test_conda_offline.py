@@ -6,12 +6,11 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.condas import FORMER, conda
+from tests.install.condas import FORMER, RUN_BY_PYTHON, conda
 
 if TYPE_CHECKING:
     from tests.install.condas import Conda
@@ -86,7 +85,7 @@ def test_nor_do_the_exact_packages_take_one(conda: Conda) -> None:
     assert [line for line in ways if "--offline" not in line] == []
 
 
-EMPTY = """#!{python}
+EMPTY = """{start}
 import json, os, sys
 if "install" in sys.argv and "--offline" in sys.argv and "--dry-run" not in sys.argv:
     print(json.dumps({{"success": False, "error": "numpy-2.1.0-0 is not in the cache"}}))
@@ -100,7 +99,7 @@ def test_a_cache_that_lacks_the_former_packages_is_told_with_the_way_that_is_lef
     assert conda.install("--offline")[0] == 0
     noted(conda)
     program, sound = conda.folder / "conda/conda", conda.folder / "sound/conda"
-    program.write_text(EMPTY.format(python=sys.executable, sound=sound), encoding="utf-8")
+    program.write_text(EMPTY.format(start=RUN_BY_PYTHON, sound=sound), encoding="utf-8")
     done = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (4, "not-restored")
@@ -113,7 +112,7 @@ def test_a_cache_that_lacks_the_former_packages_is_told_with_the_way_that_is_lef
     assert conda.packages() == FORMER
 
 
-REFUSES = """#!{python}
+REFUSES = """{start}
 import json, sys
 if "--version" in sys.argv:
     print("conda 25.9.1")
@@ -135,7 +134,7 @@ else:
 def test_what_is_in_no_channel_may_be_so_for_want_of_a_network(
     conda: Conda, kind: str, options: list[str], code: int, *, said: bool
 ) -> None:
-    program = REFUSES.format(python=sys.executable, kind=kind)
+    program = REFUSES.format(start=RUN_BY_PYTHON, kind=kind)
     (conda.folder / "conda/conda").write_text(program, encoding="utf-8")
     found, told = conda.install(*options)
     assert found == code

@@ -25,7 +25,7 @@ from gpuenv.probe.assemble_container import grant, listed
 from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
-from gpuenv.smoke.state import xids
+from gpuenv.smoke.health import xids
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
@@ -138,9 +138,6 @@ def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
     [
         "GPU {odd}: NVIDIA A100 (UUID: GPU-8cbaba1c-2629-a732-f528-66f459089ef6)",
         "Device {odd} Name                : NVIDIA A100\nDevice {odd} Compute Capability  : 80",
-        "id {odd}    b'NVIDIA A100'",
-        'Device {odd}: "NVIDIA A100"',
-        "Device Index:   {odd}\nModel: NVIDIA A100",
     ],
 )
 def test_what_is_pasted(text: str) -> None:

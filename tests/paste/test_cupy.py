@@ -91,31 +91,9 @@ def test_a_build_for_rocm_lists_no_nvidia_gpus() -> None:
     assert [finding.cause for finding in found if finding.primary] == [Cause.ROCM_MISMATCH]
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (
-            "Model: NVIDIA Jetson Orin Nano Developer Kit - Jetpack 6.0 [L4T 36.3.0]",
-            {"host.tegra": "L4T 36.3.0", "gpus": "Jetson Orin Nano 8.7 ?"},
-        ),
-        (
-            "NVIDIA Jetson Xavier NX (Developer Kit Version) - Jetpack 5.1.1 [L4T 35.3.1]",
-            {"host.tegra": "L4T 35.3.1", "gpus": "Jetson Xavier NX 7.2 ?"},
-        ),
-    ],
-)
-def test_jetson_release(model: str, expected: dict[str, str | None]) -> None:
-    text = f"Software part of jetson-stats 4.2.9\n{model}\nNV Power Mode[0]: 15W\nLibraries:\n - CUDA: 12.2.140\n"
-    assert wrong(text, {**expected, "host.os": "linux", "host.arch": "aarch64"}) == {}
-    (toolkit,) = snapshot_of(text).toolkits
-    assert str(toolkit.toolkit.value) == "12.2"
-
-
-def test_a_jetson_is_known_by_its_kernel_or_its_release() -> None:
+def test_a_jetson_is_known_by_its_kernel() -> None:
     by_kernel = config(OS="Linux-5.15.148-tegra-aarch64-with-glibc2.35", Python_Version="3.10.12")
     assert wrong(by_kernel, {"host.tegra": "kernel 5.15.148-tegra", "host.arch": "aarch64"}) == {}
-    told = "# R36 (release), REVISION: 4.3, GCID: 1, BOARD: generic, EABI: aarch64"
-    assert wrong(told, {"host.tegra": told.removeprefix("# "), "host.os": "linux", "host.arch": "aarch64"}) == {}
 
 
 def test_the_runtime_that_cupy_has_found_is_that_of_its_toolkit() -> None:

@@ -225,19 +225,6 @@ def test_the_command_names_the_columns_that_its_answer_does_not(asked: str, rows
     assert wrong(text.replace("gpu=", "gpu "), {"gpus": "NVIDIA A10G 8.6 ?"}) == {}
 
 
-def test_gpustat() -> None:
-    text = (
-        "node07                     Thu Jan  9 10:00:00 2025  550.120\n"
-        "[0] NVIDIA RTX A6000       | 35'C,   0 % |   300 / 49140 MB | gdm(120M) ada(180M)\n"
-        "[1] NVIDIA GeForce RTX 3090| ??'C,  ?? % |    10 / 24576 MB |\n"
-        "[2] this is a step of a tutorial | 35'C, which is warm\n"
-    )
-    expected = {"driver.version": "550.120", "gpus": "NVIDIA RTX A6000 8.6 48; NVIDIA GeForce RTX 3090 8.6 24"}
-    assert wrong(text, expected) == {}
-    table = "|   1  NVIDIA GeForce ...  Off  | 00000000:02:00.0 Off |\n"
-    assert wrong(table + text, {"gpus": "NVIDIA GeForce RTX 3090 8.6 24"}) == {}
-
-
 def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
     text = (
         "|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |\n|   1  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\n"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.explaining import explained, scanned
-from gpuenv.cli.inputs import Subject
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
@@ -34,13 +32,6 @@ def primary(text: str) -> Finding | None:
 def test_a_paste_leads_to_the_cause_of_its_report(name: str) -> None:
     found = primary(REPORTED[name])
     assert (found and found.cause.value) == name.partition("--")[0]
-
-
-@pytest.mark.parametrize("name", sorted(name for name in REPORTED if name.startswith("driver-kernel-incompatible")))
-def test_the_same_outputs_beside_an_error_lead_there_too(name: str) -> None:
-    text = scanned([REPORTED[name].encode()])
-    told = explained(text, Subject(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None)
-    assert told.causes[0].cause.value == "driver-kernel-incompatible"
 
 
 # Outputs of public reports and documents too; of two machines they are put together from several.

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask_programs import smi_facts
+from gpuenv.probe.ask_programs import ask_smi
 from gpuenv.probe.ask_target import ask_files as ask_target_files
 from gpuenv.probe.ask_target import target_facts
-from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
-from gpuenv.probe.children import ChildResult
+from gpuenv.probe.asking import Asking, run_cuda, run_kernel, run_nvml, run_target
 from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
+
+__all__ = ["ask_smi"]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import CudaFacts, NvmlFacts, SmiFacts
+    from gpuenv.probe.raw import CudaFacts, NvmlFacts
     from gpuenv.probe.raw_kernel import KernelFacts
     from gpuenv.probe.raw_target import FileFacts, TargetFacts
 
@@ -34,37 +34,27 @@ def asking(environment: Mapping[str, str] | None = None, root: str = "/", limit:
 
 def ask_kernel(asked: Asking) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    return kernel_facts(start_kernel(asked)())
+    return kernel_facts(run_kernel(asked))
 
 
 def ask_nvml(asked: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    return nvml_facts(start_nvml(asked)())
+    return nvml_facts(run_nvml(asked))
 
 
 def ask_cuda(asked: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    return cuda_facts(start_cuda(asked)())
-
-
-def ask_smi(asked: Asking) -> tuple[SmiFacts, Source]:
-    """nvidia-smi: its banner, then its list of GPUs."""
-    return smi_facts(asked, start_smi(asked))
+    return cuda_facts(run_cuda(asked))
 
 
 def ask_target(asked: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter."""
-    talk = start_interpreter(asked, interpreter)
-    if isinstance(talk, ChildResult):
-        return target_facts(talk)
-    with closing(talk):
-        return target_facts(talk.first())
+    return target_facts(run_target(asked, interpreter, "interpreter"))
 
 
 def ask_files(asked: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files."""
-    ask = start_files(asked)
-    return ask_target_files(ask, *ask_target(asked, interpreter), deep=deep)
+    return ask_target_files(asked, *ask_target(asked, interpreter), deep=deep)
 
 
 def target_of(

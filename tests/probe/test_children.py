@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.probe.listening import PollingListener, ThreadedListener
 from tests.probe.child_programs import BURIAL, ENVIRONMENT, LONG, MIB, SHORT, python, run
 from tests.support.processes import is_running
 
@@ -164,39 +163,36 @@ def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept() -> None:
     (result.stdout + result.stderr).encode("utf-8")
 
 
-@pytest.mark.parametrize("kind", [PollingListener, ThreadedListener])
 @pytest.mark.parametrize(
-    ("program", "said", "ends"),
+    ("program", "out", "err", "ending"),
     [
-        ("print('out'); sys.stderr.write('err')", ("out\n", "err"), True),
-        ("print('o' * 3_000_000); sys.stderr.write('e' * 3_000_000)", ("o" * 3_000_000 + "\n", "e" * 3_000_000), True),
-        ("print('before', flush=True); time.sleep(60)", ("before\n", ""), False),
-        ("os.close(1); os.close(2); time.sleep(60)", ("", ""), False),
-        ("os.kill(os.getpid(), 9)", ("", ""), True),
+        ("print('out'); sys.stderr.write('err')", "out\n", "err", Ending.EXITED),
+        (
+            "print('o' * 3_000_000); sys.stderr.write('e' * 3_000_000)",
+            "o" * 3_000_000 + "\n",
+            "e" * 3_000_000,
+            Ending.EXITED,
+        ),
+        ("print('before', flush=True); time.sleep(60)", "before\n", "", Ending.TIMED_OUT),
+        ("os.close(1); os.close(2); time.sleep(60)", "", "", Ending.TIMED_OUT),
+        ("os.kill(os.getpid(), 9)", "", "", Ending.CRASHED),
     ],
-    ids=["says and ends", "says much", "says and stays", "stays silent", "is killed"],
+    ids=["writes and ends", "writes much", "writes and stays", "stays silent", "is killed"],
 )
-def test_both_ways_of_listening_hear_the_same(
-    kind: type[PollingListener | ThreadedListener], program: str, said: tuple[str, str], *, ends: bool
-) -> None:
-    """With a thread for each pipe, as where the kernel has no descriptor for a process, and without."""
+def test_standard_error_is_passed_on_as_it_comes(program: str, out: str, err: str, ending: Ending) -> None:
+    pieces: list[str] = []
     command = [sys.executable, "-I", "-c", f"import os, sys, time\n{program}\n"]
-    heard: list[str] = []
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        listener = (
-            PollingListener(process, os.pidfd_open(process.pid), heard.append)
-            if kind is PollingListener
-            else ThreadedListener(process, heard.append)
-        )
-        try:
-            assert listener.await_exit(LONG if ends else 1.5) is ends
-            assert listener.finish(LONG if ends else 0.1) is (ends or "close" in program)
-            assert listener.texts() == said
-            assert "".join(heard) == said[1]
-        finally:
-            process.kill()
-            process.wait()
-            listener.close()
+    deadline = time.monotonic() + (1.5 if ending is Ending.TIMED_OUT else LONG)
+    result = run_child(command, ENVIRONMENT, deadline, None, pieces.append)
+    assert (result.stdout, result.stderr, result.ending) == (out, err, ending)
+    assert "".join(pieces) == err
+
+
+def test_a_text_longer_than_a_pipe_is_written_to_standard_input() -> None:
+    text = "x" * 1_000_000
+    result = run_child(["wc", "-c"], ENVIRONMENT, time.monotonic() + LONG, stdin=text)
+    assert result.stdout.strip() == str(len(text))
+    assert run_child(["true"], ENVIRONMENT, time.monotonic() + LONG, stdin=text).exit_code == 0
 
 
 def test_a_deadline_beyond_what_the_kernel_counts_is_waited_for_all_the_same() -> None:

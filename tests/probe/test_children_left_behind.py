@@ -100,7 +100,7 @@ def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
+def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
     group, ended = ChildGroup(), []
 
     def follow() -> None:
@@ -114,8 +114,7 @@ def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
     running.join(5)
     late = run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group)
     assert (ended[0].ending, ended[0].signal_name) == (Ending.CRASHED, "SIGKILL")
-    assert late.ending is Ending.CRASHED
-    assert late.duration < 5
+    assert late.ending is Ending.NOT_STARTED
     assert other.ending is Ending.EXITED
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import gpuenv
 from gpuenv.probe.facts import FACTS, sources_of
-from gpuenv.probe.facts_page import fact_paths, page
 from tests.support.trust import rank
+from tools.facts_page import fact_paths, page
 
 PAGE = Path(gpuenv.__file__).parent / "docs/facts.md"
 

@@ -11,7 +11,6 @@ import pytest
 
 from gpuenv.model.snapshot import FileState, SourceState
 from gpuenv.probe.ask_target import ask_files as ask_target_files
-from gpuenv.probe.asking import start_files
 from gpuenv.probe.raw_target import FileFacts
 from tests.probe.asking import ask_files, ask_target, asking
 from tests.probe.pythons import python
@@ -174,7 +173,7 @@ def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: P
     asked = asking()
     target, source = ask_target(asked, str(interpreter_of(with_cupy)))
     elsewhere = replace(target, prefix_place=(target.prefix_place[0], target.prefix_place[1] + 1))
-    facts, found = ask_target_files(start_files(asked), elsewhere, source, deep=False)
+    facts, found = ask_target_files(asked, elsewhere, source, deep=False)
     assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
     assert "another file system" in (found.detail or "")
 
@@ -189,7 +188,7 @@ def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) ->
 def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
     asked = asking()
     target, source = ask_target(asked, str(interpreter_of(with_cupy)))
-    facts, found = ask_target_files(start_files(asked), replace(target, path=()), source, deep=False)
+    facts, found = ask_target_files(asked, replace(target, path=()), source, deep=False)
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,

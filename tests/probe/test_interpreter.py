@@ -224,8 +224,8 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     code = (
         "import time; from gpuenv.probe.asking import *; from gpuenv.probe.driver_facts import *\n"
         f"asking = Asking({environment!r}, '/', time.monotonic() + 20)\n"
-        "kernel, cuda = kernel_facts(start_kernel(asking)()), cuda_facts(start_cuda(asking)())\n"
-        "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(start_nvml(asking)()))))\n"
+        "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
+        "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=MINIMAL)
     kernel, cuda, nvml = done.stdout.split()

@@ -13,7 +13,8 @@ from gpuenv.probe.ask_programs import ask_nvcc
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.raw_kernel import KernelFacts, RawToolkit
-from gpuenv.probe.take import Request, take_snapshot
+from gpuenv.probe.request import Request
+from gpuenv.probe.take import take_snapshot
 from tests.probe.asking import MINIMAL, asking
 
 # As CUDA 13.0's prints.

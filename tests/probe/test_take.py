@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.take import Request, take_snapshot
+from gpuenv.probe.request import Request
+from gpuenv.probe.take import take_snapshot
 
 
 class OfOneThread(Mapping[str, str]):

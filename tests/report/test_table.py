@@ -9,7 +9,8 @@ import pytest
 
 from gpuenv.matrix.assume import assume
 from gpuenv.probe.limits import DEFAULT_TIMEOUT
-from gpuenv.probe.take import Request, take_snapshot
+from gpuenv.probe.request import Request
+from gpuenv.probe.take import take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import Profile, load
 from tests.preflight.machines import MATRIX

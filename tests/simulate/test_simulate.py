@@ -125,13 +125,6 @@ def test_without_a_gpu_they_are_skipped_for_the_doctor_s_reason(cache: Path, tar
     assert {test["detail"][:6] for test in json.loads(done.stdout)["tests"]} == {"GPU201"}
 
 
-def test_a_demonstration_cannot_be_shown_on_it(cache: Path, targets: Targets) -> None:
-    target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
-    done = on("h200-580", *PROGRAM, "smoke", "--demo", "stream-race", "--python", target, cache=cache)
-    assert done.returncode == 5
-    assert "a simulated GPU runs no kernel" in done.stdout
-
-
 def test_the_driver_is_compiled_once(tmp_path: Path) -> None:
     first = on("h200-580", "true", cache=tmp_path)
     assert (first.returncode, first.stderr) == (0, "gpuenv: compiling the stub driver, once\n")

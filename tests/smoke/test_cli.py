@@ -95,7 +95,7 @@ def test_where_nothing_was_measured_an_earlier_baseline_stays(target: Path, tmp_
     [
         (["kernel"], "kernels"),
         (["--only", "blas.matmul_f33"], "blas.matmul_f32"),
-        (["--demo", "stream-rice"], "stream-race"),
+        (["--demo", "stream-race"], "--demo"),
         (["--level", "thorough"], "thorough"),
         (["--python", "/nowhere"], "/nowhere"),
         (["--compare", "/nowhere.json"], "/nowhere.json"),

@@ -16,8 +16,7 @@ from gpuenv.model.smoke import (
     TestStatus,
 )
 from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
-from gpuenv.smoke.kernel_log import KernelLog
-from gpuenv.smoke.state import state_tests, xids
+from gpuenv.smoke.health import KernelLog, state_tests, xids
 from tests.smoke.devices import A, B, device, gpu
 
 # Health.

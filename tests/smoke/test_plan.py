@@ -16,7 +16,7 @@ from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
 from gpuenv.model.visible import DEVICE_NODE
 from gpuenv.smoke.catalogue import GROUPS, chosen
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
-from gpuenv.smoke.plan import DEADLINE, Wish, at_once, plan, seed_of, too_few
+from gpuenv.smoke.plan import DEADLINE, Order, at_once, plan, seed_of, too_few
 from gpuenv.smoke.run import order_of
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
@@ -79,7 +79,7 @@ def test_the_gpu_of_a_jetson_goes_by_its_number() -> None:
     assert (only.visible, only.uuid) == ("0", A)
     (named,) = devices_of(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
     assert named.visible == "GPU-aaaa", "what the caller's own programs go by"
-    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [only], Wish())
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [only], Order())
     assert order_of(task, None)["uuid"] is None
     assert order_of(replace(task, devices=(device(A),)), None)["uuid"] == A
 
@@ -91,7 +91,7 @@ def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
     ]
     first, second = seen_by_cupy(facts, {})
     assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
-    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [first], Wish())
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [first], Order())
     assert order_of(task, None)["uuid"] == A, "numbers move up where a GPU goes, and the next would pass for it"
     assert (second.visible, second.uuid) == ("1", None)
     (only,) = seen_by_cupy(facts[:1], {})
@@ -118,7 +118,7 @@ def test_a_gpu_is_picked_by_uuid_its_beginning_or_its_index() -> None:
 
 
 def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> None:
-    tasks = plan(QUICK, [device(A), device(B)], Wish())
+    tasks = plan(QUICK, [device(A), device(B)], Order())
     assert len(tasks) == 2 * (len(GROUPS) - 1) + 1
     (both,) = [task for task in tasks if task.test.group == "multi"]
     assert [entry.uuid for entry in both.devices] == [A, B]
@@ -128,42 +128,42 @@ def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> Non
 def test_a_test_that_is_asked_for_by_name_has_the_deadline_of_its_sizes_and_runs_alone_as_with_them() -> None:
     """Else two rates would be taken at once, and thirty seconds of load be given thirty seconds."""
     named = chosen((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), Level.QUICK)
-    tasks = {task.test.name: task for task in plan(named, [device(A)], Wish())}
+    tasks = {task.test.name: task for task in plan(named, [device(A)], Order())}
     assert {name: (task.level, task.deadline, task.alone) for name, task in tasks.items()} == {
         "blas.rates": (Level.NORMAL, DEADLINE[Level.NORMAL], True),
         "health.sustained": (Level.DEEP, DEADLINE[Level.DEEP], True),
         "dtype.casting": (Level.NORMAL, 120, False),
         "blas.matmul_f32": (Level.QUICK, DEADLINE[Level.QUICK], False),
     }
-    assert all(task.deadline == 12 for task in plan(named, [device(A)], Wish(timeout=12)))
+    assert all(task.deadline == 12 for task in plan(named, [device(A)], Order(timeout=12)))
 
 
 def test_what_needs_more_gpus_than_there_are_is_told() -> None:
-    tasks = plan(QUICK, [device(A)], Wish())
+    tasks = plan(QUICK, [device(A)], Order())
     assert "multi" not in {task.test.group for task in tasks}
-    (lacking,) = too_few(QUICK, [device(A)], Wish())
+    (lacking,) = too_few(QUICK, [device(A)], Order())
     assert (lacking.name, lacking.status, lacking.trouble) == (
         "multi.each", TestStatus.SKIPPED, Trouble.NOT_APPLICABLE,
     )  # fmt: skip
     assert lacking.detail == "needs 2 GPUs; visible here: 1"
-    assert too_few(QUICK, [device(A), device(B)], Wish()) == ()
-    assert len(too_few(QUICK, [device(M1, instance=True), device(M2, instance=True)], Wish())) == 1
+    assert too_few(QUICK, [device(A), device(B)], Order()) == ()
+    assert len(too_few(QUICK, [device(M1, instance=True), device(M2, instance=True)], Order())) == 1
 
 
-def test_a_plan_is_the_same_for_the_same_wish() -> None:
-    wish = Wish(seed=5, repeat=2)
-    once, again = plan(QUICK, [device(A)], wish), plan(QUICK, [device(A)], wish)
+def test_a_plan_is_the_same_for_the_same_order() -> None:
+    order = Order(seed=5, repeat=2)
+    once, again = plan(QUICK, [device(A)], order), plan(QUICK, [device(A)], order)
     assert once == again
     assert len({task.seed for task in once}) == len(once)
-    assert plan(QUICK[:3], [device(A)], wish)[:3] == once[:3], "whatever else is run beside"
+    assert plan(QUICK[:3], [device(A)], order)[:3] == once[:3], "whatever else is run beside"
     assert seed_of(5, "a.b", 0) != seed_of(6, "a.b", 0)
 
 
 def test_a_deadline_is_the_level_s_the_test_s_or_the_caller_s() -> None:
-    deep = {task.test.name: task for task in plan(chosen((), (), Level.DEEP), [device(A)], Wish(Level.DEEP))}
+    deep = {task.test.name: task for task in plan(chosen((), (), Level.DEEP), [device(A)], Order(level=Level.DEEP))}
     assert deep["kernels.raw_kernel"].deadline == DEADLINE[Level.DEEP]
     assert deep["health.pattern"].deadline == 600
-    assert {task.deadline for task in plan(QUICK, [device(A)], Wish(timeout=3.5))} == {3.5}
+    assert {task.deadline for task in plan(QUICK, [device(A)], Order(timeout=3.5))} == {3.5}
 
 
 def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> None:
@@ -171,7 +171,7 @@ def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> Non
     assert raw.size(Level.DEEP) == raw.size(Level.NORMAL) != raw.size(Level.QUICK)
     (sustained,) = chosen((), ("health.sustained",), Level.QUICK)
     assert sustained.size(Level.NORMAL) is None
-    (task,) = plan([sustained], [device(A)], Wish())
+    (task,) = plan([sustained], [device(A)], Order())
     assert task.size == sustained.sizes["deep"], "a test that is named runs at any level"
 
 
@@ -190,5 +190,5 @@ def test_several_gpus_bear_more_tests_at_once() -> None:
 
 
 def test_the_whole_quick_level_runs_side_by_side_where_there_are_processors_enough() -> None:
-    tasks = plan(QUICK, [device(A)], Wish())
+    tasks = plan(QUICK, [device(A)], Order())
     assert len(tasks) <= at_once([device(A)], Level.QUICK, 16)

@@ -12,7 +12,7 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.common.near import numbers
+from gpuenv.smoke.payload.common.host import numbers
 from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough
 from tests.smoke.payload import FOLDER, module
 

@@ -15,9 +15,9 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.matrix.records import SourceKind
-from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.payload import faults
 from tests.smoke.payload import MODULES, module
+from tests.smoke.test_examples import EXAMPLES, sources
 
 pytestmark = pytest.mark.network
 
@@ -51,17 +51,16 @@ def kernels() -> list[dict[str, Any]]:
             add(f"{stem}.{name} emptied", faults.emptied(source), expressions, everywhere=False)
     for name, source in faults.KERNELS.items():
         add(f"fault.{name}", source)
-    for name, path in DEMOS.items():
-        for key, text in sources(path).items():
-            if "__global__" in text:
-                add(f"demo.{name}.{key}", text)
+    for path in EXAMPLES:
+        for name, text in sources(path).items():
+            add(f"examples.{path.stem}.{name}", text)
     return list(found.values())
 
 
 def test_there_is_something_to_compile() -> None:
     names = [entry["name"] for entry in kernels()]
     assert len(names) > 25
-    assert {"fault.gpuenv_endless", "streams_default.gpuenv_delayed_fill", "demo.stream-race.KERNEL"} <= set(names)
+    assert {"fault.gpuenv_endless", "streams_default.gpuenv_delayed_fill", "examples.stream_race.SOURCE"} <= set(names)
 
 
 @pytest.fixture(scope="module")

@@ -65,14 +65,6 @@ def test_without_a_driver_every_test_is_skipped_with_a_reason(release: str, fold
         assert test["detail"].startswith(("GPU", "DRV", "CTR")), "the doctor's own reason"
 
 
-def test_a_demonstration_without_a_driver_says_so(folder: Path) -> None:
-    command = [sys.executable, "-m", "gpuenv", "smoke", "--demo", "stream-race"]
-    command += ["--python", str(target("14.2.0", folder))]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 5
-    assert "--> not shown: cudaErrorInsufficientDriver" in done.stdout.replace("\n    ", " ")
-
-
 REDUCED = "from cupy._core import _accelerator; print(_accelerator.get_reduction_accelerators())"
 
 
@@ -177,7 +169,7 @@ def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(re
 
 DEFAULT = """
 import sys
-from gpuenv.smoke.payload.surroundings import set_variables
+from gpuenv.smoke.payload.harness import set_variables
 from gpuenv.smoke.payload.tests import streams_default
 exec(sys.argv[1])
 import cupy

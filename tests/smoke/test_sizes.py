@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.common.pinned import longest
+from gpuenv.smoke.payload.common.host import longest
 from gpuenv.smoke.payload.free import Room, available
 from gpuenv.smoke.payload.gpu import Skip
 from gpuenv.smoke.payload.harness import (

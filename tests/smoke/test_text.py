@@ -16,7 +16,6 @@ from gpuenv.model.smoke import (
     Trouble,
 )
 from gpuenv.report.text import section_lines, smoke_lines
-from gpuenv.smoke.demos import demonstration_text, undemonstrated
 from tests.smoke.devices import A, result, test
 
 # The printed result.
@@ -112,9 +111,3 @@ def test_a_report_tells_once_why_nothing_was_proven() -> None:
         assert "skipped: 4 tests" in printed
     passed = "\n".join(line.text for line in section_lines(result(test("a.b", A), left[0])))
     assert why not in passed, "what was proven needs no such word"
-
-
-def test_a_demonstration_that_nothing_can_run_says_so_once() -> None:
-    told = undemonstrated("stream-race", "there is no Python on PATH", 7)
-    printed = demonstration_text(told)
-    assert printed.count("--> not shown: there is no Python on PATH") == len(told.parts) == 2

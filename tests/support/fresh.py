@@ -58,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     for suite in options.suite or SUITES:
         with tempfile.TemporaryDirectory(prefix=f"gpuenv-{suite}-") as folder:
             system = Path(folder)
+            system.chmod(0o755)  # the root of a system is everybody's
             make_system(suite, system, options.logs / f"{suite}.log")
             for user in options.user or HOMES:
                 checkout = f"{HOMES[user]}/{SUITES[suite]}"
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
                     started = time.monotonic()
                     code = run(system, ["make", "--no-print-directory", "-C", checkout, target], log, user)
                     took = time.monotonic() - started
-                    report(f"{suite:<9}{user:<7}{checkout:<27}make {target:<7}exit {code}{took:5.0f} s  {outcome(log)}")
+                    report(f"{suite:<9}{user:<7}{checkout:<29}make {target:<7}exit {code}{took:5.0f} s  {outcome(log)}")
                     failed = failed or code != 0
     return 1 if failed else 0
 

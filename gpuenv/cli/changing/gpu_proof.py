@@ -27,7 +27,8 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
     if not facts.gpus:
         return Proof(_NAME, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
     from gpuenv.cli.gpu_tests import planted, prove_here
-    from gpuenv.smoke.prove import Order, Unusable
+    from gpuenv.smoke.plan import Order
+    from gpuenv.smoke.prove import Unusable
 
     rows, subject = examined.rows, examined.subject
     try:

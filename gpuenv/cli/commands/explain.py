@@ -97,13 +97,7 @@ def _known(what: str) -> Known | None:
         return check_meaning(check), check_lines(check)
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
     if cause is not None:
-        from gpuenv.smoke.demos import DEMOS
-
-        shown = cause.value in DEMOS
-        return (
-            cause_meaning(cause, every, has_demonstration=shown),
-            cause_lines(cause, every, has_demonstration=shown),
-        )
+        return cause_meaning(cause, every), cause_lines(cause, every)
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures

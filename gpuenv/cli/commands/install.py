@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from gpuenv.began import BEGAN
 from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
@@ -146,7 +146,7 @@ def run_install(
     from gpuenv.install.timing import Clock
 
     wishes, means = how
-    clock = Clock(BEGAN)
+    clock = Clock(time.monotonic())
     interpreter = interpreter_of(subject)
     recovered += put_back_first(interpreter, None, dry_run=wishes.dry_run, offline=means.offline)
     clock.begin("examination")

@@ -32,7 +32,6 @@ _RECORDS = {
     "checks": ("gpuenv.model.listing", "CHECKS", "Checks"),
     "tests": ("gpuenv.model.listing", "TESTS", "Tests"),
     "requirements": ("gpuenv.model.listing", "REQUIREMENTS", "Requirements"),
-    "demonstration": ("gpuenv.model.listing", "DEMONSTRATION", "Demonstration"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
 # Of these names build-image has forms of its own: the module, and the name of the record.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Alone
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.report.report import Report
-    from gpuenv.smoke.prove import Order
+    from gpuenv.smoke.plan import Order
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -41,9 +41,6 @@ def smoke(
     ] = 1,
     seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="What the inputs are made from.")] = None,
     list_tests: Annotated[bool, typer.Option("--list", help="List the tests and end.")] = False,
-    demo: Annotated[
-        Optional[str], typer.Option("--demo", metavar="CAUSE", help="Show a mistake and its cure, side by side.")
-    ] = None,
     save_baseline: Annotated[
         Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Keep what was measured.")
     ] = None,
@@ -75,16 +72,16 @@ def smoke(
     del offline  # nothing here uses the network
     from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.cli.gpu_tests import planted
-    from gpuenv.smoke.prove import Order
+    from gpuenv.smoke.plan import DEFAULT_SEED, Order
 
-    wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
+    wanted = read_formats(formats, output, OWN if list_tests else NAMES)
     check_places([save_baseline, *(entry.path for entry in wanted)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
         gpus=tuple(gpu or ()),
         level=level,
-        seed=seed,
+        seed=DEFAULT_SEED if seed is None else seed,
         repeat=repeat,
         timeout=timeout,
         fault=planted(),
@@ -94,9 +91,6 @@ def smoke(
         _found(python)  # what cannot be read is told in any case
         _read(compare)
         _list(order, wanted, color=not no_color)
-    elif demo is not None:
-        _read(compare)
-        raise typer.Exit(_demonstrate(demo, python, wanted, redact=redact))
     else:
         done = _prove(order, python, driver_root, _read(compare))
         if save_baseline is not None:
@@ -140,26 +134,6 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
     emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
-
-
-def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
-    from gpuenv.cli.formats import emit_record
-    from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
-    from gpuenv.report.text import Line
-    from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text, undemonstrated
-
-    if name not in DEMOS:
-        raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
-    found = _found(python)
-    if found is None:
-        told = undemonstrated(name, "there is no Python on PATH; --python PATH names one", ExitCode.TARGET_UNUSABLE)
-    elif is_simulated(os.environ):
-        told = undemonstrated(name, RUNS_NO_KERNEL, ExitCode.SMOKE_FAILED)
-    else:
-        told = demonstrate(name, found, dict(os.environ), str(Path.cwd()))
-    lines = [Line(text) for text in demonstration_text(told).splitlines()]
-    emit_record(told, lambda: lines, wanted, color=False, redact=redact)
-    return told.exit_code
 
 
 def _found(python: str | None) -> str | None:

@@ -146,7 +146,7 @@ def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: f
     if not _HELPER.fullmatch(name):
         return Found(None, f"the credential helper {name[:60]!r} has a name that no program has")
     command = [f"docker-credential-{name}", "get"]
-    result = run_child(command, environment, until, told=f"{server}\n")
+    result = run_child(command, environment, until, stdin=f"{server}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
             return Found()

@@ -1,9 +1,7 @@
-"""Runs the scripts that are named among the arguments, as imported modules: the second when it is told what to look at.
+"""Runs another script of this folder as an imported module: ``start.py interpreter`` and its arguments.
 
-Python keeps no compiled form of a program that it is given, but it takes that of a module where there is one: this one
-is short, the others are not. ``start.py interpreter`` and what that takes; ``start.py interpreter then libraries``
-waits for a line on standard input, which is the argument of the second. Standard library only, and syntax that old
-Pythons parse.
+Python keeps no compiled form of a program, but takes that of a module where there is one: this one is short, the others
+are not. Standard library only, and syntax that old Pythons parse.
 """
 
 import importlib
@@ -20,13 +18,8 @@ def run(name):
 
 
 def main():
-    """The first script, and the second if that is wanted."""
-    first, further = sys.argv.pop(1), sys.argv[2:] if sys.argv[1:2] == ["then"] else []
-    run(first)
-    line = sys.stdin.readline().strip() if further else ""
-    if line:
-        sys.argv[1:] = [line]
-        run(further[0])
+    """The script that the first argument names."""
+    run(sys.argv.pop(1))
 
 
 def end():

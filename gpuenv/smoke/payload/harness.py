@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import tempfile
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from gpuenv.smoke.payload.free import Room, free_and_total, room_here
-from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
     CONTEXT,
     LIBRARY_ERRORS,
@@ -31,6 +31,10 @@ UNTOLD = 64 << 20  # bytes that a test may take which does not say
 HOST = 3  # bytes of the host's memory, input, answers and comparison, for each byte of the GPU's that a test tells of
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
+TEMPORARY = "(temporary folder)"
+# cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
+MPS_ENABLED = 133
+DAEMON = "/tmp/nvidia-mps"  # noqa: S108 - where MPS has its pipes unless told otherwise
 
 
 def census(tell: Tell) -> None:
@@ -40,28 +44,6 @@ def census(tell: Tell) -> None:
 
         for number in range(cp.cuda.runtime.getDeviceCount()):
             tell("device.%d" % number, device_facts(cp, number))
-    except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
-        tell("error", first_line(error))
-
-
-def demo(order: Dict[str, Any], tell: Tell) -> None:
-    """Runs the mistake or the cure of a demonstration and tells what came of it."""
-    module = importlib.import_module("gpuenv.smoke.payload.demos." + order["name"].replace("-", "_"))
-    set_variables(module)
-    try:
-        import cupy as cp
-
-        count, needed = cp.cuda.runtime.getDeviceCount(), getattr(module, "GPUS", 1)
-        if count < needed:
-            tell("error", "needs %d GPUs; visible here: %d" % (needed, count))
-            return
-        harm = harm_to_others(module, cp)
-        if harm:
-            tell("error", harm)
-            return
-        said, right = getattr(module, order["part"])(cp)
-        tell("said", said)
-        tell("right", bool(right))
     except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
         tell("error", first_line(error))
 
@@ -94,12 +76,42 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
         try:
             test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
             set_variables(test, folder)
-            missing = missing_module(test.NEEDS)
-            trouble = missing or _run(test, order, tell)
+            trouble = missing_module(getattr(test, "NEEDS", [])) or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
             tell("traceback", traceback.format_exc()[-2000:])
             trouble = before_it_began(error)
         tell("verdict", verdict(trouble))
+
+
+def set_variables(module: Any, folder: str = "") -> None:
+    """Sets the variables in its ``ENVIRONMENT``: before CuPy and the driver are loaded, which read them then."""
+    for key, value in getattr(module, "ENVIRONMENT", {}).items():
+        os.environ[key] = folder if value == TEMPORARY else value
+
+
+def harm_to_others(module: Any, cp: Any) -> Optional[str]:
+    """Why it must not run where it loses its context on purpose.
+
+    A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
+    """
+    if getattr(module, "LOSES_CONTEXT", False) and through_mps(_mps_of(cp), os.environ):
+        return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
+    return None
+
+
+def _mps_of(cp: Any) -> Optional[int]:
+    """What CUDA says of MPS; None where it does not know."""
+    try:
+        return int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
+    except cp.cuda.runtime.CUDARuntimeError:
+        return None
+
+
+def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
+    """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
+    if told is not None:
+        return told != 0
+    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
 
 
 def verdict(trouble: Optional[Trouble]) -> Dict[str, Optional[str]]:
@@ -149,7 +161,8 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
+    needs = getattr(test, "NEEDS", [])
+    lack = lacking(needs, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():

@@ -1,16 +1,20 @@
 """The program that the target's interpreter runs: one test, one GPU. Prints one fact a line, see ``probe/protocol.py``.
 
 ``main.py NAME JSON``; JSON has ``level``, ``seed``, ``size``, ``fault`` and ``uuid``. ``main.py --census {}`` lists the
-devices that CuPy sees, ``main.py --demo JSON`` runs the ``part`` of the demonstration ``name``, ``main.py --groundwork
-JSON`` shows what needs no GPU, ``main.py --several JSON`` runs several tests one after another.
+devices that CuPy sees, ``main.py --groundwork JSON`` shows what needs no GPU, ``main.py --several JSON`` runs several
+tests one after another.
 Standard output is given to the facts alone: whatever else is printed goes to standard error.
 """
 
 import json
 import os
+import subprocess
 import sys
+import time
 import types
 import warnings
+
+MARK = "gpuenv:"  # before each fact
 
 
 def open_channel():
@@ -39,12 +43,43 @@ def make_importable(folder):
         parent = module
 
 
+def run_several(tests, tell):
+    """Tells the verdict of each test, run in a process of its own: for a container, into which nothing else can reach.
+
+    A test has its ``name``, ``order``, ``visible`` device and ``deadline`` in seconds.
+    """
+    for number, test in enumerate(tests):
+        command = [sys.executable, "-B", os.path.abspath(__file__), test["name"], json.dumps(test["order"])]
+        environment = dict(os.environ, CUDA_VISIBLE_DEVICES=test["visible"])
+        seconds = test["deadline"]
+        started, answer = time.monotonic(), None
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False, timeout=seconds)
+            answer = verdict_in(done.stdout.decode("utf-8", "replace"), done.returncode)
+        except subprocess.TimeoutExpired:
+            answer = {"status": "timed-out", "detail": "no answer within %g s" % seconds}
+        tell("test.%d" % number, dict(answer, name=test["name"], duration=time.monotonic() - started))
+
+
+def verdict_in(output, code):
+    """The verdict among the facts that a test printed."""
+    for line in output.splitlines():
+        body = line.partition(MARK)[2]
+        try:
+            told = json.loads(body) if body else {}
+        except ValueError:
+            continue
+        if "verdict" in told:
+            return told["verdict"]
+    return {"status": "crashed", "detail": "ended with exit code %d before its verdict" % code}
+
+
 def main():
     """Runs what the arguments say."""
     channel = open_channel()
 
     def tell(key, value):
-        channel.write("gpuenv:" + json.dumps({key: value}) + "\n")
+        channel.write(MARK + json.dumps({key: value}) + "\n")
         channel.flush()
 
     if sys.warnoptions:
@@ -52,16 +87,14 @@ def main():
     tell("started", True)
     make_importable(os.path.dirname(os.path.abspath(__file__)))
     name, order = sys.argv[1], json.loads(sys.argv[2])
-    from gpuenv.smoke.payload import groundwork, harness, several
+    from gpuenv.smoke.payload import groundwork, harness
 
     if name == "--census":
         harness.census(tell)
-    elif name == "--demo":
-        harness.demo(order, tell)
     elif name == "--groundwork":
         groundwork.groundwork(order, tell)
     elif name == "--several":
-        several.several(order, tell)
+        run_several(order["tests"], tell)
     else:
         harness.run_test(name, order, tell)
     tell("done", True)

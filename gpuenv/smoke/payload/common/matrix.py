@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, Answer, gamma, near
+from gpuenv.smoke.payload.answers import Answer, gamma, near
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
 TENSOR_UNIT = 2.0**-23
 BFLOAT16_UNIT = 2.0**-8
 TF32_UNIT = 2.0**-11
+# Whatever the caller has set: many turn TF32 on for other libraries.
+NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 
 
 def random_matrices(random, size, dtype):
@@ -46,6 +48,3 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
 def product_memory(size, item):
     """Bytes of A, B, their product and a workspace."""
     return 5 * (size["n"] + 16) ** 2 * item
-
-
-__all__ = ["BFLOAT16_UNIT", "TENSOR_UNIT", "TF32_UNIT", "UNIT", "product", "product_memory", "random_matrices"]

@@ -2,11 +2,11 @@
 
 A test file has these constants, which the runner reads without importing the file:
 
-    GROUP      the group
     TITLE      what is proven, in a few words
     LEVELS     level -> sizes; a deeper level without an entry of its own takes the sizes of the one before
-    NEEDS      what must be there, else it is skipped: ``gpus:2``, ``module:torch``, ``cupy:14``, ``numpy:2.1.2``
     TOLERANCE  how far the GPU's answer may be from the expected one, and why
+    NEEDS      (optional) what must be there, else it is skipped: ``gpus:2``, ``module:torch``, ``cupy:14``,
+               ``numpy:2.1.2``, ``capability:8.0``
     ALONE      (optional) the levels in which nothing else may run beside it: it takes times, or watches or fills memory
     SECONDS    (optional) level -> deadline, where the level's own is too short
     KERNELS    (optional) name -> CUDA C++ source of every kernel that it compiles itself

@@ -1,16 +1,12 @@
 """Batched products, and products of transposed and strided views."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT
 from gpuenv.smoke.payload.common.matrix import product
 
-GROUP = "blas"
 TITLE = "batched, strided and transposed products"
 LEVELS = {"normal": {"n": 96, "batch": 12}, "deep": {"n": 256, "batch": 64}}
-NEEDS: list = []
 TOLERANCE = "gamma(2 k) |A| |B| on either side, in double precision"
 SHRINKS = "batch"
 

@@ -1,13 +1,10 @@
 """The matrix product in bfloat16, which CuPy has from 14 on, by way of ml_dtypes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.matrix import BFLOAT16_UNIT, TENSOR_UNIT, product, product_memory
 
-GROUP = "blas"
 TITLE = "matrix product in bfloat16"
 LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
 # With an older NumPy CuPy leaves bfloat16 out: those crash on loops of a type that is not theirs.

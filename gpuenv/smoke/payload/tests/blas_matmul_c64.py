@@ -1,18 +1,14 @@
 """The matrix product of complex numbers in single precision."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT
-from gpuenv.smoke.payload.common.matrix import product, product_memory, random_matrices
+from gpuenv.smoke.payload.common.matrix import NO_TF32, product, product_memory, random_matrices
 
-GROUP = "blas"
 TITLE = "matrix product of complex numbers"
 LEVELS = {"normal": {"n": 384}, "deep": {"n": 1024}}
-NEEDS: list = []
 TOLERANCE = "a complex product is four real ones: gamma(4 k) |A| |B|, with a factor of sqrt(2) for the two parts"
-ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
+ENVIRONMENT = NO_TF32
 SHRINKS = "n"
 
 

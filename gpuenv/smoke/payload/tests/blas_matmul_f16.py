@@ -1,14 +1,10 @@
 """The matrix product in half precision, summed in single precision."""
 
-from __future__ import annotations
-
 from gpuenv.smoke.payload.answers import UNIT
 from gpuenv.smoke.payload.common.matrix import TENSOR_UNIT, product, product_memory, random_matrices
 
-GROUP = "blas"
 TITLE = "matrix product in half precision"
 LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
-NEEDS: list = []
 TOLERANCE = (
     "sums in single precision, cut off by tensor cores: gamma(2 k) |A| |B|; and two roundings to half precision of what"
     " they are summed from"

@@ -1,18 +1,14 @@
 """The matrix product in single precision, with TF32 switched off."""
 
-from __future__ import annotations
-
 from gpuenv.smoke.payload.answers import UNIT
-from gpuenv.smoke.payload.common.matrix import product, product_memory, random_matrices
+from gpuenv.smoke.payload.common.matrix import NO_TF32, product, product_memory, random_matrices
 
-GROUP = "blas"
 TITLE = "matrix product in single precision"
 LEVELS = {"quick": {"n": 256}, "normal": {"n": 512}, "deep": {"n": 2048}}
-NEEDS: list = []
 TOLERANCE = (
     "gamma(2 k) |A| |B| with the unit of single precision: any order of the sum, with or without fused operations"
 )
-ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
+ENVIRONMENT = NO_TF32
 SHRINKS = "n"
 EXACT_REPEAT = True
 

@@ -1,14 +1,10 @@
 """The matrix product in double precision."""
 
-from __future__ import annotations
-
 from gpuenv.smoke.payload.answers import UNIT
 from gpuenv.smoke.payload.common.matrix import product, product_memory, random_matrices
 
-GROUP = "blas"
 TITLE = "matrix product in double precision"
 LEVELS = {"normal": {"n": 512}, "deep": {"n": 1536}}
-NEEDS: list = []
 TOLERANCE = "gamma(2 k) |A| |B| on either side: NumPy's own product rounds too"
 SHRINKS = "n"
 EXACT_REPEAT = True

@@ -1,16 +1,12 @@
 """The matrix product of whole numbers: int8, which wraps around, and int32."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.matrix import product_memory
 
-GROUP = "blas"
 TITLE = "matrix product of whole numbers"
 LEVELS = {"normal": {"n": 256}, "deep": {"n": 768}}
-NEEDS: list = []
 TOLERANCE = "exact: sums of int8 wrap around as NumPy's do"
 SHRINKS = "n"
 EXACT_REPEAT = True

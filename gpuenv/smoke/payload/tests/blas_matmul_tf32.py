@@ -1,13 +1,10 @@
 """The matrix product in single precision with TF32: operands lose 13 bits, sums do not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import near
 from gpuenv.smoke.payload.common.matrix import TENSOR_UNIT, TF32_UNIT, product, product_memory, random_matrices
 
-GROUP = "blas"
 TITLE = "matrix product with TF32"
 LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
 NEEDS = ["capability:8.0"]

@@ -1,20 +1,16 @@
 """The rate of the matrix product by type, beside NumPy on this host; a corner of each product is checked."""
 
-from __future__ import annotations
-
 import time
 
 from gpuenv.smoke.payload.answers import UNIT
-from gpuenv.smoke.payload.common.matrix import TENSOR_UNIT, product, product_memory
+from gpuenv.smoke.payload.common.matrix import NO_TF32, TENSOR_UNIT, product, product_memory
 
-GROUP = "blas"
 TITLE = "rates of the matrix product"
 LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
-NEEDS: list = []
 HOST = 0.3  # two matrices in half precision
 TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
 ALONE = ["normal", "deep"]
-ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
+ENVIRONMENT = NO_TF32
 SHRINKS = "n"
 CORNER = 24
 LEAST = 2048  # rows and columns: the time of a smaller product is that of its launch, and says nothing of the GPU

@@ -1,12 +1,9 @@
 """Triangular systems, lower and upper, for several right-hand sides."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 
-GROUP = "blas"
 TITLE = "triangular systems"
 LEVELS = {"normal": {"n": 256}, "deep": {"n": 1024}}
 NEEDS = ["module:scipy"]  # cupyx.scipy.linalg takes parts of it over

@@ -1,16 +1,12 @@
 """Products with vectors: matrix times vector, dot, vdot, outer."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 from gpuenv.smoke.payload.common.matrix import product
 
-GROUP = "blas"
 TITLE = "products with vectors"
 LEVELS = {"normal": {"n": 1500}, "deep": {"n": 6000}}
-NEEDS: list = []
 TOLERANCE = "gamma(2 k) |A| |x| on either side, in double precision; an outer product rounds once"
 SHRINKS = "n"
 

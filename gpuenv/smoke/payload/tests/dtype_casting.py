@@ -1,18 +1,14 @@
 """Casts between every two types where the number is in both."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.types import name, small_numbers
 
-GROUP = "dtype"
 TITLE = "casts between every two types"
 # Each pair is a kernel that CuPy compiles when its cache is cold.
 LEVELS = {"normal": {"n": 9, "codes": "?biqQefdD"}, "deep": {"n": 9, "codes": "?bBhHiIqQefdFD"}}
 SECONDS = {"normal": 120, "deep": 600}
-NEEDS: list = []
 TOLERANCE = "exact: numbers that both types hold; whole numbers that are cut down wrap around as NumPy's do"
 WHOLE = "bBhHiIqQ"
 

@@ -1,16 +1,12 @@
 """Whole numbers wrap around: sums, products, shifts, division and remainder as NumPy has them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.types import name
 
-GROUP = "dtype"
 TITLE = "integer overflow, division and remainder"
 LEVELS = {"normal": {"n": 5003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 WHOLE = "bBhHiIqQ"
 

@@ -1,13 +1,10 @@
 """The type and the value of each operation between two types, as NumPy has them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.types import name, small_numbers
 
-GROUP = "dtype"
 TITLE = "promotion of types, per operation"
 # Each pair is a kernel that CuPy compiles when its cache is cold: a quarter of a second each.
 LEVELS = {
@@ -16,7 +13,6 @@ LEVELS = {
     "deep": {"codes": "?bBhHiIqQefdFD", "operations": ["add", "multiply", "maximum"]},
 }
 SECONDS = {"normal": 120, "deep": 900}
-NEEDS: list = []
 TOLERANCE = "exact: small whole numbers in every type, whose sums and products every type holds"
 N = 11
 

@@ -1,15 +1,11 @@
 """NaN, infinities, half precision and complex numbers behave as NumPy's do."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, exact, near
 
-GROUP = "dtype"
 TITLE = "NaN, infinities, half precision, complex numbers"
 LEVELS = {"normal": {"n": 3001}}
-NEEDS: list = []
 TOLERANCE = "exact for comparisons, extrema and sorting; half precision to 2 units of it; complex products to 4 units"
 
 

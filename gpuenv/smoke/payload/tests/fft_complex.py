@@ -1,19 +1,15 @@
 """Complex transforms in one dimension: powers of two, primes, products of both."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.common.spectrum import random_signal, transform
 
-GROUP = "fft"
 TITLE = "complex transforms in one dimension"
 LEVELS = {
     "quick": {"lengths": [4096]},
     "normal": {"lengths": [2, 4096, 65536, 4099, 6000, 100003]},
     "deep": {"lengths": [2, 4096, 1048576, 4099, 6000, 1000003, 16777216]},
 }
-NEEDS: list = []
 HOST = 1.5  # the memory of the GPU is mostly that of plans
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element"
 EXACT_REPEAT = True

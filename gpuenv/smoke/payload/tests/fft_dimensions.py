@@ -1,15 +1,11 @@
 """Complex transforms in two and three dimensions, and batches of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.common.spectrum import random_signal, transform
 
-GROUP = "fft"
 TITLE = "transforms in two and three dimensions, batched"
 LEVELS = {"normal": {"scale": 1}, "deep": {"scale": 4}}
-NEEDS: list = []
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element, n being all points of one transform"
 EXACT_REPEAT = True
 CASES = {

@@ -1,16 +1,12 @@
 """The inverse transform gives the input back, and the plan cache serves the same plan again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common.spectrum import back, random_signal, transform
 
-GROUP = "fft"
 TITLE = "the inverse gives the input; the plan cache"
 LEVELS = {"normal": {"n": 12000}, "deep": {"n": 2000000}}
-NEEDS: list = []
 TOLERANCE = "twice 16 log2(n) u |x|_2 for each element; the number of plans exactly"
 SHRINKS = "n"
 

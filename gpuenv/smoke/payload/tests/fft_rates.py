@@ -1,19 +1,15 @@
 """The rate of a large batch of transforms, beside NumPy on this host."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
 
 from gpuenv.smoke.payload.common.spectrum import random_signal, transform
 
-GROUP = "fft"
 TITLE = "the rate of transforms"
 # So large that a transform takes the GPU longer than the host, which needs tens of microseconds to ask for the next:
 # 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
 LEVELS = {"normal": {"batch": 2048, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
-NEEDS: list = []
 HOST = 0.1  # eight rows
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element of the last transform, in single precision"
 ALONE = ["normal", "deep"]

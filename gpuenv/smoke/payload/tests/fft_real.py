@@ -1,16 +1,12 @@
 """Transforms of real signals, and back to real ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, near
 from gpuenv.smoke.payload.common.spectrum import back, transform_bound
 
-GROUP = "fft"
 TITLE = "real to complex and back"
 LEVELS = {"normal": {"lengths": [1024, 1009, 30000]}, "deep": {"lengths": [1024, 1009, 30000, 4194304]}}
-NEEDS: list = []
 HOST = 1.5  # as fft.complex
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; forth and back twice that over sqrt(n)"
 

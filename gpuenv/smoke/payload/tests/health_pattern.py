@@ -1,19 +1,15 @@
 """Patterns written over memory and read back; in the deep level over nearly all that is free."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "health"
 TITLE = "memory keeps what is written"
 LEVELS = {
     "quick": {"mib": 256, "share": 0.0},
     "normal": {"mib": 2048, "share": 0.0},
     "deep": {"mib": 2048, "share": 0.85},
 }
-NEEDS: list = []
 HOST = 0.1  # nothing but sums
 TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of words that differ"
 SHRINKS = "mib"

@@ -1,22 +1,18 @@
 """Sustained load: the same product again and again, every result compared bit for bit on the GPU, the rate watched."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, exact
-from gpuenv.smoke.payload.common.matrix import product, product_memory
+from gpuenv.smoke.payload.common.matrix import NO_TF32, product, product_memory
 
-GROUP = "health"
 TITLE = "sustained load gives the same bits"
 LEVELS = {"deep": {"n": 4096, "seconds": 30}}
-NEEDS: list = []
 HOST = 1.5  # two matrices
 TOLERANCE = "exact: every later product has the bits of the first; a corner of that within gamma(2 k) |A| |B|"
 ALONE = ["normal", "deep"]
-ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
+ENVIRONMENT = NO_TF32
 SHRINKS = "n"
 SECONDS = {"deep": 300}
 CORNER = 16

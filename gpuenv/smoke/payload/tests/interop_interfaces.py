@@ -1,15 +1,11 @@
 """DLPack and the CUDA array interface, within CuPy: the memory is shared, not copied."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "interop"
 TITLE = "DLPack and the CUDA array interface"
 LEVELS = {"quick": {"n": 5003}, "normal": {"n": 100003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; 1 where the memory is the same"
 
 

@@ -1,13 +1,11 @@
 """Arrays go to jax and back by DLPack."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
+from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "interop"
 TITLE = "with jax"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:jax"]
@@ -38,8 +36,6 @@ def run(gpu, given):
 def _together(gpu, given):
     import jax
     import jax.dlpack
-
-    from gpuenv.smoke.payload.gpu import Skip
 
     if jax.default_backend() != "gpu":
         raise Skip("this jax computes on %s: it may be a CPU-only build" % jax.default_backend())

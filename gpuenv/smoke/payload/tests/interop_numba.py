@@ -1,13 +1,11 @@
 """A numba kernel works on an array of CuPy's."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
+from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "interop"
 TITLE = "with numba"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:numba"]
@@ -41,8 +39,6 @@ def run(gpu, given):
 
 
 def _together(gpu, given):
-    from gpuenv.smoke.payload.gpu import Skip
-
     try:
         from numba import cuda
     except ImportError as error:

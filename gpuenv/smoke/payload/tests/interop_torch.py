@@ -1,13 +1,11 @@
 """Arrays go to torch and back without a copy, and torch computes on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import stranger
+from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "interop"
 TITLE = "with torch"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:torch"]
@@ -34,8 +32,6 @@ def run(gpu, given):
 
 def _together(gpu, given):
     import torch
-
-    from gpuenv.smoke.payload.gpu import Skip
 
     if not torch.cuda.is_available():
         raise Skip("this torch (%s) sees no GPU: it may be a CPU-only build" % torch.__version__)

@@ -1,15 +1,11 @@
 """Atomic operations: a histogram in shared and in global memory, a maximum, and an exchange loop."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "atomic operations"
 LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 50000017}}
-NEEDS: list = []
 HOST = 6  # counting takes wide numbers
 TOLERANCE = "exact: whole numbers, whose sum does not depend on the order"
 SHRINKS = "n"

@@ -1,7 +1,5 @@
 """The kernel cache: a kernel compiled with an empty cache, and the same one loaded from the file that this left."""
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -9,10 +7,8 @@ import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "compiling with a cold cache, loading from a warm one"
 LEVELS = {"normal": {"n": 4099}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 ALONE = ["normal", "deep"]
 ENVIRONMENT = {"CUPY_CACHE_DIR": "(temporary folder)", "CUPY_CACHE_IN_MEMORY": "0"}

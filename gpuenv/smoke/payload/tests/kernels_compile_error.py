@@ -1,15 +1,11 @@
 """A faulty source is refused with the compiler's message, and the next kernel works."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "a compile error is reported as such"
 LEVELS = {"normal": {"n": 1031}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; 1 where the error named the unknown word"
 FAULTY = 'extern "C" __global__ void gpuenv_faulty(int *x) { x[0] = no_such_word; }'
 SOURCE = r"""

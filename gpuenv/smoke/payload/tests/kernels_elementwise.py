@@ -1,15 +1,11 @@
 """An element-wise kernel that CuPy generates, in whole numbers and in double precision."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, exact, near
 
-GROUP = "kernels"
 TITLE = "element-wise kernels"
 LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 20000003}}
-NEEDS: list = []
 TOLERANCE = "integers exactly; one product and one sum round twice, or once where they are fused: 2 u (|ax| + |y|)"
 EXACT_REPEAT = True
 

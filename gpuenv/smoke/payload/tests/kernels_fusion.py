@@ -1,15 +1,11 @@
 """A fused function: several operations and a reduction in one kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, exact, gamma, near
 
-GROUP = "kernels"
 TITLE = "fused kernels"
 LEVELS = {"normal": {"n": 500009}, "deep": {"n": 10000019}}
-NEEDS: list = []
 TOLERANCE = (
     "integers exactly; three operations round three times: gamma(3) (|xy| + |x| + |y|); a sum of k: gamma(k + 3)"
 )

@@ -1,15 +1,11 @@
 """A grid that is smaller than the array, each thread taking several elements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "a grid-stride loop over more than one launch covers"
 LEVELS = {"normal": {"n": 3000017}, "deep": {"n": 200000033}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 SHRINKS = "n"
 EXACT_REPEAT = True

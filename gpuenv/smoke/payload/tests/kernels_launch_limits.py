@@ -1,15 +1,11 @@
 """A launch beyond the device's limits is refused, and the next launch works."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "launches beyond the limits are refused"
 LEVELS = {"normal": {"n": 4096}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; 1 for each launch that was refused"
 SOURCE = r"""
 extern "C" __global__ void gpuenv_count(int *x, int n) {

@@ -1,15 +1,11 @@
 """A kernel of one's own in CUDA C++: it adds and shifts whole numbers, so that every bit is known."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "a raw kernel"
 LEVELS = {"quick": {"n": 100003}, "normal": {"n": 1000003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 EXACT_REPEAT = True
 SOURCE = r"""

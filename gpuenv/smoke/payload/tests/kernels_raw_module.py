@@ -1,15 +1,11 @@
 """A module with a template and constant memory: instantiated by name, filled from the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "a raw module: templates and constant memory"
 LEVELS = {"normal": {"n": 100003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers, and products of small ones in single precision"
 EXPRESSIONS = ("gpuenv_scaled<int>", "gpuenv_scaled<float>")
 SOURCE = r"""

@@ -1,15 +1,11 @@
 """Reductions: whole numbers exactly, floating point within the bound of the longest sum."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, exact, gamma, near
 
-GROUP = "kernels"
 TITLE = "reductions over all and over one axis, and a reduction kernel"
 LEVELS = {"normal": {"n": 1003}, "deep": {"n": 6007}}
-NEEDS: list = []
 HOST = 1.5  # few answers
 TOLERANCE = "integers exactly; a sum of k terms in any order: gamma(k) times the sum of the absolute values"
 SHRINKS = "n"

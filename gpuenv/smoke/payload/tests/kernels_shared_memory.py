@@ -1,15 +1,11 @@
 """Dynamic shared memory at the most that a block may have: filled by all threads, read in reverse."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "kernels"
 TITLE = "shared memory at its maximum"
 LEVELS = {"normal": {"words": 4096}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 OPT_IN = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin (driver_types.h)
 SOURCE = r"""

@@ -1,16 +1,12 @@
 """The driver's own pool: stream-ordered allocation through MemoryAsyncPool."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "memory"
 TITLE = "the asynchronous pool"
 LEVELS = {"normal": {"n": 1000003, "rounds": 30}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 SUPPORTED = 115  # cudaDevAttrMemoryPoolsSupported (driver_types.h)
 

@@ -1,15 +1,11 @@
 """An array that does not fit at once is worked off in pieces, within a pool that may hold two of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "memory"
 TITLE = "an array larger than the pool, in pieces"
 LEVELS = {"normal": {"mib": 64, "pieces": 16}, "deep": {"mib": 512, "pieces": 32}}
-NEEDS: list = []
 HOST = 30  # all the pieces
 TOLERANCE = "exact: whole numbers, and the bytes that the pool held at most"
 SHRINKS = "mib"

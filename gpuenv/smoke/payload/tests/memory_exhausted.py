@@ -1,18 +1,15 @@
 """Asking for more than the GPU has: refused with OutOfMemoryError, and the next allocation works."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.troubles import lack_of_memory
 
-GROUP = "memory"
 TITLE = "more than there is: refused, and recovered from"
 LEVELS = {"normal": {"n": 500009}}
-NEEDS: list = []
 TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
 WSL = "/dev/dxg"
 
@@ -36,8 +33,6 @@ def run(gpu, given):
     hindered = obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(WSL))
     if hindered:
         raise Skip(hindered)
-    from gpuenv.smoke.payload.troubles import lack_of_memory
-
     cp, refused, kept, blamed = gpu.cp, 0, None, 0
     wanted = gpu.total + (1 << 30)
     try:

@@ -1,15 +1,11 @@
 """Blocks of many sizes, given back in pieces: neighbours are joined, and the contents of the others stay."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "memory"
 TITLE = "fragmentation: neighbours are joined again"
 LEVELS = {"normal": {"blocks": 64}, "deep": {"blocks": 512}}
-NEEDS: list = []
 HOST = 0.1  # nothing
 TOLERANCE = "exact: bytes, and whole numbers"
 BLOCK = 1 << 20

@@ -1,15 +1,11 @@
 """A thousand rounds of allocating, computing and giving back leave nothing behind."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact, near
 
-GROUP = "memory"
 TITLE = "no leak over a thousand rounds"
 LEVELS = {"normal": {"rounds": 1000}, "deep": {"rounds": 20000}}
-NEEDS: list = []
 ALONE = ["normal", "deep"]
 TOLERANCE = "exact for the pool; of the GPU's free memory 64 MiB may go, which others or the driver may take meanwhile"
 N = 100000

@@ -1,15 +1,11 @@
 """A pool with a limit refuses what is beyond it, says so, and serves what is within."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "memory"
 TITLE = "a limit is respected, and what follows works"
 LEVELS = {"normal": {"mib": 64}}
-NEEDS: list = []
 TOLERANCE = "exact: 1 where an allocation was refused with OutOfMemoryError, and whole numbers"
 
 

@@ -1,17 +1,13 @@
 """Managed memory: written by the GPU, read on the host by address, where the GPU has it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.gpu import Skip
 from gpuenv.smoke.payload.harness import cuda_status
 
-GROUP = "memory"
 TITLE = "managed memory"
 LEVELS = {"normal": {"n": 1000003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 MANAGED = 83  # cudaDevAttrManagedMemory (driver_types.h)
 NOT_SUPPORTED = 801  # cudaErrorNotSupported: likewise

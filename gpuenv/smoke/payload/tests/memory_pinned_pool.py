@@ -1,15 +1,11 @@
 """Pinned host memory from its pool: given back and used again, and copied from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "memory"
 TITLE = "the pool of pinned memory"
 LEVELS = {"normal": {"n": 300007}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 
 

@@ -1,15 +1,11 @@
 """The memory pool: a block that is given back is used again, and what is free goes back to the GPU when asked."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "memory"
 TITLE = "pool: reuse, growth and return"
 LEVELS = {"quick": {"kib": 4096}, "normal": {"kib": 65536}}
-NEEDS: list = []
 TOLERANCE = "exact: bytes, and whole numbers"
 
 

@@ -1,14 +1,11 @@
 """Each GPU by itself within one process: its own memory, its own kernel, its own answer."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.tests.kernels_raw_kernel import KERNELS as MIX
 from gpuenv.smoke.payload.tests.kernels_raw_kernel import SOURCE
 
-GROUP = "multi"
 TITLE = "each GPU of several in one process"
 LEVELS = {"quick": {"n": 20011}, "normal": {"n": 500009}}
 NEEDS = ["gpus:2"]

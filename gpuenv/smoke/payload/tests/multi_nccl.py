@@ -1,12 +1,10 @@
 """NCCL: a sum over all GPUs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.gpu import Skip
 
-GROUP = "multi"
 TITLE = "a sum over all GPUs by NCCL"
 LEVELS = {"normal": {"n": 100003}}
 NEEDS = ["gpus:2"]
@@ -25,8 +23,6 @@ def expect(given):
 
 
 def run(gpu, given):
-    from gpuenv.smoke.payload.gpu import Skip
-
     cp, x = gpu.cp, given["x"]
     try:
         from cupy.cuda import nccl

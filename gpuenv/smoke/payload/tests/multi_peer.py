@@ -1,12 +1,9 @@
 """Copies from one GPU to another, with the content checked, and an array of one used on the other."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "multi"
 TITLE = "peer copies, and an array of one GPU used on another"
 LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 30000001}}
 NEEDS = ["gpus:2"]

@@ -1,17 +1,13 @@
 """Uniform, normal and exponential numbers have the moments that they should have."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from gpuenv.smoke.payload.answers import near
 
-GROUP = "random"
 TITLE = "moments of random numbers"
 LEVELS = {"quick": {"n": 200000}, "normal": {"n": 2000000}, "deep": {"n": 50000000}}
-NEEDS: list = []
 HOST = 0.1  # nothing but the moments
 TOLERANCE = "7 standard errors of each mean: a sound generator misses one in 4e11 times"
 SHRINKS = "n"

@@ -1,15 +1,11 @@
 """The same seed gives the same numbers, another seed others; a permutation holds every number once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact, near
 
-GROUP = "random"
 TITLE = "reproducible seeds, and permutations"
 LEVELS = {"normal": {"n": 100003}, "deep": {"n": 3000017}}
-NEEDS: list = []
 HOST = 0.75  # a permutation alone
 TOLERANCE = "exact where the seed is the same; of other seeds at most 3 doubles in a million agree by chance"
 SHRINKS = "n"

@@ -1,15 +1,11 @@
 """Eigenvalues and eigenvectors of a symmetric matrix that is made from known ones, and Cholesky's factor."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 
-GROUP = "solver"
 TITLE = "eigenvalues, eigenvectors and Cholesky's factor"
 LEVELS = {"normal": {"n": 130}, "deep": {"n": 700}}
-NEEDS: list = []
 TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled since A itself was rounded"
 SHRINKS = "n"
 

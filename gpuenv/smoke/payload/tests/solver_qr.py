@@ -1,15 +1,11 @@
 """The QR decomposition: the factors multiplied again, Q orthogonal, R triangular."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 
-GROUP = "solver"
 TITLE = "QR decomposition"
 LEVELS = {"normal": {"n": 150}, "deep": {"n": 900}}
-NEEDS: list = []
 TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; what must be unity errs by gamma(40 n)"
 SHRINKS = "n"
 

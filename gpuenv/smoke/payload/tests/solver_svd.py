@@ -1,15 +1,11 @@
 """The singular value decomposition: values against NumPy's, and the factors multiplied again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 
-GROUP = "solver"
 TITLE = "singular value decomposition"
 LEVELS = {"normal": {"n": 120}, "deep": {"n": 600}}
-NEEDS: list = []
 TOLERANCE = "a backward stable method errs by p(n) u |A|_2 in every value (Weyl) and in the product; p(n) = 40 n"
 SHRINKS = "n"
 

@@ -1,16 +1,12 @@
 """Linear systems and least squares with a known solution."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import UNIT, gamma, near
 from gpuenv.smoke.payload.common import plain
 
-GROUP = "solver"
 TITLE = "linear systems and least squares"
 LEVELS = {"quick": {"n": 128}, "normal": {"n": 400}, "deep": {"n": 1500}}
-NEEDS: list = []
 HOST = 0.5  # two matrices: the GPU needs workspaces
 ENVIRONMENT = plain.ENVIRONMENT  # the rank in lstsq is a reduction
 TOLERANCE = (

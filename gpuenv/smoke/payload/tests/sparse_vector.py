@@ -1,17 +1,13 @@
 """Sparse matrix times vector and times dense matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import plain
 from gpuenv.smoke.payload.common.sparse import dense, on_gpu, random_csr
 
-GROUP = "sparse"
 TITLE = "CSR matrix times vector and dense matrix"
 LEVELS = {"quick": {"n": 300}, "normal": {"n": 1200}, "deep": {"n": 5000}}
-NEEDS: list = []
 ENVIRONMENT = plain.ENVIRONMENT  # whether a matrix has every element once is a reduction
 TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
 SHRINKS = "n"

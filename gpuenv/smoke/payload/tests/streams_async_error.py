@@ -1,17 +1,13 @@
 """A kernel that writes where it may not: its launch succeeds, the synchronisation fails, and so does what follows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.faults import KERNELS as FAULTY
 from gpuenv.smoke.payload.tests.kernels_raw_kernel import SOURCE as GOOD
 
-GROUP = "streams"
 TITLE = "asynchronous errors surface at the synchronisation"
 LEVELS = {"normal": {"n": 2053}}
-NEEDS: list = []
 TOLERANCE = "exact: 0 for the launch, 700 where the synchronisation and the call after it tell of the illegal access"
 LOSES_CONTEXT = True
 # With 1, a launch waits for its kernel and tells the error itself (CUDA C++ Programming Guide, CUDA Environment

@@ -1,16 +1,12 @@
 """The default streams: the legacy one waits for blocking streams, the per-thread one works beside it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
 
-GROUP = "streams"
 TITLE = "null stream and per-thread default stream"
 LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 KERNELS = delay.KERNELS
 # With 1, CuPy takes the per-thread stream wherever the null stream is asked for.

@@ -1,15 +1,11 @@
 """A graph: kernels captured from a stream once, launched many times."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "streams"
 TITLE = "graphs"
 LEVELS = {"normal": {"launches": 50}, "deep": {"launches": 2000}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers, modulo 2**32"
 SOURCE = r"""
 extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {

@@ -1,16 +1,12 @@
 """A consumer on one stream waits by an event for a slow producer on another one, again and again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
 
-GROUP = "streams"
 TITLE = "order across streams by events"
 LEVELS = {"quick": {"rounds": 10}, "normal": {"rounds": 40}, "deep": {"rounds": 400}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
 KERNELS = delay.KERNELS
 ENVIRONMENT = delay.ENVIRONMENT

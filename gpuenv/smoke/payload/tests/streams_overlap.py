@@ -1,17 +1,13 @@
 """Copies run while a kernel computes: how much of the shorter one is hidden is measured, not demanded."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
-from gpuenv.smoke.payload.common.pinned import pinned as pin
+from gpuenv.smoke.payload.common.host import pinned as pin
 
-GROUP = "streams"
 TITLE = "copies that overlap with computing"
 LEVELS = {"normal": {"mib": 64}, "deep": {"mib": 512}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; the overlap itself depends on the GPU's copy engines and is only measured"
 ALONE = ["normal", "deep"]
 SHRINKS = "mib"

@@ -1,16 +1,12 @@
 """Events measure the time that a kernel takes which waits for a known time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact, near
 from gpuenv.smoke.payload.common import delay
 
-GROUP = "streams"
 TITLE = "timing by events"
 LEVELS = {"normal": {"milliseconds": 40}}
-NEEDS: list = []
 TOLERANCE = "from the time that the kernel waits to twice that: other work on the GPU may be let in between"
 ALONE = ["normal", "deep"]
 KERNELS = delay.KERNELS

@@ -1,17 +1,13 @@
 """A copy back on a stream, behind slow work, into pinned memory: right once the stream was waited for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 from gpuenv.smoke.payload.common import delay
-from gpuenv.smoke.payload.common.pinned import pinned as pin
+from gpuenv.smoke.payload.common.host import pinned as pin
 
-GROUP = "transfer"
 TITLE = "asynchronous copies with synchronisation"
 LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; a copy that is read too early holds those of the round before"
 KERNELS = delay.KERNELS
 ENVIRONMENT = delay.ENVIRONMENT

@@ -1,15 +1,11 @@
 """Operations in place change the array itself: no new memory, no copy to the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "transfer"
 TITLE = "operations in place"
 LEVELS = {"normal": {"n": 200003}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; 1 where the place in memory is the same"
 
 

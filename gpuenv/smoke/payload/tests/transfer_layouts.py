@@ -1,15 +1,11 @@
 """Views that are not contiguous, Fortran order, broadcasts and no elements at all, both ways."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "transfer"
 TITLE = "non-contiguous arrays and Fortran order"
 LEVELS = {"normal": {"n": 120}, "deep": {"n": 900}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers; 1 where the order in memory is the one asked for"
 SHRINKS = "n"
 

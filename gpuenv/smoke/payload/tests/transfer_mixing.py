@@ -1,15 +1,11 @@
 """Host and device arrays do not mix: the documented errors are raised, and explicit transfers work."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
 
-GROUP = "transfer"
 TITLE = "mixing host and device arrays raises TypeError"
 LEVELS = {"normal": {"n": 1009}}
-NEEDS: list = []
 TOLERANCE = "exact: 1 for each attempt that raised TypeError, and whole numbers"
 # The setting of CuPy (Environment variables) under which the conversion is allowed.
 ENVIRONMENT = {"CUPY_ENABLE_UMP": "0"}

@@ -1,17 +1,13 @@
 """Rates of copies: host to device and back, pageable and pinned, and within the device."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
-from gpuenv.smoke.payload.common.near import stay_near
-from gpuenv.smoke.payload.common.pinned import pinned as pin
+from gpuenv.smoke.payload.common.host import pinned as pin
+from gpuenv.smoke.payload.common.host import stay_near
 
-GROUP = "transfer"
 TITLE = "rates of copies"
 LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
-NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 ALONE = ["normal", "deep"]
 SHRINKS = "mib"

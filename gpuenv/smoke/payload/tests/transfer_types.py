@@ -1,15 +1,12 @@
 """Every type there, copied on the GPU, and back: bit for bit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common.types import name
 
-GROUP = "transfer"
 TITLE = "every type both ways"
 LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
-NEEDS: list = []
 TOLERANCE = "exact: the bytes, NaN with its payload"
 SHRINKS = "n"
 TYPES = "?bBhHiIqQefdFD"
@@ -25,11 +22,7 @@ def inputs(random, size):
 
 
 def expect(given):
-    return {"type_" + _word(code): exact(x.view(np.uint8)) for code, x in given.items()}
-
-
-def _word(code):
-    return np.dtype(code).name
+    return {"type_" + name(code): exact(x.view(np.uint8)) for code, x in given.items()}
 
 
 def run(gpu, given):
@@ -37,8 +30,8 @@ def run(gpu, given):
     for code, x in given.items():
         back = gpu.down(gpu.up(x).copy())
         if back.dtype != np.dtype(code):
-            raise TypeError("%s came back as %s" % (_word(code), back.dtype))
-        got["type_" + _word(code)] = back.view(np.uint8)
+            raise TypeError("%s came back as %s" % (name(code), back.dtype))
+        got["type_" + name(code)] = back.view(np.uint8)
     return got
 
 

@@ -1,0 +1,29 @@
+"""What to probe, and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuenv.probe.limits import DEFAULT_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to probe, and how long.
+
+    Attributes:
+        environment: the caller's environment variables.
+        python: the target that the caller named; None for the active environment.
+        root: the driver root.
+        timeout: seconds until every probe must have answered.
+        taken_at: the time of day to note, ISO 8601.
+        deep: also what takes long: the digests of the installed files.
+    """
+
+    environment: Mapping[str, str]
+    python: str | None = None
+    root: str = "/"
+    timeout: float = DEFAULT_TIMEOUT
+    taken_at: str | None = None
+    deep: bool = False

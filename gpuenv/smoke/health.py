@@ -1,0 +1,146 @@
+"""The health of the GPUs before and after the tests: memory errors, remapped rows, throttling, Xid messages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.gpu import GRAVE_REASONS
+from gpuenv.model.identity import pci_key
+from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
+from gpuenv.probe.scripts.kernel_buffer import records
+from gpuenv.smoke.devices import Device
+
+NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
+
+
+class KernelLog:
+    """The kernel's messages from now on, where this user may read them.
+
+    In a container there may be a pipe or a terminal in its place: neither has an end to start from, and what is read
+    from them is taken from somebody else.
+    """
+
+    def __init__(self, path: str = "/dev/kmsg") -> None:
+        """Nothing is read where the log may not be, or is none."""
+        self._descriptor: int | None = None
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+            except OSError:
+                self.close()
+
+    def lines(self) -> tuple[str, ...] | None:
+        """The messages since; None where the log may not be read."""
+        if self._descriptor is None:
+            return None
+        try:
+            return tuple(record.decode("utf-8", "replace") for record in records(self._descriptor))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Lets go of the log."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def state_tests(
+    before: Snapshot, after: Snapshot, messages: Sequence[str] | None, devices: Iterable[Device], took: float
+) -> tuple[TestResult, ...]:
+    """One test a GPU, from what NVML said before and after and what the kernel logged in between.
+
+    Args:
+        before: the machine before the tests.
+        after: the machine after them.
+        messages: lines of the kernel's log since the start; None where it may not be read.
+        devices: what the tests ran on.
+        took: seconds.
+    """
+    wanted = {device.uuid for device in devices if not device.instance}
+    now = {gpu.uuid.value: gpu for gpu in after.gpus}
+    silent = after.source("nvml").state is not SourceState.ANSWERED
+    return tuple(
+        replace(_state(gpu, now.get(gpu.uuid.value), messages, silent=silent), duration=took)
+        for gpu in before.gpus
+        if gpu.uuid.value in wanted
+    )
+
+
+def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, *, silent: bool) -> TestResult:
+    """What became of one; ``silent`` where NVML told nothing at all afterwards."""
+    events = xids(messages or (), before.pci.value)
+    faults = list(_faults(before, after) if after else [] if silent else ["NVML does not tell of it any more"])
+    logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
+    if faults or logged:
+        hardware = bool(faults) or any(number in HARDWARE for number in events)
+        cause = Cause.GPU_HARDWARE_FAULT if hardware else None
+        return _result(before, after, TestStatus.FAILED, "; ".join([*faults, *logged]), cause)
+    reasons = after.health.throttle_reasons.value or () if after else ()
+    throttled = [reason for reason in reasons if reason in GRAVE_REASONS]
+    if throttled:
+        detail = f"after the tests the clock is held down: {', '.join(throttled)}"
+        return _result(before, after, TestStatus.FAILED, detail, Cause.GPU_THROTTLED)
+    read = (after.health.temperature, after.health.clock, after.health.ecc) if after else ()
+    if not any(reading.known for reading in read):
+        return _result(before, after, TestStatus.SKIPPED, "NVML tells nothing of this GPU's health here")
+    return _result(before, after, TestStatus.PASSED)
+
+
+def _result(
+    before: Gpu, after: Gpu | None, status: TestStatus, detail: str | None = None, cause: Cause | None = None
+) -> TestResult:
+    troubles = {TestStatus.FAILED: Trouble.ERROR, TestStatus.SKIPPED: Trouble.NOT_APPLICABLE}
+    return TestResult(
+        name=NAME,
+        group=GROUP,
+        gpu=before.uuid.value,
+        status=status,
+        duration=0.0,
+        detail=detail,
+        measured=_measured(after) if after else {},
+        title=TITLE,
+        trouble=troubles.get(status),
+        cause=cause,
+    )
+
+
+def _faults(before: Gpu, after: Gpu) -> Iterator[str]:
+    if after.fault.known and not before.fault.known:
+        yield f"NVML cannot open it any more (its return code is {after.fault.value})"
+    old, new = before.health.ecc_uncorrected.value, after.health.ecc_uncorrected.value
+    if old is not None and new is not None and new > old:
+        yield f"{new - old} uncorrected memory errors during the tests"
+    if after.health.rows_failed.value:
+        yield "remapping a row of memory has failed"
+    if after.health.rows_pending.value and not before.health.rows_pending.value:
+        yield "a row of memory waits to be remapped since the tests"
+    if after.health.pages_pending.value and not before.health.pages_pending.value:
+        yield "a page of memory waits to be retired since the tests"
+
+
+def xids(messages: Iterable[str], pci: str | None) -> list[int]:
+    """The Xid numbers that the driver logged for a GPU.
+
+    Without those that a program's own fault gives: the tests provoke them on purpose.
+    """
+    events = (xid_event(line) for line in messages)
+    ours = pci_key(pci)
+    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
+
+
+def _measured(after: Gpu) -> dict[str, Quantity]:
+    health = after.health
+    readings: dict[str, tuple[float | None, str]] = {
+        "temperature": (health.temperature.value, "C"),
+        "clock": (health.clock.value, "MHz"),
+        "power": (health.power.value, "W"),
+    }
+    return {name: Quantity(float(value), unit) for name, (value, unit) in readings.items() if value is not None}

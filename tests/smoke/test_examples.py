@@ -1,0 +1,45 @@
+"""The example programs: each shows one cause, and needs NumPy and CuPy alone."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.causes import Cause
+
+EXAMPLES = tuple(sorted((Path(__file__).parents[2] / "examples").glob("*.py")))
+
+
+def sources(path: Path) -> dict[str, str]:
+    """The CUDA C++ of an example, by the names that it has there."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, ast.Constant)
+        if isinstance(node.value.value, str) and "__global__" in node.value.value
+    }
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) == 13
+    assert sum(bool(sources(path)) for path in EXAMPLES) == 5
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_shows_a_cause_and_how_it_is_run(path: Path) -> None:
+    assert path.stem.replace("_", "-") in {cause.value for cause in Cause}
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10))
+    assert f"    python examples/{path.name}\n" in f"{ast.get_docstring(tree)}\n"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_imports_numpy_and_cupy_alone(path: Path) -> None:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    packages = {name.split(".")[0] for name in names} - sys.stdlib_module_names
+    assert "cupy" in packages <= {"cupy", "numpy"}

@@ -1,0 +1,77 @@
+"""The reference page of facts: ``python -m tools.facts_page`` prints it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Snapshot, Source
+from gpuenv.probe.facts import sources_of
+
+_HEAD = """\
+# The facts of a Snapshot
+
+Made by `make docs` from the records and from the table by which the tests hold every machine. A fact that can be asked
+in several places is asked in all of them; the answers are kept side by side (`others`), and the first source that
+answers, in the order given here, settles the value. A source that is absent is neither a contradiction nor a fault.
+
+"""
+
+
+def fact_paths() -> Iterator[tuple[str, str]]:
+    """The path of every reading in a Snapshot, and what the records' documentation says of it."""
+    yield from _record(Snapshot, "")
+
+
+def page() -> str:
+    """The page in Markdown."""
+    rows = ["| fact | what it is | sources, the most trusted first | when they differ |", "|---|---|---|---|"]
+    for path, meaning in fact_paths():
+        row = sources_of(path)
+        trust, differ = (row.trust, row.differ) if row else ((), "")
+        rows.append(f"| `{path}` | {_cell(meaning)} | {_cell(', '.join(trust))} | {_cell(differ)} |")
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("``", "`").replace("|", "\\|").replace("*", "\\*")
+
+
+def _record(kind: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a record's class
+    hints, meanings = get_type_hints(kind), _meanings(kind)
+    for field in dataclasses.fields(kind):
+        inner = f"{path}.{field.name}" if path else field.name
+        yield from _field(hints[field.name], inner, meanings.get(field.name, ""))
+
+
+def _field(hint: Any, path: str, meaning: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a type hint
+    """A reading is a fact, a list of records one and what they hold, a mapping one; plain fields are no facts."""
+    origin = get_origin(hint)
+    options = [option for option in get_args(hint) if option not in (type(None), ...)]
+    if origin is Reading or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        yield path, meaning
+    elif dataclasses.is_dataclass(hint) and not hasattr(hint, "parse"):
+        yield from _record(hint, path)
+    elif origin is tuple and dataclasses.is_dataclass(options[0]) and options[0] is not Source:
+        yield f"{path}[]", meaning
+        yield from _record(options[0], f"{path}[]")
+    elif origin is UnionType:  # a list that may be null
+        yield from _field(options[0], path, meaning)
+
+
+def _meanings(kind: Any) -> dict[str, str]:  # noqa: ANN401 - a record's class
+    """The texts under ``Attributes:`` of a record's documentation."""
+    text = inspect.getdoc(kind) or ""
+    _, _, attributes = text.partition("Attributes:\n")
+    found = re.findall(r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", meaning) for name, meaning in found}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
