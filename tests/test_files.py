@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.data import data_path
 from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
 from gpuenv.image.check.credentials import credentials_for
 from gpuenv.image.check.judge_compose import judge_compose
@@ -22,10 +23,10 @@ from gpuenv.install.conda_prefix import pixi_manifest, read_history, read_packag
 from gpuenv.install.environment import read_installed
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.record_file import digest, read_record
+from gpuenv.matrix.load import load
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import called
-from tests.support.matrix import MATRIX
 from tests.support.syntax_trees import PACKAGE
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def test_variables_beside_a_compose_file_that_are_a_fifo(tmp_path: Path) -> None
         "services:\n  a:\n    image: x\n  b:\n    extends: {file: base.yaml, service: b}\n", encoding="utf-8"
     )
     with nobody_waits():
-        assert judge_compose(path, Choice(), MATRIX).files == (str(path),)
+        assert judge_compose(path, Choice(), load(data_path("matrix.yaml"))).files == (str(path),)
 
 
 def test_docker_s_configuration_that_is_a_fifo(tmp_path: Path) -> None:

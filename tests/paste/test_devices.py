@@ -7,8 +7,7 @@ import pytest
 from gpuenv.matrix.needs import needs_of
 from gpuenv.paste.read import read_paste
 from tests.paste.controllers import ALONE, BIONIC, BUSTER, FOCAL, LAPTOP, PASCAL, SERVER, TRIXIE, TURING, UBUNTU
-from tests.paste.facts import primary, snapshot_of, wrong
-from tests.support.matrix import MATRIX
+from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 
 def controllers(text: str) -> list[tuple[str, str, str | None]]:

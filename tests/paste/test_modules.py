@@ -14,8 +14,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.read import read_paste
 from tests.paste.controllers import BIONIC, LAPTOP, PASCAL, TRIXIE, TURING, UBUNTU
-from tests.paste.facts import primary, snapshot_of, wrong
-from tests.support.matrix import MATRIX
+from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 HELD = (
     "01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1650 SUPER] (rev a1) (prog-if 00 [VGA controller])\n"

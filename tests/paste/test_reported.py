@@ -11,13 +11,15 @@ import pytest
 
 from gpuenv.cli.explaining import explained, scanned
 from gpuenv.cli.inputs import Subject
+from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from tests.support.matrix import MATRIX
 
+MATRIX = load(data_path("matrix.yaml"))
 REPORTED = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "reported").glob("*.txt")}
 TABLE = REPORTED["container-driver-capabilities--weaviate-helm-101"]
 
