@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from tests.support.matrix import MATRIX
 
 T = TypeVar("T")
+
+MATRIX = load(data_path("matrix.yaml"))
 
 
 def snapshot_of(text: str) -> Snapshot:

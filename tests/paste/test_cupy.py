@@ -9,8 +9,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.paste.gaps import gaps
 from gpuenv.paste.read import read_paste
-from tests.paste.facts import snapshot_of, wrong
-from tests.support.matrix import MATRIX
+from tests.paste.facts import MATRIX, snapshot_of, wrong
 
 
 def config(**lines: str) -> str:

@@ -14,8 +14,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
-from tests.paste.facts import primary, snapshot_of, wrong
-from tests.support.matrix import MATRIX
+from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 OUTPUTS = Path(__file__).parent / "outputs"
 SAMPLES = Path(__file__).parents[1] / "probe" / "samples"

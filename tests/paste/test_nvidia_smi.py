@@ -8,8 +8,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
-from tests.paste.facts import primary, snapshot_of, wrong
-from tests.support.matrix import MATRIX
+from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import pytest
 
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.gpu import ComputeMode
@@ -18,9 +20,9 @@ from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import decoded, read_paste
 from gpuenv.paste.records import Pasted
 from gpuenv.paste.snapshot import known_keys, to_snapshot
-from tests.support.matrix import MATRIX
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "texts").glob("*.txt")}
+MATRIX = load(data_path("matrix.yaml"))
 GIB = 2**30
 T = TypeVar("T")
 
