@@ -45,7 +45,7 @@ MAY_IMPORT = {
         "user_folders",
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files", "user_folders"},
-    "pytest_plugin": {"model", "probe", "preflight", "report"},
+    "pytest_plugin": {"model", "doctor", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
     "began": set[str](),
     "interrupt": set[str](),

@@ -9,7 +9,7 @@ from gpuenv.doctor.allowed import allowed_by, without_what_was_done
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.own_commands import about
 from gpuenv.doctor.pixi_way import for_pixi
-from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
+from gpuenv.doctor.registry import GPU_FAMILIES, Absence, Check, Facts, NotKnown, Symptom, all_checks, finding_of
 from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
@@ -21,10 +21,6 @@ from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
 UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
-_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG", "SMK")
-_NO_CUPY = "WHL503"
-# How CuPy goes with the driver and the GPUs: of no matter where none is expected and none can be used.
-_WITH_A_GPU = ("WHL508", "WHL504", "WHL505", "LIB610", "LIB612")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,6 @@ def diagnose(
         smoke: what the GPU tests said, where they were asked for.
     """
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
-    expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
     findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
@@ -102,11 +97,11 @@ def diagnose(
         for symptom in symptoms:
             found = finding_of(check, symptom)
             found = replace(found, fix=about(_here(found.fix, snapshot), terms.python))
-            if check.code.startswith(expected):
+            if (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY):
                 found = replace(found, severity=_milder(found.severity))
             allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))
             findings[allowed] = () if symptom.stands_alone else check.follows
-            if _stands_in_the_way(found, allowed):
+            if _stands_in_the_way(check, found, allowed):
                 blocked[check.code] = check.code
     findings = _merged(findings)
     ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
@@ -132,7 +127,7 @@ def _unwanted(check: Check, terms: Terms, found: Iterable[Finding]) -> CheckRun 
     """What is told of a check that the caller has left out, or that says nothing where no GPU is expected."""
     if check.code in terms.left_out:
         return left_out(check.code)
-    if terms.no_gpu and check.code in _WITH_A_GPU and any(_is_of_the_gpu(finding) for finding in found):
+    if terms.no_gpu and check.compares_with_gpu and any(_is_of_the_gpu(finding) for finding in found):
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
     return None
 
@@ -145,7 +140,7 @@ def _comes_first(check: Check, blocked: Mapping[str, str]) -> str | None:
 
 def _is_of_the_gpu(finding: Finding) -> bool:
     """Whether it keeps this process from every GPU."""
-    return finding.severity is not Severity.WARNING and finding.code.startswith(_OF_THE_GPU)
+    return finding.severity is not Severity.WARNING and finding.code.startswith(GPU_FAMILIES)
 
 
 def left_out(code: str) -> CheckRun:
@@ -163,7 +158,7 @@ def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[C
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
-def _stands_in_the_way(before: Finding, after: Finding) -> bool:
+def _stands_in_the_way(check: Check, before: Finding, after: Finding) -> bool:
     """Whether what requires this check is pointless.
 
     What is allowed of the machine still explains its consequences; what is allowed of the environment is no obstacle,
@@ -171,7 +166,7 @@ def _stands_in_the_way(before: Finding, after: Finding) -> bool:
     """
     if before.severity is Severity.WARNING:
         return False
-    return after.allowed is None or before.code.startswith(_OF_THE_GPU)
+    return after.allowed is None or check.concerns_gpu
 
 
 def _milder(severity: Severity) -> Severity:

@@ -19,7 +19,6 @@ from gpuenv.model.target import Target
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14
-ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from gpuenv import __version__
+from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
@@ -13,7 +14,6 @@ from gpuenv.model.smoke import TestStatus
 from gpuenv.report.report import Report, Status
 from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
 from gpuenv.report.told import (
-    REQUIREMENT_CHECK,
     allowance_text,
     detail_lines,
     machine_texts,

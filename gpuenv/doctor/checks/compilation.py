@@ -10,7 +10,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
 from gpuenv.doctor.machine import without_gpu
 from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import reads_ptx
@@ -29,7 +29,7 @@ _AS_PTX = "CUPY_COMPILE_WITH_PTX"
 _MINOR = pattern(r"\.so\.(\d+\.\d+)")
 
 
-@check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES)
+@check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES, repair=RepairKind.REINSTALL)
 def builtins(facts: Facts) -> Outcome:
     """NVRTC does not find its builtins library, or finds that of another release.
 
@@ -74,7 +74,7 @@ def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
     return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
 
 
-@check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES)
+@check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES, repair=RepairKind.ADD)
 def headers_missing(facts: Facts) -> Outcome:
     """The CUDA headers that run-time compilation needs are not found.
 
@@ -192,6 +192,8 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
     requires=("LIB602", "LIB603", "WHL505"),
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
+    compares_with_gpu=True,
 )
 def nvrtc_outside_gpu(facts: Facts) -> Outcome:
     """The NVRTC that is loaded makes no code for this GPU, although another one of its major version would.
@@ -253,7 +255,7 @@ def _newer_nvrtc(serving: Sequence[CudaMinor], words: str) -> tuple[Fix, ...]:
     return (Fix(f"{words} a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
 
 
-@check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"))
+@check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"), compares_with_gpu=True)
 def ptx_newer_than_driver(facts: Facts) -> Outcome:
     """CuPy is told to hand PTX to a driver that is older than the NVRTC that writes it.
 

@@ -10,17 +10,18 @@ from gpuenv.doctor.left import empty_metadata, left_in
 from gpuenv.doctor.machine import seen_to_be_absent
 from gpuenv.doctor.outside import own_cupys
 from gpuenv.doctor.recorded import recorded_alone
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
 from gpuenv.model.snapshot import SourceState
 
+ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
 
 
-@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",))
+@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",), repair=RepairKind.REPLACE)
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
 
@@ -55,7 +56,14 @@ def two_cupys(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL503", Cause.CUPY_NOT_INSTALLED, Cause.CORRUPT_INSTALLATION, requires=("ENV401", "WHL501"))
+@check(
+    "WHL503",
+    Cause.CUPY_NOT_INSTALLED,
+    Cause.CORRUPT_INSTALLATION,
+    requires=("ENV401", "WHL501"),
+    repair=RepairKind.REPLACE,
+    absence=Absence.CUPY,
+)
 def cupy_missing(facts: Facts) -> Outcome:
     """CuPy is not in the target environment.
 

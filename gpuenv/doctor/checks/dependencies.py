@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 from gpuenv.model.snapshot import Target
@@ -35,7 +35,7 @@ class _Unmet:
     lacking: bool
 
 
-@check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"))
+@check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)
 def dependency_missing(facts: Facts) -> Outcome:
     """A distribution that CuPy needs is not there, or is of another release.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, why_not_known
+from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.named import showing
 from gpuenv.doctor.outside import numpy_out_of_the_way
 from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
@@ -27,7 +28,7 @@ from gpuenv.model.versions import ComputeCapability
 _NUMPY = pattern(r"numpy\b(?!-)")
 
 
-@check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY)
+@check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY, repair=RepairKind.REPLACE)
 def rocm_build(facts: Facts) -> Outcome:
     """The installed CuPy is built for AMD GPUs, and this machine has an NVIDIA GPU.
 
@@ -46,7 +47,14 @@ def rocm_build(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*ONE_CUPY, "WHL508", "WHL509"))
+@check(
+    "WHL504",
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    requires=(*ONE_CUPY, "WHL508", "WHL509"),
+    repair=RepairKind.REPLACE,
+    compares_with_gpu=True,
+    decisive=True,
+)
 def driver_too_old(facts: Facts) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
@@ -114,6 +122,9 @@ def _gpu_outside(there: Installed, facts: Facts) -> bool:
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
     requires=(*ONE_CUPY, "WHL504", "WHL509"),
+    repair=RepairKind.REPLACE,
+    compares_with_gpu=True,
+    decisive=True,
 )
 def gpu_outside_toolkit(facts: Facts) -> Outcome:
     """The installed CuPy cannot make code for this GPU.
@@ -203,7 +214,7 @@ def _installed_and_needed(there: Installed, verdict: Rejected) -> tuple[Evidence
     )
 
 
-@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY)
+@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY, repair=RepairKind.REPLACE, decisive_if_assumed=True)
 def numpy_outside_range(facts: Facts) -> Outcome:
     """The NumPy there does not fit this CuPy, or there is none.
 
@@ -266,7 +277,14 @@ def _numpy_of_conda(release: str, facts: Facts) -> tuple[str | None, str]:
     return (ranges.pop(), facts.matrix.cite(rows[0].source)) if len(ranges) == 1 else (None, "")
 
 
-@check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
+@check(
+    "WHL507",
+    Cause.PYTHON_UNSUPPORTED,
+    Cause.PLATFORM_WHEEL_MISSING,
+    requires=ONE_CUPY,
+    repair=RepairKind.REPLACE,
+    decisive_if_assumed=True,
+)
 def wheel_of_other_interpreter(facts: Facts) -> Outcome:
     """The installed CuPy has no wheel for this Python or this platform.
 

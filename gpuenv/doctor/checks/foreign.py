@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix
+from gpuenv.doctor.installed import install_fix
 from gpuenv.doctor.outside import out_of_the_way, within_reach
 from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import CupyInstallation
@@ -14,7 +15,7 @@ from gpuenv.model.snapshot import CupyInstallation
 _PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 
 
-@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY, repair=RepairKind.REPLACE)
 def for_another_interpreter(facts: Facts) -> Outcome:
     """CuPy is installed for another interpreter or another platform than this one.
 

@@ -32,7 +32,7 @@ _BEFORE = (
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
 
 
-@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE)
+@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE, of_process=True)
 def stub_libcuda(facts: Facts) -> Outcome:
     """The toolkit's stub of libcuda is loaded in place of the driver's.
 
@@ -108,7 +108,7 @@ def _without_switch(snapshot: Snapshot) -> bool:
     return bool(told) and all(told)
 
 
-@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE)
+@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
 def forward_compatibility(facts: Facts) -> Outcome:
     """A compatibility libcuda is in use where it is not allowed.
 
@@ -134,7 +134,7 @@ def forward_compatibility(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE)
+@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE, of_process=True)
 def wsl_libcuda(facts: Facts) -> Outcome:
     """Under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or Windows' driver is too old.
 

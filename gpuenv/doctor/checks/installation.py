@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major, keep_condas
+from gpuenv.doctor.installed import installed_cuda_major, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
 from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -27,7 +28,7 @@ _SHOWN = 5
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
 
-@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY)
+@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, repair=RepairKind.REINSTALL)
 def files_at_fault(facts: Facts) -> Outcome:
     """Installed files of CuPy or of the CUDA wheels are missing or changed.
 
@@ -107,7 +108,7 @@ def _is_harmed_binary(entry: FileFault) -> bool:
     return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
 
 
-@check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",))
+@check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)
 def left_metadata(facts: Facts) -> Outcome:
     """Metadata of another release of a distribution lie beside its own.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import searched, source
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, uses_pathfinder
+from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, uses_pathfinder
 from gpuenv.doctor.other_major import bringers, nvrtcs, ways_out, wheels
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import refusal_of
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
@@ -23,7 +24,9 @@ _OLD_AND_NEW_NAMES = (12, 13)  # CUDA majors: the names of the second are tried 
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
-@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL)
+@check(
+    "LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL, repair=RepairKind.REINSTALL_CRASHING
+)
 def loading_crashes(facts: Facts) -> Outcome:
     """Loading a CUDA library crashes or hangs.
 
@@ -53,6 +56,7 @@ def loading_crashes(facts: Facts) -> Outcome:
     Cause.TORCH_CUPY_CONFLICT,
     requires=(*ONE_CUPY, "LIB602"),
     unless=_OTHER_WHEEL,
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
 )
 def other_major_first(facts: Facts) -> Outcome:
     """CUDA libraries of another major version are found first.
@@ -142,6 +146,8 @@ def _is_of_other_major(library: Library) -> bool:
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     requires=(*ONE_CUPY, "LIB602", "LIB603"),
     unless=(*_OTHER_WHEEL, "LIB613"),
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
+    decisive=True,
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.

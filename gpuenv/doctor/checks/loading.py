@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major
+from gpuenv.doctor.installed import install_fix, installed_cuda_major
 from gpuenv.doctor.linked import linked_library, without_library
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
@@ -30,6 +31,7 @@ _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need
     Cause.WINDOWS_DLL_LOAD_FAILURE,
     requires=(*ONE_CUPY, "WHL510", "WHL512"),
     unless=("LIB613",),
+    repair=RepairKind.REPLACE,
 )
 def own_module(facts: Facts) -> Outcome:
     """CuPy's own compiled module cannot be loaded.

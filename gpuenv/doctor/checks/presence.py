@@ -6,7 +6,7 @@ from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
@@ -29,6 +29,7 @@ _OF_PROCESSORS = frozenset((INTEL, AMD))
     Cause.ROCM_MISMATCH,
     Cause.DRIVER_MODULE_NOT_LOADED,
     requires=("DRV101",),
+    absence=Absence.GPU,
 )
 def no_nvidia_gpu(facts: Facts) -> Outcome:
     """The machine has no NVIDIA GPU.
@@ -226,7 +227,9 @@ def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
     )
 
 
-@check("GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"))
+@check(
+    "GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"), of_process=True
+)
 def hidden_by_variable(facts: Facts) -> Outcome:
     """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
 

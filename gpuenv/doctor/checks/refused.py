@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import cuda_bringers, searched
-from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major
+from gpuenv.doctor.installed import installed_cuda_major
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import Refusal, library_of_symbol, refusal_of
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
@@ -16,7 +17,13 @@ from gpuenv.model.snapshot import Library
 _RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 
 
-@check("LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*ONE_CUPY, "LIB602", "LIB603"))
+@check(
+    "LIB611",
+    Cause.LIBRARY_PATH_CONFLICT,
+    Cause.TORCH_CUPY_CONFLICT,
+    requires=(*ONE_CUPY, "LIB602", "LIB603"),
+    repair=RepairKind.ADD,
+)
 def refused(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
 

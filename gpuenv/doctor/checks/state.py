@@ -199,7 +199,7 @@ def held_down(facts: Facts) -> Outcome:
         )
 
 
-@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"))
+@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"), of_process=True)
 def memory_taken(facts: Facts) -> Outcome:
     """Other processes hold nearly all memory of the GPU that programs take first.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY
 from gpuenv.doctor.refusal import Untaken, untaken
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause

@@ -106,6 +106,7 @@ def _other_environment(reason: Rejection) -> Fix:
     Cause.PYTHON_UNSUPPORTED,
     requires=("WHL501",),
     unless=_DRIVER_CHANGES,
+    compares_with_gpu=True,
 )
 def nothing_fits(facts: Facts) -> Outcome:
     """No release of CuPy fits this driver and these GPUs together.
