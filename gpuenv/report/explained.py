@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.registry import Explained
-from gpuenv.explain.cures import CURES
 from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.report.text import Line, Style, command_text, fix_lines
@@ -59,7 +58,7 @@ def cause_lines(cause: Cause, checks: Sequence[Explained], *, has_demonstration:
         yield Line("How it is seen: by what a program says when it fails; no check looks for it.", hang=2)
         yield Line()
         yield Line("What to do:")
-        yield from fix_lines(CURES[cause])
+        yield from fix_lines(cause.fix)
     if has_demonstration:
         yield Line()
         yield Line("The mistake and its cure, side by side:")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.registry import Explained
-from gpuenv.explain.cures import CURES
 from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.listing import (
@@ -43,7 +42,7 @@ def cause_meaning(cause: Cause, checks: Sequence[Explained], *, has_demonstratio
         title=cause.sentence,
         causes=(CauseMeaning(cause, cause.sentence),),
         checks=own,
-        fix=() if own else CURES[cause],
+        fix=() if own else cause.fix,
         demonstration=("gpuenv", "smoke", "--demo", cause.value) if has_demonstration else None,
     )
 
