@@ -1,19 +1,26 @@
-"""Runs every check in order and tells the root cause from what follows. Pure but for the clock that it is given."""
+"""Runs every check in order, applies suppressions and separates the root cause from what follows from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.allowed import allowed_by, without_what_was_done
-from gpuenv.doctor.machine import contained
-from gpuenv.doctor.own_commands import about
-from gpuenv.doctor.pixi_way import for_pixi
-from gpuenv.doctor.registry import GPU_FAMILIES, Absence, Check, Facts, NotKnown, Symptom, all_checks, finding_of
-from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
+from gpuenv.doctor.fixes.adapt import about, for_pixi, for_system, from_a_container, on_an_image
+from gpuenv.doctor.predicates import contained
+from gpuenv.doctor.registry import (
+    GPU_FAMILIES,
+    NONE_EXPECTED,
+    Absence,
+    Check,
+    Facts,
+    NotKnown,
+    Symptom,
+    all_checks,
+    finding_of,
+)
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.allowance import Allowance
+from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
@@ -186,3 +193,42 @@ def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
     if unknown:
         return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
+
+
+def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
+    """The finding as a note where the list allows it; where an entry has expired, the finding says so.
+
+    Args:
+        finding: what a check has found.
+        allowances: the list.
+        today: an ISO date.
+    """
+    entries = [entry for entry in allowances if entry.code == finding.code]
+    standing = next((entry for entry in entries if not entry.has_expired(today)), None)
+    if standing is not None:
+        told = f"this {finding.severity.value}, until {standing.expires}: {standing.reason}"
+        evidence = Evidence("allowed", told, standing.source)
+        return replace(finding, severity=Severity.NOTE, allowed=standing, evidence=(*finding.evidence, evidence))
+    over = tuple(
+        Evidence("no longer allowed", f"expired on {entry.expires}: {entry.reason}", entry.source) for entry in entries
+    )
+    return replace(finding, evidence=(*finding.evidence, *over))
+
+
+def without_what_was_done(finding: Finding) -> Finding:
+    """A note without the advice that would make a note of it."""
+    if finding.severity is not Severity.NOTE:
+        return finding
+    return replace(finding, fix=tuple(fix for fix in finding.fix if fix != NONE_EXPECTED))
+
+
+def became_of(allowances: Sequence[Allowance], findings: Iterable[Finding], today: str) -> tuple[AllowanceResult, ...]:
+    """Each entry of the list with what became of it, in the order of the list."""
+    used = {finding.allowed for finding in findings}
+    return tuple(AllowanceResult(entry, _state(entry, used, today)) for entry in allowances)
+
+
+def _state(entry: Allowance, used: set[Allowance | None], today: str) -> AllowanceState:
+    if entry.has_expired(today):
+        return AllowanceState.EXPIRED
+    return AllowanceState.USED if entry in used else AllowanceState.UNUSED

@@ -20,6 +20,8 @@ from gpuenv.model.snapshot import Snapshot
 SECTIONS = ("What it means", "How it is seen", "What to do")
 GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
 """First letters of the codes of checks that concern the driver and the GPUs: without these, they find notes at most."""
+# A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
+NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
 
 
 @dataclass(frozen=True, slots=True)

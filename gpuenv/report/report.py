@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
-from gpuenv.doctor.allowed import became_of
-from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms
+from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms, became_of
 from gpuenv.doctor.registry import Absence, find_check
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.mending import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
+from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve

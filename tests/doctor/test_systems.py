@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.systems import for_system, from_a_container
+from gpuenv.doctor.fixes.adapt import for_system, from_a_container
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve

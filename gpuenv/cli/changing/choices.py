@@ -103,7 +103,7 @@ class Wanted:
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
     """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
-    from gpuenv.doctor.own_commands import words_about
+    from gpuenv.doctor.fixes.adapt import words_about
     from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable, Unreadable
 
     codes = {

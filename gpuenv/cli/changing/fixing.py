@@ -27,7 +27,7 @@ from gpuenv.model.repair import Repair, RepairStatus
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined, Planned, Way
     from gpuenv.cli.output import Output
-    from gpuenv.doctor.mending import Wound
+    from gpuenv.doctor.repair import Wound
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
     from gpuenv.install.preparing import Prepared
@@ -74,7 +74,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         Exit: after a plan that was only to be shown, as text; the code is that of what was found.
     """
     from gpuenv.cli.changing.ending import stood
-    from gpuenv.doctor.mending import wound_of
+    from gpuenv.doctor.repair import wound_of
     from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits
     from gpuenv.install.records import Plan, Result
 
@@ -181,7 +181,7 @@ def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | 
 def _by_conda(scheme: Scheme, examined: Examined, wish: Wish) -> Way | None:
     """What fits beside the NumPy that is there, else what fits beside another one, which conda moves."""
     from gpuenv.cli.changing.conda import by_conda
-    from gpuenv.doctor.mending import with_any_numpy
+    from gpuenv.doctor.repair import with_any_numpy
     from gpuenv.matrix.resolve import resolve
 
     resolution = examined.resolution
@@ -208,7 +208,7 @@ def _means(wish: Wish) -> Means:
 
 def _requirements(examined: Examined, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
-    from gpuenv.doctor.mending import as_it_is
+    from gpuenv.doctor.repair import as_it_is
 
     if not wound.choice:
         return (*as_it_is(examined.facts), *wound.more)
@@ -221,7 +221,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
 
     NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
     """
-    from gpuenv.doctor.mending import choices, loses_libraries, will_do, with_any_numpy
+    from gpuenv.doctor.repair import choices, loses_libraries, will_do, with_any_numpy
     from gpuenv.install.holdings import take_stock
 
     facts = examined.facts

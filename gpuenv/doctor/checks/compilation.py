@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
-from gpuenv.doctor.machine import without_gpu
-from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor

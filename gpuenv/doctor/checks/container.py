@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.engines import start_with_gpu, with_compute, with_every_node
+from gpuenv.doctor.driver_libraries import unfound
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import (
+from gpuenv.doctor.fixes.containers import start_with_gpu, with_compute, with_every_node
+from gpuenv.doctor.predicates import (
     contained,
     driver_nodes,
     driver_sees_gpu,
@@ -14,7 +15,6 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, keep_condas, only_one
-from gpuenv.doctor.left import empty_metadata, left_in
-from gpuenv.doctor.machine import seen_to_be_absent
-from gpuenv.doctor.outside import own_cupys
-from gpuenv.doctor.recorded import recorded_alone
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import empty_metadata, install_fix, keep_condas, left_in, only_one, own_cupys
+from gpuenv.doctor.predicates import seen_to_be_absent
 from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record
+from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.snapshot import SourceState
 
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
@@ -121,3 +119,19 @@ def _later(facts: Facts) -> tuple[Fix, ...]:
     if better is None or seen_to_be_absent(snapshot) or (instead and not facts.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
+
+
+def recorded_alone(facts: Facts) -> Symptom | None:
+    """What is told where its files are gone: conda takes it for installed, and puts nothing in unless it is forced."""
+    target = facts.snapshot.target
+    recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
+    if not recorded or target.cupy or target.cupy_module.known:
+        return None
+    named = [f"{name}=={release}" for name, release in recorded.items()]
+    return Symptom(
+        f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
+        tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
+        + fact("target.prefix", target.prefix),
+        (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        cause=Cause.CORRUPT_INSTALLATION,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
-from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity

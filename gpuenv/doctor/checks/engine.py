@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.engines import hands_over_nothing
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu
+from gpuenv.doctor.fixes.containers import hands_over_nothing
+from gpuenv.doctor.fixes.distributions import container_toolkit
+from gpuenv.doctor.predicates import contained, driver_sees_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
 

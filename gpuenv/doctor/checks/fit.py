@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, why_not_known
-from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
-from gpuenv.doctor.named import showing
-from gpuenv.doctor.outside import numpy_out_of_the_way
-from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.fixes.distributions import whose
+from gpuenv.doctor.fixes.gpus import showing
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, numpy_out_of_the_way, why_not_known
+from gpuenv.doctor.predicates import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
-from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.installable import Rejected, Unknown, in_range, libc, platform, python

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix
-from gpuenv.doctor.outside import out_of_the_way, within_reach
-from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import install_fix, out_of_the_way, within_reach
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix

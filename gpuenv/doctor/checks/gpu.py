@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.events import event_evidence
-from gpuenv.doctor.evidence import source
-from gpuenv.doctor.named import called, option_of, resets
+from gpuenv.doctor.evidence import event_evidence, source
+from gpuenv.doctor.fixes.gpus import called, option_of, resets
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml

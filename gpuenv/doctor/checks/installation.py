@@ -7,9 +7,8 @@ from pathlib import PurePosixPath
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import installed_cuda_major, keep_condas
-from gpuenv.doctor.left import is_clearable, other_releases
-from gpuenv.doctor.packages import pip_fix
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import installed_cuda_major, is_clearable, keep_condas, other_releases
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.events import event_evidence, hardware_lines
-from gpuenv.doctor.machine import contained
-from gpuenv.doctor.named import resets
+from gpuenv.doctor.evidence import event_evidence, hardware_lines
+from gpuenv.doctor.fixes.gpus import resets
+from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity

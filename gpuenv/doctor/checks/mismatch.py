@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.engines import libraries_of_the_host
+from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, used
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
+from gpuenv.doctor.fixes.containers import libraries_of_the_host
+from gpuenv.doctor.fixes.distributions import compute_part, family, module_build, restart
+from gpuenv.doctor.predicates import baked_libraries, contained, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, family, restart
-from gpuenv.doctor.strays import counterparts, folder, is_foreign, is_newer, name, strays, used
-from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -163,4 +162,28 @@ def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
         + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda")
+    )
+
+
+_FINISH = {
+    **dict.fromkeys(("ubuntu", "debian"), ("sudo", "apt-get", "install", "--fix-broken")),
+    **dict.fromkeys(("rhel", "fedora"), ("sudo", "dnf", "distro-sync")),
+    "arch": ("sudo", "pacman", "-Syu"),
+    "suse": ("sudo", "zypper", "verify"),
+}
+
+
+def to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What comes before the restart where the disk has the old driver's module for this kernel, and no newer one."""
+    driver, kernel = snapshot.driver, snapshot.host.kernel.value
+    module, library = driver.module_version.value, driver.library_version.value
+    built = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
+    if module is None or library is None or str(module) not in built or str(library) in built:
+        return ()
+    return (
+        Fix(
+            f"A restart alone loads {module} again, for no module of {library} is built: let the update be finished.",
+            _FINISH.get(family(snapshot) or "", module_build(snapshot, kernel)),
+        ),
+        Fix(f"Then build the module of {library} for this kernel.", module_build(snapshot, kernel)),
     )

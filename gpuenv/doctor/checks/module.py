@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
-from gpuenv.doctor.prebuilt import into_this_kernel
+from gpuenv.doctor.fixes.distributions import family, the_compiler
+from gpuenv.doctor.fixes.kernel_module import into_this_kernel
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, the_compiler
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.allowed import NONE_EXPECTED
-from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
-from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
+from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
+from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL

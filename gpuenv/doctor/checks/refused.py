@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import cuda_bringers, searched
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import installed_cuda_major
-from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.refusal import Refusal, library_of_symbol, refusal_of
+from gpuenv.doctor.loader_errors import Refusal, library_of_symbol, refusal_of
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel

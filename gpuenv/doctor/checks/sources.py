@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpuenv.doctor.events import event_evidence
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
+from gpuenv.doctor.evidence import event_evidence, fact, source
+from gpuenv.doctor.predicates import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.events import lines_with
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained, driver_sees_gpu
+from gpuenv.doctor.evidence import fact, lines_with, source
+from gpuenv.doctor.fixes.distributions import firmware
+from gpuenv.doctor.predicates import contained, driver_sees_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import firmware
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import probed
-from gpuenv.doctor.named import called, option_of, resets, showing
+from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
+from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.declared import modules_of_the_other_kind
+from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
-from gpuenv.doctor.legacy import older_driver
-from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
+from gpuenv.doctor.fixes.distributions import (
+    family,
+    modules_of_the_other_kind,
+    older_driver,
+    open_modules,
+    proprietary_modules,
+)
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained
+from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.events import hardware_lines, lines_with
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
+from gpuenv.doctor.evidence import fact, hardware_lines, lines_with, source
+from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda

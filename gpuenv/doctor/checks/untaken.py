@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.refusal import Untaken, untaken
+from gpuenv.doctor.loader_errors import Untaken, untaken
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix

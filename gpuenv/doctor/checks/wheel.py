@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import older_than_the_matrix
-from gpuenv.doctor.machine import without_gpu
+from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for

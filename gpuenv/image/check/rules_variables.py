@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.machine import contained
+from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.machine import contained
+from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import NotKnown, all_checks, finding_of
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, as_image_finding

@@ -1,4 +1,4 @@
-"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them. Pure.
+"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them.
 
 NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
 modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuenv.doctor.machine import is_passed_on, nvidia_on_bus
+from gpuenv.doctor.predicates import is_passed_on, nvidia_on_bus
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.records import Matrix

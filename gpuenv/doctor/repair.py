@@ -1,13 +1,12 @@
-"""Which findings a transaction inside the target can cure, and what it would have to install. Pure."""
+"""What ``doctor --fix`` can repair by a transaction inside the target, and what it would have to install."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.installed import first_cuda_major
-from gpuenv.doctor.left import is_clearable, other_releases
-from gpuenv.doctor.packages import name_in
+from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
 from gpuenv.doctor.registry import RepairKind, find_check
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause

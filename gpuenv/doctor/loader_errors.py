@@ -1,4 +1,4 @@
-"""What the loader says of a library that is there and cannot be loaded, since another one lacks what it needs. Pure."""
+"""The loader's message about a library that exists and cannot be loaded."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Which of the driver's libraries are of another driver than the loaded module, and where the right ones lie. Pure."""
+"""The driver's libraries on disk: which ones the loader takes, of which driver they are, and how they are found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
-from gpuenv.doctor.remedies import family
+from gpuenv.doctor.fixes.distributions import family
+from gpuenv.doctor.predicates import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 

@@ -1,4 +1,4 @@
-"""What a person has to tell the engine of a container, by the kind that it is. Pure.
+"""How each kind of container engine gives a container the GPU and its driver.
 
 Incus, Instance options, NVIDIA and CUDA configuration, and Devices, Type: gpu (LXD has the same); NVIDIA Container
 Toolkit, Running a Sample Workload and CDI; Kubernetes, Schedule GPUs; Apptainer, GPU Support; Proxmox VE, pct.conf,
@@ -7,8 +7,8 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import driver_nodes, like_a_machine
-from gpuenv.doctor.remedies import container_toolkit
+from gpuenv.doctor.fixes.distributions import container_toolkit
+from gpuenv.doctor.predicates import driver_nodes, like_a_machine
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Container, Snapshot
 

@@ -1,4 +1,4 @@
-"""How a package is put into a target or taken out of it: by pip, uv or conda, whoever can and may. Pure."""
+"""Installs and removals of packages in a target: by pip, uv or conda, whichever manages them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about a machine that several checks ask. Pure."""
+"""Questions about a machine that several checks ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a GPU is called in a finding, and named in a command. Pure."""
+"""How a GPU is named in a finding and in a command, and what to do about a board that does not start."""
 
 from __future__ import annotations
 
@@ -66,3 +66,24 @@ def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
     if len(known) != len(options) or len(known) > _MOST:
         return ()
     return tuple(Fix(text, ("sudo", "nvidia-smi", "--gpu-reset", "-i", option)) for option in known)
+
+
+# What to do about a board that the driver finds and cannot start: of the doctor's checks, and of the same words alone.
+# Pure data.
+
+CONNECT_POWER = (
+    Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),
+)
+GIVE_ROOM = (
+    Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
+    Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
+)
+# NVIDIA, driver README, PCI-Express Runtime D3 (RTD3) Power Management: NVreg_DynamicPowerManagement.
+WAKE_UP = (
+    Fix("Switch the machine off wholly, take it off its power for a moment, and start it: a restart may not do it."),
+    Fix(
+        "Where it comes back on a laptop, keep the GPU out of the deepest sleep: options nvidia "
+        "NVreg_DynamicPowerManagement=0x00, in a file below /etc/modprobe.d."
+    ),
+    Fix("Where it comes back on a board in a slot, check its seating, power and cooling, and have it replaced."),
+)
