@@ -2,21 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import cuda_bringers, searched, source
+from gpuenv.doctor.evidence import cuda_bringers, fact, searched, source
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, uses_pathfinder
-from gpuenv.doctor.loader_errors import refusal_of
+from gpuenv.doctor.loader_errors import Refusal, Untaken, library_of_symbol, refusal_of, untaken
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Library, SourceState
+
+_LIMIT = pattern(r"ulimit -v is (\d+) KiB")
+_FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")
+_FINDERS = pattern(r"^Failed to dlopen [^:]*: ")  # cuda-pathfinder's, before the loader's own words
+# GNU C Library Manual, Dynamic Linking Tunables: optional_static_tls is "the amount of surplus static TLS in bytes".
+_MORE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384"
+_AGAIN = ("gpuenv", "doctor")
+_WHY = {
+    Untaken.NOEXEC: "the file system is mounted noexec",
+    Untaken.LIMIT: "this process may not map as much memory as that needs",
+    Untaken.RESERVE: "too little is reserved for the variables that each thread has of its own",
+    Untaken.UNMAPPED: "the loader cannot map it into memory",
+    Untaken.DENIED: "this user may not read the file",
+    Untaken.DAMAGED: "the file is damaged, or of another machine",
+}
+
+
+@check(
+    "LIB613",
+    Cause.TARGET_ENVIRONMENT_BROKEN,
+    Cause.CORRUPT_INSTALLATION,
+    requires=ONE_CUPY,
+    unless=("WHL510", "WHL512"),
+)
+def cannot_be_taken(facts: Facts) -> Outcome:
+    """Files of CuPy or of the CUDA libraries are there, and the loader cannot take them.
+
+    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file
+    system that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address
+    space (ulimit -v) that is smaller than the libraries keeps them out, or a reserve of static TLS that is; files
+    that another user has put there may not be readable; or a file is damaged. CuPy says that the library is not
+    found, or import cupy ends with an ImportError.
+    How it is seen: the loader's own words when the target loads each file, how their file system is mounted, and the
+    limit of this process.
+    What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
+    put damaged ones in anew.
+    """
+    told = list(_untaken_evidence(facts))
+    kind = next((kind for kind in Untaken if any(why is kind for _, _, why in told)), None)
+    if kind is None:
+        return
+    of_kind = [(name, words) for name, words, why in told if why is kind]
+    first, more = of_kind[0][0], len(of_kind) - 1
+    yield Symptom(
+        f"{first}{f' and {more} more' if more else ''} cannot be loaded: {_WHY[kind]}",
+        tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
+        + fact("target.prefix", facts.snapshot.target.prefix),
+        _untaken_fixes(kind, [words for _, words in of_kind]),
+        cause=Cause.CORRUPT_INSTALLATION if kind is Untaken.DAMAGED else None,
+    )
+
+
+def _untaken_evidence(facts: Facts) -> Iterator[tuple[str, str, Untaken]]:
+    """What is there and was not taken, the loader's words and why: CuPy's own module, and the libraries it needs."""
+    target = facts.snapshot.target
+    own = untaken(target.extension.reason) if not target.extension.known else None
+    if own is not None:
+        yield "CuPy's compiled module", target.extension.reason or "", own
+    for library in target.libraries:
+        why = untaken(library.error) if library.path is None and not library.optional else None
+        if why is not None:
+            yield library.soname, library.error or "", why
+
+
+def _untaken_fixes(kind: Untaken, said: Iterable[str]) -> tuple[Fix, ...]:
+    words = list(said)
+    files = list(dict.fromkeys(found[1] for text in words if (found := _FILE.search(text))))
+    if kind is Untaken.NOEXEC:
+        return (Fix("Make the environment on another file system, or have this one mounted without noexec."),)
+    if kind is Untaken.LIMIT:
+        found = next((found for text in words if (found := _LIMIT.search(text))), None)
+        now = f" of {int(found[1]) // 1024} MiB" if found else ""
+        return (Fix(f"Raise the limit{now} in the shell or the job that starts the program: ulimit -v unlimited"),)
+    if kind is Untaken.RESERVE:
+        return (
+            Fix("See whether a larger reserve helps; then set that where CuPy is started.", ("env", _MORE, *_AGAIN)),
+            Fix("Or leave out what is preloaded (LD_PRELOAD, LD_AUDIT), or import CuPy before what takes the reserve."),
+        )
+    if kind is Untaken.UNMAPPED:
+        return (Fix("See how their file system is mounted, and what limits the memory of this process: ulimit -a"),)
+    if kind is Untaken.DENIED:
+        return (Fix("Let this user read them, or make an environment of your own."),)
+    return (Fix(f"Install again what {', '.join(files) or 'the file'} belongs to."),)
+
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
@@ -343,3 +427,71 @@ def _names(facts: Facts) -> tuple[str, ...]:
 
 def _told(facts: Facts, name: str) -> Evidence:
     return Evidence(f"target.packages.{name}", facts.snapshot.target.packages[name], "its metadata")
+
+
+_RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
+
+
+@check(
+    "LIB611",
+    Cause.LIBRARY_PATH_CONFLICT,
+    Cause.TORCH_CUPY_CONFLICT,
+    requires=(*ONE_CUPY, "LIB602", "LIB603"),
+    repair=RepairKind.ADD,
+)
+def refused(facts: Facts) -> Outcome:
+    """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
+
+    What it means: CUDA's libraries use each other, and one needs another that is of its own release or newer. Where an
+    older nvJitLink is installed beside a newer cuSPARSE, or LD_LIBRARY_PATH leads to one, the loader refuses cuSPARSE.
+    CuPy itself then says that the library is not found.
+    How it is seen: the loader's own words when the target loads each library: a symbol or a version that is not there.
+    What to do: install the library that lacks it in the release of the one that needs it, or let that be found first.
+    """
+    told = [(library, refusal) for library in facts.snapshot.target.libraries if (refusal := refusal_of(library))]
+    if not told:
+        return
+    refusal = told[0][1]
+    provider = _provider(facts, refusal)
+    bringers = cuda_bringers(facts.snapshot) if _is_wheels(provider) else ()
+    named = provider.soname if provider else refusal.by or "library"
+    sonames = ", ".join(entry.soname for entry, _ in told)
+    found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
+    yield Symptom(
+        f"{sonames} cannot be loaded: the {named} that is found first is of another release",
+        tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
+        + (Evidence(named, found, "its own word"),)
+        + bringers
+        + searched(facts.snapshot)[:1],
+        _same_release(facts, refusal, provider),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _provider(facts: Facts, refusal: Refusal) -> Library | None:
+    """The library that lacks what is needed, where it is known which one that is: by its soname, or by the symbol's."""
+    for entry in facts.snapshot.target.libraries:
+        if entry.path and (
+            entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)
+        ):
+            return entry
+    return None
+
+
+def _is_wheels(library: Library | None) -> bool:
+    return library is not None and "/site-packages/" in (library.path or "")
+
+
+def _same_release(facts: Facts, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
+    first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
+    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
+    if provider is None or not _is_wheels(provider) or major is None or release is None:
+        return (first,)
+    wheel = cuda_wheel(provider.name.lower(), major)
+    if wheel not in facts.snapshot.target.packages:
+        return (first,)
+    wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
+    return (
+        pip_fix(facts.snapshot, "Install it in the release that is needed.", "install", wanted),
+        Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
+    )
