@@ -115,14 +115,11 @@ def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
     shown, others = to_drive(facts)
     kept: list[NeededGpu] = []
     lost: list[NeededGpu] = []
-    for gpu in (*shown, *sorted(others, key=_age, reverse=True)):
+    oldest = ComputeCapability(0, 0)
+    for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
         (kept if wants((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
     each = "; ".join(f"{gpu.label} needs {wants((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
     return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, facts))
-
-
-def _age(gpu: NeededGpu) -> ComputeCapability:
-    return gpu.compute_capability or ComputeCapability(0, 0)
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], facts: Facts) -> Fix:

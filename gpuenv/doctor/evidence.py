@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
@@ -22,6 +23,11 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
         return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
     first = Evidence(path, spelt(reading.value), reading.source or "")
     return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
+
+
+def readings(snapshot: Snapshot, *paths: str) -> tuple[Evidence, ...]:
+    """The evidence of several facts, each by its path in the Snapshot, such as ``driver.version``."""
+    return tuple(entry for path in paths for entry in fact(path, attrgetter(path)(snapshot)))
 
 
 def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:

@@ -402,11 +402,8 @@ def _ways(facts: Facts) -> Iterator[_Way]:
     for wheel in conda_candidates(facts.matrix):
         judged = judge(wheel, facts.needs, facts.matrix)
         if judged.changes:
-            yield _Way(_choice(wheel, facts), Reachable(wheel.candidate, judged.changes))
-
-
-def _choice(wheel: WheelCandidate, facts: Facts) -> CondaChoice:
-    return conda_choice(wheel, (), replace(facts.needs, numpy=None), facts.matrix)
+            choice = conda_choice(wheel, (), replace(facts.needs, numpy=None), facts.matrix)
+            yield _Way(choice, Reachable(wheel.candidate, judged.changes))
 
 
 def _python(change: Change) -> str:

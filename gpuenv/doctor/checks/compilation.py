@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
 from gpuenv.doctor.predicates import without_gpu
@@ -97,8 +97,7 @@ def headers_missing(facts: Facts) -> Outcome:
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
         + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
-        fact("target.headers", target.headers)
-        + fact("target.cuda_path", target.cuda_path)
+        readings(facts.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
         (*((_naming(unnamed),) if unnamed else ()), _headers_fix(facts)),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
@@ -147,9 +146,9 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     variables = _variables(facts)
     yield Symptom(
         f"NVRTC is of CUDA {nvrtc.release}, and the CUDA headers that it meets first are of {headers}",
-        fact("target.headers_cuda", target.headers_cuda)
+        readings(facts.snapshot, "target.headers_cuda")
         + (Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),)
-        + fact("target.cuda_path", target.cuda_path)
+        + readings(facts.snapshot, "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
         (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
@@ -170,8 +169,7 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     yield Symptom(
         f"NVRTC {nvrtc.release} is conda's, and the CUDA headers that it meets first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
-        fact("target.headers", target.headers)
-        + fact("target.headers_cuda", target.headers_cuda)
+        readings(facts.snapshot, "target.headers", "target.headers_cuda")
         + (
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
             Evidence(
@@ -276,7 +274,7 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
         (
             Evidence(f"environment.{_AS_PTX}", told, "the environment"),
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
-            *fact("driver.cuda", facts.snapshot.driver.cuda),
+            *readings(facts.snapshot, "driver.cuda"),
         ),
         (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.driver_libraries import unfound
-from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.evidence import fact, readings, source
 from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.predicates import (
@@ -42,7 +42,7 @@ def container_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "This container was started without access to a GPU",
-        fact("host.container", snapshot.host.container)
+        readings(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + source(snapshot, "libcuda"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
@@ -67,7 +67,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
         "This container was not given the driver's libraries",
-        fact("host.container", snapshot.host.container)
+        readings(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml"),
@@ -195,8 +195,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
-        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
-        + fact("driver.cuda_init", snapshot.driver.cuda_init),
+        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + readings(snapshot, "driver.cuda_init"),
         with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
@@ -214,8 +213,7 @@ def _without_any(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The kernel's module drives the GPU, and /dev has none of its nodes here",
         (Evidence("driver.device_nodes", "none", "/dev"),)
-        + fact("driver.module", snapshot.driver.module)
-        + fact("gpu_count", snapshot.gpu_count)
+        + readings(snapshot, "driver.module", "gpu_count")
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda"),
         (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.driver_libraries import folder, unfound
-from gpuenv.doctor.evidence import fact, searched, source
+from gpuenv.doctor.evidence import readings, searched, source
 from gpuenv.doctor.fixes.distributions import compute_part, driver_fixes, module_build, restart
 from gpuenv.doctor.fixes.kernel_module import (
     blocks,
@@ -71,8 +71,8 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
         _holders((*held, *by_nova))
-        + fact("driver.module", snapshot.driver.module)
-        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if blocks(snapshot) else ()),
+        + readings(snapshot, "driver.module")
+        + (readings(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
         in_its_place(facts),
     )
 
@@ -101,12 +101,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         _title(away, others),
         _holders((*away, *others))
-        + fact("driver.module", snapshot.driver.module)
+        + readings(snapshot, "driver.module")
         + source(snapshot, "nvml")
-        + fact("host.kernel", snapshot.host.kernel)
-        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
-        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
-        + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
+        + readings(snapshot, "host.kernel")
+        + (readings(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
+        + (readings(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
+        + (readings(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
         _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
     )
 
@@ -193,7 +193,7 @@ def no_driver(facts: Facts) -> Outcome:
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
-        + fact("driver.module", snapshot.driver.module),
+        + readings(snapshot, "driver.module"),
         _in_virtual_machines(away) if away else driver_fixes(facts),
     )
 
@@ -220,7 +220,7 @@ def driver_incomplete(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
-        source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
+        source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "driver.module"),
         (
             _OF_A_MANAGER
             if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
@@ -290,7 +290,7 @@ def not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
         f"The loader does not find the driver's libcuda, which is there: {library.path}",
         source(snapshot, "libcuda")
         + (Evidence("driver.libraries", library.path, "the folders that drivers use"),)
-        + fact("driver.module_version", snapshot.driver.module_version)
+        + readings(snapshot, "driver.module_version")
         + searched(snapshot)[:1],
         tuple(_found(snapshot, library)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import fact, readings
 from gpuenv.doctor.fixes.distributions import whose
 from gpuenv.doctor.fixes.gpus import showing
 from gpuenv.doctor.fixes.packages import pip_fix
@@ -74,9 +74,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
     yield Symptom(
         f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
-        fact("driver.version", facts.snapshot.driver.version)
-        + fact("driver.cuda", facts.snapshot.driver.cuda)
-        + _installed_and_needed(there, verdict),
+        readings(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
         (
             *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
@@ -301,9 +299,7 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
-                fact("target.python", facts.snapshot.target.python)
-                + fact("host.libc", facts.snapshot.host.libc)
-                + _installed_and_needed(there, verdict),
+                readings(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
                 (
                     *install_fix(facts, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),

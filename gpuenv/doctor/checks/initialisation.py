@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import fact, lines_with, searched, source, troubles
+from gpuenv.doctor.evidence import fact, lines_with, readings, searched, source, troubles
 from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
 from gpuenv.doctor.predicates import (
     contained,
@@ -61,7 +61,7 @@ def no_room_for_memory(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
-        lines + source(facts.snapshot, "libcuda") + fact("host.kernel", facts.snapshot.host.kernel),
+        lines + source(facts.snapshot, "libcuda") + readings(facts.snapshot, "host.kernel"),
         (
             Fix(
                 "Turn HMM off for the module nvidia-uvm.",
@@ -90,7 +90,7 @@ def no_firmware(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The driver does not find its firmware, so the GPU is not started",
-        lines + fact("driver.module_version", snapshot.driver.module_version) + source(snapshot, "libcuda"),
+        lines + readings(snapshot, "driver.module_version") + source(snapshot, "libcuda"),
         (
             Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
@@ -126,7 +126,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
-        fact("driver.cuda_library", facts.snapshot.driver.cuda_library) + source(facts.snapshot, "libcuda"),
+        readings(facts.snapshot, "driver.cuda_library") + source(facts.snapshot, "libcuda"),
         (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
     )
 
@@ -156,7 +156,7 @@ def system_not_ready(facts: Facts) -> Outcome:
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
         source(snapshot, "libcuda")
-        + fact("driver.version", snapshot.driver.version)
+        + readings(snapshot, "driver.version")
         + tuple(
             entry
             for place, gpu in enumerate(snapshot.gpus)
@@ -205,9 +205,9 @@ def forward_compatibility(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
-        fact("driver.cuda_library", facts.snapshot.driver.cuda_library)
+        readings(facts.snapshot, "driver.cuda_library")
         + source(facts.snapshot, "libcuda")
-        + fact("driver.version", facts.snapshot.driver.version),
+        + readings(facts.snapshot, "driver.version"),
         (
             Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
@@ -237,7 +237,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
-        fact("driver.cuda_library", snapshot.driver.cuda_library) + source(snapshot, "libcuda"),
+        readings(snapshot, "driver.cuda_library") + source(snapshot, "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
     )
 
@@ -274,9 +274,7 @@ def _old_windows_driver(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"The driver in Windows, {driver}, is too old for CUDA in WSL",
-        fact("driver.version", snapshot.driver.version)
-        + fact("driver.cuda_library", snapshot.driver.cuda_library)
-        + source(snapshot, "libcuda"),
+        readings(snapshot, "driver.version", "driver.cuda_library") + source(snapshot, "libcuda"),
         driver_fixes(facts),
     )
 
@@ -300,7 +298,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "CUDA has stopped working after the machine was asleep",
-        source(snapshot, "libcuda") + fact("host.suspends", snapshot.host.suspends) + source(snapshot, "nvml"),
+        source(snapshot, "libcuda") + readings(snapshot, "host.suspends") + source(snapshot, "nvml"),
         (
             Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
             Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
@@ -335,14 +333,14 @@ def initialisation_failed(facts: Facts) -> Outcome:
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
         elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
             modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
-            yield without_instance(snapshot, (*modes, *fact("visible_count", snapshot.visible_count)))
+            yield without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
-    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
+    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "gpu_count")
     evidence += troubles(snapshot)
     if code in MPS_TROUBLES:
-        yield by_mps(snapshot, code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+        yield by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import (
     install_fix,
@@ -160,7 +160,7 @@ def shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cupy takes {module}, not the CuPy that is installed",
-        fact("target.cupy_module", target.cupy_module)
+        readings(facts.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         # What lies in the folder of work is met by programs that are started from there alone.
@@ -184,7 +184,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
-        fact("target.pathfinder_hidden_by", target.pathfinder_hidden_by)
+        readings(facts.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
@@ -208,9 +208,7 @@ def numpy_shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
-        fact("target.numpy_module", target.numpy_module)
-        + fact("target.numpy_fault", target.numpy_fault)
-        + fact("target.numpy", target.numpy),
+        readings(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
             Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
             Fix("Or give that file or folder another name, or start the program from another folder."),
@@ -254,14 +252,17 @@ def pip_and_conda(facts: Facts) -> Outcome:
     involved = foreign | conda_cupy | conda_cuda
     yield Symptom(
         title,
-        tuple(Evidence(f"target.packages.{name}", release, _who(facts, name)) for name, release in involved.items()),
+        tuple(
+            Evidence(
+                f"target.packages.{name}",
+                release,
+                "conda's records" if name in target.conda_packages else "its metadata",
+            )
+            for name, release in involved.items()
+        ),
         keep_condas(facts, tuple(foreign)),
         severity,
     )
-
-
-def _who(facts: Facts, name: str) -> str:
-    return "conda's records" if name in facts.snapshot.target.conda_packages else "its metadata"
 
 
 _PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
@@ -285,8 +286,8 @@ def for_another_interpreter(facts: Facts) -> Outcome:
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",
-                (fact("target.platform", target.platform) if foreign else ())
-                + fact("target.python", target.python)
+                (readings(facts.snapshot, "target.platform") if foreign else ())
+                + readings(facts.snapshot, "target.python")
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
                 _with_this_interpreter(facts, entry),
                 cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,

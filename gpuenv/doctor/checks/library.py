@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import cuda_bringers, fact, searched, source
+from gpuenv.doctor.evidence import cuda_bringers, readings, searched, source
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, uses_pathfinder
 from gpuenv.doctor.loader_errors import Refusal, Untaken, library_of_symbol, refusal_of, untaken
@@ -63,7 +63,7 @@ def cannot_be_taken(facts: Facts) -> Outcome:
     yield Symptom(
         f"{first}{f' and {more} more' if more else ''} cannot be loaded: {_WHY[kind]}",
         tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
-        + fact("target.prefix", facts.snapshot.target.prefix),
+        + readings(facts.snapshot, "target.prefix"),
         _untaken_fixes(kind, [words for _, words in of_kind]),
         cause=Cause.CORRUPT_INSTALLATION if kind is Untaken.DAMAGED else None,
     )

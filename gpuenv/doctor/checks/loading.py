@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact, searched
+from gpuenv.doctor.evidence import fact, readings, searched
 from gpuenv.doctor.installed import install_fix, installed_cuda_major, is_condas
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
@@ -56,12 +56,12 @@ def own_module(facts: Facts) -> Outcome:
     lacking = linked_library(reason)
     if lacking is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else that is told
-            yield without_library(facts, lacking, fact("target.extension", target.extension))
+            yield without_library(facts, lacking, readings(facts.snapshot, "target.extension"))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
         f"CuPy's compiled module cannot be loaded: {reason}",
-        fact("target.extension", target.extension)
+        readings(facts.snapshot, "target.extension")
         + tuple(
             Evidence(f"environment.{name}", environment.get(name) or "not set", "the environment")
             for name in ("LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -87,8 +87,7 @@ def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
         return
     yield Symptom(
         f"A DLL that CuPy's compiled module depends on is not found, and no CUDA toolkit is there: {reason}",
-        fact("target.extension", snapshot.target.extension)
-        + (Evidence("environment.CUDA_PATH", "not set", "the environment"),),
+        readings(snapshot, "target.extension") + (Evidence("environment.CUDA_PATH", "not set", "the environment"),),
         (
             Fix(f"Install a toolkit of CUDA {major or 'of its wheel line'}, which sets CUDA_PATH."),
             *install_fix(facts, "Or install the CuPy that brings its libraries along."),
@@ -112,7 +111,7 @@ def path_to_nowhere(facts: Facts) -> Outcome:
         yield Symptom(
             f"{name} names a folder that is not there: {snapshot.environment.get(name, '')}",
             (Evidence(f"environment.{name}", snapshot.environment.get(name, ""), "the environment"),)
-            + fact("target.cuda_path", snapshot.target.cuda_path),
+            + readings(snapshot, "target.cuda_path"),
             (Fix(f"Unset {name}, or let it name a toolkit that is there.", ("env", "-u", name, "python")),),
             Severity.WARNING,
         )
@@ -131,8 +130,7 @@ def _inside_a_toolkit(facts: Facts) -> Outcome:
         right = told[: len(root)]
         yield Symptom(
             f"{name} names the folder {last} of a toolkit, and not the toolkit: {told}",
-            (Evidence(f"environment.{name}", told, "the environment"),)
-            + fact("target.cuda_path", facts.snapshot.target.cuda_path),
+            (Evidence(f"environment.{name}", told, "the environment"),) + readings(facts.snapshot, "target.cuda_path"),
             (Fix(f"Let it name the toolkit itself: {name}={right}", ("env", f"{name}={right}", "python")),),
             # On Windows CuPy adds its folder bin to those that are searched, and import cupy ends where there is none.
             Severity.ERROR if facts.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
@@ -169,19 +167,16 @@ def optional_library(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     accelerators = {word.strip() for word in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")}
     told = {entry.name: entry for entry in snapshot.target.libraries if entry.optional}
+    # Whether CuPy's own code could be asked for optional libraries at all.
+    looked_for = bool(told) or snapshot.target.cuda_path.known or bool(snapshot.target.libraries)
     for name, wheel in _BRINGERS.items():
         asked = [word for word, library in _ACCELERATORS.items() if library == name and word in accelerators]
         wheels = {p: r for p, r in snapshot.target.packages.items() if wheel.fullmatch(p)}
-        if (name in told and told[name].path is not None) or not (asked or wheels) or not _was_looked_for(told, facts):
+        if (name in told and told[name].path is not None) or not (asked or wheels) or not looked_for:
             continue
         if name not in told and not asked:
             continue  # this CuPy has no use for it
         yield _missing(name, told.get(name), asked, wheels)
-
-
-def _was_looked_for(told: dict[str, Library], facts: Facts) -> bool:
-    """Whether CuPy's own code could be asked for optional libraries at all."""
-    return bool(told) or facts.snapshot.target.cuda_path.known or bool(facts.snapshot.target.libraries)
 
 
 def _missing(name: str, library: Library | None, asked: list[str], wheels: dict[str, str]) -> Symptom:

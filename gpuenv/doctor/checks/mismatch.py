@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, used
-from gpuenv.doctor.evidence import fact, searched, source
+from gpuenv.doctor.evidence import readings, searched, source
 from gpuenv.doctor.fixes.containers import libraries_of_the_host
 from gpuenv.doctor.fixes.distributions import compute_part, family, module_build, restart
 from gpuenv.doctor.predicates import baked_libraries, contained, like_a_machine
@@ -157,8 +157,7 @@ def _restarted(snapshot: Snapshot) -> Fix:
 
 def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
-        fact("driver.module_version", snapshot.driver.module_version)
-        + fact("driver.library_version", snapshot.driver.library_version)
+        readings(snapshot, "driver.module_version", "driver.library_version")
         + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda")

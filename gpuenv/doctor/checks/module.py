@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
 from gpuenv.doctor.fixes.distributions import family, the_compiler
 from gpuenv.doctor.fixes.kernel_module import into_this_kernel
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
@@ -46,10 +46,10 @@ def module_not_built(facts: Facts) -> Outcome:
     )
     yield Symptom(
         title if builds else f"The NVIDIA driver's module is not installed for this kernel, {kernel}",
-        fact("host.kernel", snapshot.host.kernel)
+        readings(snapshot, "host.kernel")
         + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
-        + (fact("driver.module_kernels", driver.module_kernels) if others else ())
-        + fact("driver.module", driver.module),
+        + (readings(snapshot, "driver.module_kernels") if others else ())
+        + readings(snapshot, "driver.module"),
         (
             *(the_compiler(snapshot, build.compiler) for build in failed if build.compiler),
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
@@ -91,8 +91,7 @@ def _of_another_kernel(snapshot: Snapshot) -> Outcome:
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
         tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + fact("host.kernel", snapshot.host.kernel)
-        + fact("driver.module", snapshot.driver.module),
+        + readings(snapshot, "host.kernel", "driver.module"),
         (
             *(into_this_kernel(snapshot, kernel) if kernel else ()),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
@@ -108,8 +107,7 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
         tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + fact("host.secure_boot", snapshot.host.secure_boot)
-        + fact("driver.module", snapshot.driver.module),
+        + readings(snapshot, "host.secure_boot", "driver.module"),
         signing_fixes(snapshot),
     )
 

@@ -99,7 +99,8 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
         return (install, *besides_the_package(snapshot))
-    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
+    package = _package(snapshot, dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"))
+    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", package))
 
 
 def _chooses_newest(facts: Facts) -> bool:
@@ -126,10 +127,6 @@ def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
         return ()
     enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
     return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
-
-
-def _open_driver(snapshot: Snapshot) -> tuple[str, ...] | None:
-    return _package(snapshot, {"rhel": "nvidia-open", "arch": "nvidia-open", "suse": "nvidia-open"})
 
 
 def open_modules(snapshot: Snapshot) -> Fix:
@@ -354,7 +351,7 @@ def headers_package(family: str, distribution: str, kernel: str) -> str | None:
     """Its name, with its release where more than one may be installed; None where it is not known.
 
     Args:
-        family: as ``remedies.family`` names it.
+        family: as ``family`` names it.
         distribution: ``amzn 2023``, or as people see it.
         kernel: what ``uname -r`` says.
     """

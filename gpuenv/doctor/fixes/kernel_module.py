@@ -169,14 +169,15 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
     if there and not libraries_absent(snapshot):
         by_parameters = kept_away(snapshot, name, "NVIDIA's driver is installed:")
         by_files = (_by_a_file(name), _early_too(snapshot, name))
-        return (*_of_the_right_kind(facts), *((by_parameters,) if by_parameters else by_files), _taking(snapshot))
-    kept_out = (_nova_too(),) if name == NOVA else ()
-    return (*driver_fixes(facts), *kept_out, restart(snapshot, "so that the new module takes the GPU"))
-
-
-def _nova_too() -> Fix:
-    """Packages of the driver keep nouveau out; of what follows it the older ones know nothing."""
-    return Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
+        taking = restart(snapshot, "so that NVIDIA's module takes the GPU")
+        return (*_of_the_right_kind(facts), *((by_parameters,) if by_parameters else by_files), taking)
+    # Packages of the driver keep nouveau out; of nova the older ones know nothing.
+    nova = Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
+    return (
+        *driver_fixes(facts),
+        *((nova,) if name == NOVA else ()),
+        restart(snapshot, "so that the new module takes the GPU"),
+    )
 
 
 def _by_a_file(name: str) -> Fix:
@@ -202,7 +203,3 @@ def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
 def _early_too(snapshot: Snapshot, name: str) -> Fix:
     words = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
     return Fix(words, initial_disk(snapshot))
-
-
-def _taking(snapshot: Snapshot) -> Fix:
-    return restart(snapshot, "so that NVIDIA's module takes the GPU")
