@@ -106,15 +106,8 @@ _LEADING_TO_LIBRARIES = (
 def compare(
     there: Snapshot, here: Snapshot, findings_there: Sequence[Finding], findings_here: Sequence[Finding]
 ) -> Comparison:
-    """What differs, the likeliest explanation first.
-
-    Args:
-        there: the machine on which it works.
-        here: the machine on which it does not.
-        findings_there: what the doctor finds on the first.
-        findings_here: what it finds on the second.
-    """
-    first, second = comparable(there), comparable(here)
+    """The differences of a machine that works (``there``) and one that does not (``here``), likeliest first."""
+    first, second = _comparable(there), _comparable(here)
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
     told = (_telling(there), _telling(here))
@@ -124,14 +117,14 @@ def compare(
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
         try_first=_try_first(differences, new, here),
-        compared=told_by_both(first, second),
+        compared=_told_by_both(first, second),
     )
 
 
 def _telling(snapshot: Snapshot) -> tuple[str, ...]:
-    """Of which kinds of entries a machine tells all, so that what it does not name is not there.
+    """The kinds of entries that a machine lists completely, so that an entry that is not listed is absent.
 
-    What is pasted may be a part of a list, and tells of no device files.
+    A paste may contain a part of a list, and no device files.
     """
     asked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
     listed = asked or snapshot.source("target").state is SourceState.ANSWERED
@@ -149,7 +142,7 @@ def _differences(
 
 
 def _merely_untold(fact: str, before: str | None, after: str | None, told: _Telling) -> bool:
-    """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
+    """A package, variable or device that is absent is a difference; a fact that is unknown is none."""
     if before is not None and after is not None:
         return False
     return not fact.startswith(told[0] if before is None else told[1])
@@ -276,8 +269,8 @@ _OF_PLACES = (
 _HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
 
 
-def comparable(snapshot: Snapshot) -> dict[str, str]:
-    """The facts by name; one that nobody could tell is left out."""
+def _comparable(snapshot: Snapshot) -> dict[str, str]:
+    """The known facts by name."""
     return dict(_facts(snapshot))
 
 
@@ -301,7 +294,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _absent(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """What was looked for and is not there is a fact as well; what nobody could tell is none."""
+    """What was looked for and not found is a fact as well; what is unknown is none."""
     if not snapshot.driver.version.known and driver_absent(snapshot):
         yield "driver.version", NONE
     if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
@@ -386,8 +379,8 @@ def _device_nodes(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield f"driver.device_nodes.{node.path}", "accessible" if node.accessible else "not accessible"
 
 
-def told_by_both(there: Mapping[str, str], here: Mapping[str, str]) -> int:
-    """How many facts both machines told."""
+def _told_by_both(there: Mapping[str, str], here: Mapping[str, str]) -> int:
+    """The number of facts that are known of both machines."""
     return len(there.keys() & here.keys())
 
 
@@ -397,13 +390,7 @@ _OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_ver
 
 
 def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
-    """The step that makes this machine like the one on which it works.
-
-    Args:
-        difference: the likeliest one.
-        every: all that differs, for what this one comes of.
-        here: this machine.
-    """
+    """The step that removes the likeliest difference; ``every`` is all that differs, for what it may follow from."""
     family, _, name = difference.fact.rpartition(".")
     if family == "target.packages":
         return _package(here, name, difference.there)

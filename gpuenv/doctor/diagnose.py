@@ -40,16 +40,16 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the caller asks for and expects.
+    """Options of a diagnosis.
 
     Attributes:
-        requirements: what was asked for, held against the machine.
-        no_gpu: that there is none is expected.
-        no_cupy: likewise of CuPy.
-        left_out: codes of checks that are not wanted.
-        allowances: findings that are accepted, each until a day.
-        day: of the examination, an ISO date.
-        python: the target as the caller named it; None where it was found without a word.
+        requirements: the evaluated requirements.
+        no_gpu: whether no GPU is expected.
+        no_cupy: whether no CuPy is expected.
+        left_out: codes of checks that are not to run.
+        allowances: accepted findings, each until a day.
+        day: today, an ISO date.
+        python: the value of ``--python``; None if the target was detected.
     """
 
     requirements: tuple[RequirementResult, ...] = ()
@@ -72,15 +72,15 @@ def diagnose(
     terms: Terms = NO_TERMS,
     smoke: SmokeResult | None = None,
 ) -> Diagnosis:
-    """Holds every check against a Snapshot; one that crashes is reported and the others go on.
+    """Runs every check on a Snapshot; a check that crashes is reported and the others go on.
 
     Args:
-        snapshot: what was read.
+        snapshot: the recorded facts.
         matrix: the compatibility matrix.
-        resolution: what would fit, for the cures.
+        resolution: what would fit, for the fixes.
         clock: seconds, for the checks' durations.
-        terms: what the caller asks for and expects.
-        smoke: what the GPU tests said, where they were asked for.
+        terms: the options.
+        smoke: the result of the GPU tests, if they ran.
     """
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
     findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
@@ -106,7 +106,7 @@ def diagnose(
             found = replace(found, fix=about(_here(found.fix, snapshot), terms.python))
             if (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY):
                 found = replace(found, severity=_milder(found.severity))
-            allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))
+            allowed = _without_what_was_done(_allowed_by(found, terms.allowances, terms.day))
             findings[allowed] = () if symptom.stands_alone else check.follows
             if _stands_in_the_way(check, found, allowed):
                 blocked[check.code] = check.code
@@ -116,7 +116,7 @@ def diagnose(
 
 
 def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[str, ...]]:
-    """What is said of several devices in the same words is said once, with the evidence of each."""
+    """Findings that differ only in their evidence, as those of several devices, are one with the evidence of each."""
     told: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
     for finding, follows in findings.items():
         told.setdefault((replace(finding, evidence=()), follows), {}).update(dict.fromkeys(finding.evidence))
@@ -124,14 +124,14 @@ def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[
 
 
 def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The cures as they can be had on this system, and in this environment."""
+    """The fixes adapted to this system and environment."""
     host = snapshot.host
     fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
     return for_pixi(for_system(fixes, host.os.value), snapshot.target)
 
 
 def _unwanted(check: Check, terms: Terms, found: Iterable[Finding]) -> CheckRun | None:
-    """What is told of a check that the caller has left out, or that says nothing where no GPU is expected."""
+    """The skipped run of a check that is left out, or that compares CuPy with a GPU where none is expected."""
     if check.code in terms.left_out:
         return left_out(check.code)
     if terms.no_gpu and check.compares_with_gpu and any(_is_of_the_gpu(finding) for finding in found):
@@ -156,20 +156,20 @@ def left_out(code: str) -> CheckRun:
 
 
 def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
-    """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours.
+    """The diagnosis with the findings of plug-ins, ranked anew.
 
-    Ours come first: where one of them is primary, it stays so, and what follows from it stays its consequence.
+    Our own come first: a primary finding of ours stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
+    others = [_allowed_by(finding, terms.allowances, terms.day) for finding in findings]
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
 def _stands_in_the_way(check: Check, before: Finding, after: Finding) -> bool:
-    """Whether what requires this check is pointless.
+    """Whether the checks that require this one are skipped.
 
-    What is allowed of the machine still explains its consequences; what is allowed of the environment is no obstacle,
-    and the checks behind it have to show that the rest is sound.
+    A suppressed finding about the GPU still explains its consequences; after a suppressed one about the environment the
+    checks that follow run, to show that the rest is sound.
     """
     if before.severity is Severity.WARNING:
         return False
@@ -195,14 +195,8 @@ def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
-def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
-    """The finding as a note where the list allows it; where an entry has expired, the finding says so.
-
-    Args:
-        finding: what a check has found.
-        allowances: the list.
-        today: an ISO date.
-    """
+def _allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
+    """The finding as a note where the list allows it; an expired entry becomes evidence."""
     entries = [entry for entry in allowances if entry.code == finding.code]
     standing = next((entry for entry in entries if not entry.has_expired(today)), None)
     if standing is not None:
@@ -215,7 +209,7 @@ def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) ->
     return replace(finding, evidence=(*finding.evidence, *over))
 
 
-def without_what_was_done(finding: Finding) -> Finding:
+def _without_what_was_done(finding: Finding) -> Finding:
     """A note without the advice that would make a note of it."""
     if finding.severity is not Severity.NOTE:
         return finding

@@ -74,9 +74,9 @@ def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
 
 
 def unfound(snapshot: Snapshot) -> DriverLibrary | None:
-    """The libcuda of the loaded module, where the loader finds none: it lies in a folder that it was not told of.
+    """The libcuda of the loaded module in a folder that the loader does not search.
 
-    The driver's libraries are linked with glibc: the loader of another C library takes them from no folder.
+    The driver's libraries are linked with glibc: the loader of another C library cannot use them.
     """
     module, libc = snapshot.driver.module_version.value, snapshot.host.libc.value
     foreign = libc is not None and libc.family != "glibc"

@@ -26,12 +26,12 @@ OPEN, PROPRIETARY = "open", "proprietary"
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What GPUs want of one driver.
+    """What GPUs need of one driver.
 
     Attributes:
-        first: the first branch that drives them all; null where nothing is known to be too old.
-        last: the last one; null where support goes on.
-        kinds: of kernel modules, those that one of them cannot do without; two that exclude each other are no driver.
+        first: the first branch that drives them all; None if every known one does.
+        last: the last one; None while support goes on.
+        kinds: the kinds of kernel modules that they need; two kinds exclude each other.
     """
 
     first: int | None
@@ -105,9 +105,9 @@ def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Want
 
 
 def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
-    """What to do where no one driver drives every GPU: which each needs, and which of them to keep; else nothing.
+    """Fixes where no single driver drives every GPU: what each needs and which to keep; empty where one driver does.
 
-    What works now is kept; beyond that, the newer GPUs are.
+    The GPUs that work now are kept, then the newer ones.
     """
     if wanted(facts).possible:
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import TypeVar
 
@@ -37,7 +38,7 @@ def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
 
 
 def cuda_bringers(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The frameworks that are there and have brought CUDA libraries along."""
+    """The installed frameworks that depend on CUDA libraries."""
     packages = snapshot.target.packages
     return tuple(
         Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in _BRINGERS if name in packages
@@ -45,7 +46,7 @@ def cuda_bringers(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 
 def searched(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """Where the target's loader looks first, and which environment it is."""
+    """Where the target's loader looks first, and the environment's prefix."""
     told = snapshot.environment.get("LD_LIBRARY_PATH")
     return (
         Evidence("environment.LD_LIBRARY_PATH", told or "not set", "the environment"),
@@ -59,10 +60,9 @@ _TROUBLE = pattern(
 )
 
 
-def troubles(snapshot: Snapshot, most: int = 3) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel's log in which the driver tells of something that went wrong."""
-    told = [message.text for message in snapshot.kernel_log.value or () if _TROUBLE.search(message.text)]
-    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in told[-most:])
+def troubles(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """The newest lines of the kernel's log in which the driver reports an error."""
+    return lines_with(snapshot, _TROUBLE)
 
 
 def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
@@ -72,12 +72,15 @@ def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
 
 def event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """The newest of these lines."""
-    return tuple(
-        Evidence("kernel_log", event.text, snapshot.kernel_log.source or "") for event in hardware_lines(snapshot)[-3:]
-    )
+    return logged(snapshot, [event.text for event in hardware_lines(snapshot)[-3:]])
 
 
 def lines_with(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel's log with these words."""
+    """The newest lines of the kernel's log that match a pattern."""
     lines = [message.text for message in snapshot.kernel_log.value or () if words.search(message.text)]
-    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
+    return logged(snapshot, lines[-3:])
+
+
+def logged(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
+    """Lines of the kernel's log as evidence."""
+    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)

@@ -27,11 +27,11 @@ _FIRST_WITH_PATHFINDER = 14
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The CuPy that an import meets first.
+    """The CuPy that an import finds first.
 
     Attributes:
-        cupy: what its metadata says.
-        wheel: the row of the matrix to judge it by, without an extra: what is there counts.
+        cupy: its metadata.
+        wheel: the row of the matrix to judge it by, without an extra.
         exact: whether that row is of this very release; else it is the nearest one of the same CUDA major.
     """
 
@@ -46,7 +46,7 @@ class Installed:
 
 
 def installed(facts: Facts) -> Installed | None:
-    """The installed CuPy by the matrix; None where there is none, or its CUDA major is not known or not covered."""
+    """The installed CuPy as a row of the matrix; None if there is none, or its CUDA major is unknown or not covered."""
     found = facts.snapshot.target.cupy
     if not found:
         return None
@@ -65,7 +65,7 @@ def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
 
 
 def _told_cuda(target: Target) -> CudaVersion | None:
-    """The CUDA minor that a line of its own, or conda's toolkit, tells of the CuPy that an import meets first."""
+    """The CUDA minor of the first CuPy, from the name of its line or from conda's cudatoolkit."""
     of_its_line = cuda_minor(target.cupy[0].distribution)
     of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
     try:
@@ -75,9 +75,9 @@ def _told_cuda(target: Target) -> CudaVersion | None:
 
 
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
-    """Its own line; for a build that bears no line's name, the one that takes any minor of its CUDA major.
+    """The line of this name; for a build without a line's name, the line for any minor of its CUDA major.
 
-    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is told, the
+    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is known, the
     line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
     same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
@@ -87,7 +87,7 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
 
 
 def installed_cuda_major(facts: Facts) -> int | None:
-    """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
+    """The CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
     return first_cuda_major(facts.snapshot.target)
 
 
@@ -110,7 +110,7 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
 
 
 def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
-    """Every CuPy that is there, where each is older than all releases of the matrix, which tells nothing of them."""
+    """The installed CuPys, if each is older than every release of the matrix; else empty."""
     there = facts.snapshot.target.cupy
     oldest = min(version_of(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
     try:
@@ -136,7 +136,7 @@ def why_not_known(facts: Facts) -> str:
 
 
 def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
-    """How conda's packages stay where pip has put its own beside them; they share CuPy's files, which go with pip's."""
+    """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
     again = condas_cupy(facts.snapshot.target)
     remove = pip_fix(facts.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
@@ -156,9 +156,9 @@ def is_condas(target: Target) -> bool:
 
 
 def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
-    """The command that installs what the resolver chose into the target; nothing where nothing fits.
+    """The commands that install what the resolver chose into the target; empty where nothing fits.
 
-    Another CuPy that is there has to go first, since all lines share the module's files; conda sees to that itself.
+    Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
     conda = facts.resolution.conda
     if conda is not None and is_condas(facts.snapshot.target):
@@ -171,7 +171,7 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
             ),
         )
     if is_condas(facts.snapshot.target):
-        ways = conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
+        ways = _conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
         return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
     return _wheel_fixes(facts, text)
 
@@ -214,7 +214,7 @@ def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
 
 
 def of_conda(text: str) -> str:
-    """A cure's words where the package is conda's, and no wheel."""
+    """The text of a fix for a conda package instead of a wheel."""
     return text.replace("the wheel", "conda's build")
 
 
@@ -268,10 +268,7 @@ def out_of_the_way(entry: CupyInstallation) -> Fix:
 
 
 def numpy_out_of_the_way(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How a NumPy of PYTHONPATH's or of the user's own no longer comes before the environment's; nothing for no such.
-
-    Whatever is installed into the environment then is not what is imported.
-    """
+    """How to keep a NumPy of PYTHONPATH or of the user's own packages from hiding the environment's."""
     target = snapshot.target
     module = target.numpy_module.value or ""
     prefix, user = target.prefix.value, target.user_site.value
@@ -292,9 +289,9 @@ _INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/
 
 
 def left_in(target: Target) -> str | None:
-    """The installers' folder of the environment in which a package cupy lies that no distribution owns; else None.
+    """The environment's site-packages folder with a package cupy that no distribution owns; None elsewhere.
 
-    Anywhere else below the prefix it is somebody's own: a source tree in PREFIX/src, say, that a variable leads to.
+    Elsewhere below the prefix it belongs to the user: a source tree in PREFIX/src, say, that a variable leads to.
     """
     empty = empty_metadata(target)
     if empty:
@@ -312,12 +309,12 @@ def _is_installers(folder: str, prefix: str) -> bool:
 
 
 def empty_metadata(target: Target) -> list[LeftMetadata]:
-    """Metadata of CuPy's that tell nothing any more, beside files of it: a power cut, or links whose aims have gone."""
+    """Unreadable metadata of CuPy next to its files: a power cut, or dangling links."""
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
 
 
 def other_releases(target: Target) -> list[LeftMetadata]:
-    """Metadata of another release than the one that is there; the same one, told twice, misleads nobody."""
+    """Metadata of another release than the installed one."""
     there = target.packages
     known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
     return [entry for entry in known if not same_release(entry.release or "", there[entry.name])]
@@ -363,14 +360,8 @@ def _is_new(fact: str) -> bool:
     return fact in _IN_A_NEW_ONE or fact.startswith("target.packages.")
 
 
-def conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
-    """What conda can do where no build fits as things are; the honest word where it can do nothing.
-
-    Args:
-        facts: what is known.
-        text: what the cure is for, as a sentence.
-        prefix: conda's words for the environment.
-    """
+def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
+    """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
     ways = sorted(_ways(facts), key=lambda way: way.order)
     told = text.removesuffix(".")
     if not ways:

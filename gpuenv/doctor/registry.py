@@ -29,12 +29,12 @@ class Facts:
     """What a check may look at.
 
     Attributes:
-        snapshot: everything that was read.
+        snapshot: the recorded facts.
         needs: the same as the resolver sees it.
         matrix: the compatibility matrix.
         resolution: what would fit.
-        requirements: what the caller asked for, held against the machine.
-        smoke: what the GPU tests said; None where they were not asked for.
+        requirements: the evaluated requirements.
+        smoke: the result of the GPU tests; None if they did not run.
     """
 
     snapshot: Snapshot
@@ -55,7 +55,7 @@ class Symptom:
         fix: what to do, the best first.
         severity: how much it matters.
         cause: in place of the check's own, where one check tells several apart.
-        stands_alone: whether no other finding explains it, whatever the check says of what its findings follow from.
+        stands_alone: whether it follows from no other finding, despite the check's ``follows``.
     """
 
     title: str
@@ -78,7 +78,7 @@ CheckFunction = Callable[[Facts], Outcome]
 
 
 def grave_if_needed(facts: Facts) -> Severity:
-    """How much a GPU matters that cannot be used beside others: it is the error where a requirement fails for it."""
+    """Severity of an unusable GPU while others work: error if a requirement fails because of it, else warning."""
     return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
 
 
@@ -174,7 +174,7 @@ class Check:
 
     @property
     def of_the_tests(self) -> bool:
-        """Whether it reads what the GPU tests said, and has no place where they were not asked for."""
+        """Whether it reads the result of the GPU tests; without one it does not run."""
         return self.code.startswith("SMK")
 
     @property

@@ -23,17 +23,17 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """What is to be mended.
+    """What a transaction has to repair.
 
     Attributes:
-        codes: of the findings that the transaction is for.
-        choice: whether another CuPy may have to be chosen.
-        with_libraries: whether the choice has to bring CUDA's libraries along.
-        again: the distributions whose files are put in anew.
-        sonames: libraries whose distributions, whichever they are, are put in anew.
-        more: further requirements.
-        afresh: whether an installer's cache may share the damage.
-        cleared: the distributions of which metadata of another release are there too, which leave.
+        codes: of the findings that it repairs.
+        choice: whether another CuPy may be chosen.
+        with_libraries: whether that choice has to include CUDA's libraries.
+        again: distributions to reinstall.
+        sonames: libraries whose distributions are to be reinstalled.
+        more: further requirements to install.
+        afresh: whether an installer's cache may be damaged too.
+        cleared: distributions with metadata of another release, which is removed.
     """
 
     codes: tuple[str, ...]
@@ -47,10 +47,9 @@ class Wound:
 
 
 def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
-    """What a transaction could cure of these findings; None where it could cure nothing.
+    """What a transaction can repair of these findings; None where it can repair nothing.
 
-    Notes are none of its business, and so is what the caller allows: both are notes. A finding whose cures are all
-    unsafe (a Python that the system manages) is for a person.
+    Notes are left alone. A finding without a safe fix (a Python that the system manages) is for a person.
     """
     ours = [
         (finding, kind)
@@ -85,10 +84,7 @@ def _clearable(target: Target) -> tuple[str, ...]:
 
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
-    """Whether a cure may be run inside the target; what is to be chosen, the resolver tells.
-
-    Between pip and conda a person chooses: what one of them would take out is the other's.
-    """
+    """Whether gpuenv may repair it inside the target; between pip and conda a person chooses."""
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
     own = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
@@ -118,14 +114,9 @@ def _installed_by(fix: Fix) -> list[str]:
 
 
 def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
-    """The matrix narrowed so that as little as possible changes: to the release there, to its line, then not at all.
+    """The matrix narrowed to the installed release, then to its line, then not at all, so that little changes.
 
-    Of several lines the resolver's own comes first.
-
-    Args:
-        snapshot: the machine and its target.
-        matrix: the rows.
-        preferred: what the resolver would choose freely.
+    Of several lines the resolver's ``preferred`` one comes first.
     """
     best = preferred.wheel.distribution if preferred.wheel else None
     there = sorted(snapshot.target.cupy, key=lambda entry: entry.distribution != best)
@@ -148,7 +139,7 @@ def with_any_numpy(snapshot: Snapshot) -> Snapshot:
 
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
-    """Whether a choice cures what is to be cured: it brings CUDA's libraries along, or they are there already."""
+    """Whether a choice repairs it: CUDA's libraries come with it or are there already."""
     if wheel.extra is not None:
         return True
     return not wound.with_libraries and wheel.cuda_major in _majors_there(snapshot)

@@ -112,7 +112,7 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
 
 
 def _open_to_all(node: DeviceNode) -> bool:
-    """Whether its mode lets everybody read and write; what keeps a process out then is its control group.
+    """Whether every user may read and write by the mode; then its control group keeps a process out.
 
     access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
@@ -250,14 +250,14 @@ def device_node_permission(facts: Facts) -> Outcome:
 
 
 def _if_none_was_asked_for(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What may be so in a job of Slurm's whose variables do not say what it was granted."""
+    """The alternative explanation in a Slurm job whose variables do not name its allocation."""
     if snapshot.grant.by.value != "slurm" or snapshot.grant.gpus.known:
         return ()
     return (Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1."),)
 
 
 def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
-    """Who may open the nodes: a job that was granted GPUs; else by mode, by group or by the control group.
+    """How access to the nodes is given: through the scheduler, the mode, the group or the control group.
 
     NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
     packages set them (modprobe.nvidia.install; both read 2026-11-22).

@@ -93,7 +93,7 @@ def cupy_missing(facts: Facts) -> Outcome:
             cause=Cause.CORRUPT_INSTALLATION,
         )
         return
-    if not told and (recorded := recorded_alone(facts)) is not None:
+    if not told and (recorded := _recorded_alone(facts)) is not None:
         yield recorded
         return
     yield Symptom(
@@ -121,8 +121,8 @@ def _later(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
 
-def recorded_alone(facts: Facts) -> Symptom | None:
-    """What is told where its files are gone: conda takes it for installed, and puts nothing in unless it is forced."""
+def _recorded_alone(facts: Facts) -> Symptom | None:
+    """CuPy's files are gone and conda still lists it: conda reinstalls nothing unless it is forced to."""
     target = facts.snapshot.target
     recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
     if not recorded or target.cupy or target.cupy_module.known:

@@ -213,7 +213,7 @@ def driver_incomplete(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     lying = unfound(snapshot)
     if lying is not None:
-        yield not_looked_in(snapshot, lying)
+        yield _not_looked_in(snapshot, lying)
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
@@ -284,8 +284,8 @@ _OWN_LOADER = Fix(
 )
 
 
-def not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
-    """The library of the loaded module's own version lies in a folder that the loader was not told of."""
+def _not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
+    """The libcuda of the loaded module's version is in a folder that the loader does not search."""
     return Symptom(
         f"The loader does not find the driver's libcuda, which is there: {library.path}",
         source(snapshot, "libcuda")

@@ -94,7 +94,7 @@ def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
-    """The driver that would do, up to the last branch for every GPU here; nothing where there is none."""
+    """The driver that would do, up to the last branch that drives every GPU here; None if there is no such driver."""
     if verdict.change is None:
         return ()
     if _is_of_libcuda(verdict):
@@ -108,7 +108,7 @@ def _is_of_libcuda(verdict: Rejected) -> bool:
 
 
 def _gpu_outside(there: Installed, facts: Facts) -> bool:
-    """Whether this CUDA major makes no code for a GPU here, so that a newer driver would not help; WHL505 tells."""
+    """Whether this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that."""
     judged = nvrtc_compiles_for_gpu(there.wheel, facts.needs, facts.matrix)
     return isinstance(judged, Rejected) and not without_gpu(facts.snapshot)
 
@@ -181,7 +181,7 @@ def _of_an_old_line(facts: Facts) -> Outcome:
 
 
 def _others(there: Installed, facts: Facts) -> tuple[Fix, ...]:
-    """The GPUs beside them that this CuPy does serve, where there are any."""
+    """The other GPUs, which this CuPy does serve."""
     seen = [(gpu, gpu.compute_capability.value) for gpu in facts.snapshot.gpus if gpu.index.known]
     served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, facts.matrix)]
     if not served:
@@ -247,10 +247,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
 
 
 def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
-    """The range of NumPy that a CuPy asks for, and who says so; of a release that is not measured, its own metadata.
-
-    Of what conda put there the recipe counts.
-    """
+    """The NumPy range of a CuPy and its source: the matrix, the wheel's own metadata, or conda's recipe."""
     if there is not None and there.exact:
         return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
     cupy = next(iter(facts.snapshot.target.cupy), None)

@@ -106,7 +106,7 @@ def _state(lost: Sequence[Gpu], *, to_reset: bool) -> str:
 
 
 def _place(gpu: Gpu) -> str:
-    """Its index, and the address by which the kernel's log and the chassis know it."""
+    """The index, and the address by which the kernel's log and the chassis identify it."""
     address = pci_key(gpu.pci.value)
     numbered = "GPU" if gpu.index.value is None else f"GPU {gpu.index.value}"
     return f"{numbered}{f' at {address}' if address else ''}"

@@ -175,13 +175,13 @@ def system_not_ready(facts: Facts) -> Outcome:
 
 
 def _waiting_for_registration(snapshot: Snapshot) -> bool:
-    """Whether every GPU of a machine that was not asked itself waits for its registration."""
+    """Whether every GPU of a paste, which was not probed, waits for its registration."""
     states = [gpu.fabric.state.value for gpu in snapshot.gpus]
     return bool(states) and not probed(snapshot) and all(state in _UNREGISTERED for state in states)
 
 
 def _without_switch(snapshot: Snapshot) -> bool:
-    """Whether no NVSwitch can join these GPUs: each says so itself, or is a board that none joins."""
+    """Whether no NVSwitch can join these GPUs: each reports so, or is a board without NVSwitch."""
     told = [
         gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
         for gpu in snapshot.gpus
@@ -243,7 +243,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
 
 
 def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
-    """The folder is there, and the loader has not been told of it.
+    """The folder exists, and the loader does not search it.
 
     WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
     to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
@@ -333,18 +333,18 @@ def initialisation_failed(facts: Facts) -> Outcome:
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
         elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
             modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
-            yield without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
+            yield _without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "gpu_count")
     evidence += troubles(snapshot)
     if code in MPS_TROUBLES:
-        yield by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
+        yield _by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
-        yield without_instance(snapshot, evidence)
+        yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes_of(facts, code))
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(facts, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
@@ -404,7 +404,7 @@ _UNCONFINED = {
 }
 
 
-def fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
+def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
     """What may help, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
     snapshot = facts.snapshot
     look = _LOOK_OUTSIDE if contained(snapshot) else LOOK
@@ -431,7 +431,7 @@ def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:
     return _UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN)
 
 
-def without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
+def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
     """MIG is on, and this process has no instance; a container may have been given none of those that there are.
 
     An instance's nodes lie below /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
@@ -477,11 +477,8 @@ MPS_TROUBLES = {
 }
 
 
-def by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
-    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer.
-
-    Its daemon is the host's: a container is given the folder of its pipes alone.
-    """
+def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
+    """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
     title, first = MPS_TROUBLES[Cuda(code)]
     where = " on the host" if contained(snapshot) else ""
     if where and "daemon" in first:

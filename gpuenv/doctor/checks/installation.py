@@ -81,9 +81,9 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
 
 
 def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
-    """They are put in anew; of CUDA wheels of two majors that share files, the one goes first that CuPy does not use.
+    """Reinstalls them. Of CUDA wheels of two majors that share files, the one that CuPy does not use is removed first.
 
-    Where a framework goes with that one, both stay.
+    Where a framework needs that one, both stay.
     """
     packages, own = facts.snapshot.target.packages, installed_cuda_major(facts)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
@@ -295,7 +295,7 @@ def for_another_interpreter(facts: Facts) -> Outcome:
 
 
 def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
-    """It goes, and one for this interpreter comes where there is none; what lies elsewhere is put out of the way."""
+    """Removes it and installs a CuPy for this interpreter; one outside of the environment is taken off the path."""
     target = facts.snapshot.target
     anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
     if not within_reach(entry, target):
@@ -329,13 +329,13 @@ _LISTED = ("cuda-", "fastrlock", "nvidia-")
 
 @dataclass(frozen=True, slots=True)
 class _Unmet:
-    """A requirement of CuPy's that is not met.
+    """A requirement of CuPy that is not met.
 
     Attributes:
-        words: its own.
+        words: the requirement.
         name: the distribution.
-        release: the one that is there; None for none.
-        lacking: whether there is none, or one that is too old; a newer one than was foreseen may do.
+        release: the installed one, or None.
+        lacking: whether it is missing or too old; one that is too new may work.
     """
 
     words: str

@@ -162,7 +162,7 @@ def other_major_first(facts: Facts) -> Outcome:
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
         + brought
         + wheels(facts),
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
@@ -176,7 +176,7 @@ def _and_where(astray: Sequence[Library]) -> str:
 
 
 def _by_its_own_word(facts: Facts) -> Outcome:
-    """An NVRTC of another major than CuPy's, as cupy.show_config() tells without its file."""
+    """An NVRTC of another major than CuPy's, reported by cupy.show_config() without its file."""
     major = installed_cuda_major(facts)
     told = [entry for entry in facts.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
     astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
@@ -188,13 +188,13 @@ def _by_its_own_word(facts: Facts) -> Outcome:
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
         + brought
         + wheels(facts),
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
 
 def _foreseen(facts: Facts) -> Outcome:
-    """What a list of packages tells where the libraries themselves were not asked for: a paste, or assumptions.
+    """What a list of packages implies where no library was looked for: a paste, or assumptions.
 
     cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
     """
@@ -214,7 +214,7 @@ def _foreseen(facts: Facts) -> Outcome:
     yield Symptom(
         f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
         newer + brought,
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
@@ -263,7 +263,7 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = _other_toolkits(facts) + nvrtcs(facts) + _frameworks(facts)
+    others = _other_toolkits(facts) + _nvrtcs(facts) + _frameworks(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     major = installed_cuda_major(facts)
@@ -291,7 +291,7 @@ def _not_asked(facts: Facts) -> str:
 
 
 def _finder_is_gone(facts: Facts) -> bool:
-    """Whether CuPy looks for CUDA wheels that are there by a cuda.pathfinder that is not: other checks tell of that."""
+    """Whether CuPy would find its CUDA wheels by a cuda.pathfinder that is missing; other checks report that."""
     target, major = facts.snapshot.target, installed_cuda_major(facts)
     needs_it = any("cuda-pathfinder" in words for words in target.cupy[0].requires)
     gone = "cuda-pathfinder" not in target.packages or target.pathfinder_hidden_by.known
@@ -322,7 +322,7 @@ def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _frameworks(facts: Facts) -> tuple[Evidence, ...]:
-    """Frameworks that have brought CUDA of another major along, in wheels of their own or within themselves."""
+    """Installed frameworks that contain or depend on CUDA of another major."""
     major = installed_cuda_major(facts)
     return tuple(
         Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
@@ -366,7 +366,7 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
 _NVRTC_WHEEL = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
 
 
-def nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
+def _nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
     """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
     own = installed_cuda_major(facts)
     return tuple(
@@ -377,12 +377,12 @@ def nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def wheels(facts: Facts) -> tuple[Evidence, ...]:
-    """What tells of them: their NVRTC, or all of them where that is not there."""
-    return nvrtcs(facts) or tuple(_told(facts, name) for name in _names(facts))
+    """The evidence for them: their NVRTC, or all of them where there is none."""
+    return _nvrtcs(facts) or tuple(_told(facts, name) for name in _names(facts))
 
 
 def bringers(facts: Facts) -> tuple[Evidence, ...]:
-    """The frameworks that have brought them: not one that goes with CuPy's own major, as the matrix knows."""
+    """The frameworks that depend on them; those that the matrix knows to use CuPy's own major are left out."""
     own = installed_cuda_major(facts)
     same = {entry.distribution for entry in facts.needs.brings if not entry.is_library and entry.cuda_major == own}
     return tuple(
@@ -390,8 +390,8 @@ def bringers(facts: Facts) -> tuple[Evidence, ...]:
     )
 
 
-def ways_out(facts: Facts) -> tuple[Fix, ...]:
-    """What to do about them: all go that nobody needs; where a framework needs them, CuPy follows it or moves out."""
+def _ways_out(facts: Facts) -> tuple[Fix, ...]:
+    """Removes them, or, where a framework needs them, changes CuPy's line or separates the two."""
     needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in bringers(facts)), _names(facts)
     if needed:
         return _with_a_framework(facts, needed, names)
@@ -402,7 +402,7 @@ def ways_out(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
-    """CuPy follows the framework; one whose CUDA this driver does not run is of no use on the GPU, and goes first."""
+    """CuPy follows the framework, unless this driver cannot run the framework's CUDA: then the framework is removed."""
     level, told, said = facts.needs.driver_cuda, facts.snapshot.target.packages, " and ".join(needed)
     majors = [cuda_major_of_wheel(name, told[name]) or 0 for name in names]
     words = f"emove {said} with the CUDA wheels of its major"
@@ -469,7 +469,7 @@ def refused(facts: Facts) -> Outcome:
 
 
 def _provider(facts: Facts, refusal: Refusal) -> Library | None:
-    """The library that lacks what is needed, where it is known which one that is: by its soname, or by the symbol's."""
+    """The library that lacks the symbol, by its soname or by the symbol's prefix, where that is known."""
     for entry in facts.snapshot.target.libraries:
         if entry.path and (
             entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)

@@ -53,7 +53,7 @@ def own_module(facts: Facts) -> Outcome:
         return
     if target.extension.known or not any(words in reason for words in _REFUSALS) or _DRIVERS_OWN.search(reason):
         return
-    lacking = linked_library(reason)
+    lacking = _linked_library(reason)
     if lacking is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else that is told
             yield without_library(facts, lacking, readings(facts.snapshot, "target.extension"))
@@ -76,10 +76,9 @@ def own_module(facts: Facts) -> Outcome:
 
 
 def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
-    """Wheels before CuPy 13 are linked with CUDA's DLLs, which a toolkit alone brings.
+    """Whether a DLL of CUDA is missing: wheels before CuPy 13 are linked with them, and only a toolkit has them.
 
-    Where there is one, CuPy itself adds its folder to those that are searched, which the question does not: nothing can
-    be said then.
+    With a toolkit the answer is unknown: CuPy adds its folder to the search path, and the probe does not.
     """
     snapshot = facts.snapshot
     major = installed_cuda_major(facts)
@@ -205,7 +204,7 @@ _FIRST_OF_ANY_MINOR = 11  # from here on libcudart bears the name of its major f
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """The library that is missing, and the CUDA that it is of, where its name tells."""
+    """The missing library, and its CUDA version where the soname contains one."""
 
     soname: str
     cuda: CudaVersion | None
@@ -225,7 +224,7 @@ class Linked:
         return f"CUDA {self.cuda.major if self.cuda.major >= _FIRST_OF_ANY_MINOR else self.cuda}"
 
 
-def linked_library(said: str) -> Linked | None:
+def _linked_library(said: str) -> Linked | None:
     """The library of CUDA that the loader does not find, by its own words."""
     found = _MISSING.search(said)
     if found is None:

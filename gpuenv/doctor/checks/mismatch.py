@@ -71,7 +71,7 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The loaded kernel module and the driver's libraries are of different versions",
         _evidence(snapshot),
-        (*to_finish(snapshot), _restarted(snapshot)),
+        (*_to_finish(snapshot), _restarted(snapshot)),
     )
 
 
@@ -172,7 +172,7 @@ _FINISH = {
 }
 
 
-def to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
+def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
     """What comes before the restart where the disk has the old driver's module for this kernel, and no newer one."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
     module, library = driver.module_version.value, driver.library_version.value

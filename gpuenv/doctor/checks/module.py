@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import lines_with, logged, readings
 from gpuenv.doctor.fixes.distributions import family, the_compiler
 from gpuenv.doctor.fixes.kernel_module import into_this_kernel
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
@@ -84,14 +84,13 @@ def module_refused(facts: Facts) -> Outcome:
 
 
 def _of_another_kernel(snapshot: Snapshot) -> Outcome:
-    lines = [m.text for m in snapshot.kernel_log.value or () if _OTHER_KERNEL.search(m.text)]
+    lines = lines_with(snapshot, _OTHER_KERNEL)
     if not lines:
         return
     kernel = snapshot.host.kernel.value
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
-        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + readings(snapshot, "host.kernel", "driver.module"),
+        lines + readings(snapshot, "host.kernel", "driver.module"),
         (
             *(into_this_kernel(snapshot, kernel) if kernel else ()),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
@@ -106,8 +105,7 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
         return
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
-        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + readings(snapshot, "host.secure_boot", "driver.module"),
+        logged(snapshot, lines[-3:]) + readings(snapshot, "host.secure_boot", "driver.module"),
         signing_fixes(snapshot),
     )
 

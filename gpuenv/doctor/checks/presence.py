@@ -95,10 +95,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
 
 
 def _like_a_laptop(snapshot: Snapshot) -> bool:
-    """Whether NVIDIA's module is installed beside a processor's own GPU, as where such a file has a meaning.
-
-    On a server, or where no driver is, it is what somebody has left.
-    """
+    """Whether NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover."""
     beside = {gpu.vendor for gpu in snapshot.pci_gpus or ()} & _OF_PROCESSORS
     return bool(beside) and snapshot.driver.module.value is Module.NOT_LOADED
 
@@ -136,7 +133,7 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
-    other = None if for_cuda else of_another_rocm(snapshot)
+    other = None if for_cuda else _of_another_rocm(snapshot)
     if other is not None:
         title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
@@ -151,8 +148,8 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
     )
 
 
-def of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
-    """A CuPy whose line is for another ROCm than the one that is there: they are for one minor release each."""
+def _of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
+    """A CuPy whose line is for another ROCm than the installed one: a line is for one minor release."""
     there = (snapshot.rocm.value or "").split(".")[:2]
     lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy)
     return next((entry for entry, wanted in lines if wanted and there != [""] and wanted.split(".") != there), None)
@@ -179,13 +176,13 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
 
 
 def _hides_any(told: str) -> bool:
-    """Whether it hides every GPU, whichever there are: its list ends where it begins."""
+    """Whether it hides every GPU of any machine: the list ends at its first entry."""
     first = told.split(",", maxsplit=1)[0].strip()
     return not first or first.startswith("-")
 
 
 def _cut_short(facts: Facts, told: str) -> Outcome:
-    """A list of which CUDA reads the beginning alone."""
+    """A list of which CUDA reads only the beginning."""
     snapshot = facts.snapshot
     counted = to_be_opened(snapshot.gpus)
     found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end

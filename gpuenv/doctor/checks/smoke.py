@@ -93,7 +93,7 @@ def a_test_failed(facts: Facts) -> Outcome:
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
             _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
-            cures_of_tests(facts, cause, tests, result, sound),
+            _cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
 
@@ -132,7 +132,7 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
         place, gpu = with_uuid(facts.snapshot.gpus, uuid)
-        cause, why = blame(place, gpu)
+        cause, why = _blame(place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
@@ -155,7 +155,7 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
 
 
 def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
-    """The GPUs on which all of these tests have passed, with the same CuPy, libraries and driver."""
+    """The GPUs on which all of these tests passed."""
     passed: dict[str, set[str]] = {}
     for test in every:
         if test.status is TestStatus.PASSED and test.gpu:
@@ -179,7 +179,7 @@ def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
-    """GPUs as people call them; an instance, and what NVML does not tell of, by its UUID."""
+    """The labels of GPUs; a MIG instance, and a GPU that NVML does not list, by its UUID."""
     found = ((uuid, with_uuid(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
     return enumerated(names, _MOST)
@@ -194,7 +194,7 @@ def _names(tests: Iterable[TestResult]) -> str:
 
 
 def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
-    """What the tests said, once where several on one GPU said the same."""
+    """The tests' messages; equal messages on one GPU are one entry."""
     same: dict[tuple[str, str | None], list[TestResult]] = {}
     for test in tests:
         same.setdefault((f"{test.status.value}: {test.detail or test.title}", test.gpu), []).append(test)
@@ -245,18 +245,10 @@ _OF_KILLED = (
 )
 
 
-def cures_of_tests(
+def _cures_of_tests(
     facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
 ) -> tuple[Fix, ...]:
-    """The cure, and how to see whether it was one.
-
-    Args:
-        facts: the machine.
-        cause: what is behind these tests.
-        tests: those that failed.
-        result: the run that they are of.
-        sound: UUIDs of the GPUs on which the same tests passed.
-    """
+    """The fixes, and the command that repeats a test; ``sound``: UUIDs of GPUs on which the tests passed."""
     snapshot = facts.snapshot
     if result.fault:
         return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
@@ -274,9 +266,9 @@ def cures_of_tests(
 
 
 def _afresh(facts: Facts) -> tuple[Fix, ...]:
-    """What to do where nobody knows whether the environment or the GPU is at fault.
+    """Fixes where either the environment or the GPU may be at fault.
 
-    What is installed is of the right releases, or another finding comes first: gpuenv install would change nothing.
+    The installed releases are right, else another finding comes first: gpuenv install would change nothing.
     """
     own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
     named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
@@ -310,7 +302,7 @@ def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str
 
 
 def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
-    """What names the GPU of a test to nvidia-smi, or that of the instance which was tested."""
+    """The nvidia-smi selector of the tested GPU, or of the GPU of the tested MIG instance."""
     for gpu in snapshot.gpus:
         if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):
             return option_of(gpu)
@@ -321,7 +313,7 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
 _TELLING = GRAVE_REASONS | {"software-power-cap"}
 
 
-def blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
+def _blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
     """The cause and the facts behind it: others first, then faults of the hardware; else it is held down."""
     if gpu is None:
         return Cause.GPU_THROTTLED, ()

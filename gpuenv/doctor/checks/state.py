@@ -25,7 +25,7 @@ def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
 
 
 def _listed_alone(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """Those that nvidia-smi has listed, where nobody has asked libcuda, as in a paste."""
+    """The GPUs of nvidia-smi where libcuda was not probed, as in a paste."""
     return [] if probed(snapshot) else [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.index.known]
 
 

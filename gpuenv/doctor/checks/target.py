@@ -53,7 +53,7 @@ def target_broken(facts: Facts) -> Outcome:
 
 
 def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fix, ...]]:
-    """What is wrong, and the cures."""
+    """The title and the fixes."""
     target = snapshot.target
     executable, without = target.executable.value or "", target.starts_without.value
     files = ", ".join(target.startup_files)
@@ -98,14 +98,14 @@ def _starts_without(without: str, executable: str, files: str) -> tuple[str, tup
 
 
 def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The variable under which it does not start."""
+    """The variable that keeps it from starting."""
     name = snapshot.target.starts_without.value or ""
     told = snapshot.environment.get(name)
     return () if told is None else (Evidence(f"environment.{name}", told, "the environment"),)
 
 
 def _unreadable(snapshot: Snapshot) -> Symptom:
-    """An environment of whose packages this user sees nothing: they are not missing."""
+    """An environment whose packages this user cannot read: they are not missing."""
     target = snapshot.target
     return Symptom(
         f"This user may not read the target's packages: {', '.join(target.unreadable)}",
@@ -119,7 +119,7 @@ def _unreadable(snapshot: Snapshot) -> Symptom:
 
 
 def _lost(snapshot: Snapshot) -> Symptom:
-    """An environment whose interpreter takes that of the Python that it was made from for its own."""
+    """A virtual environment whose interpreter uses the prefix of its base Python."""
     target = snapshot.target
     folder, prefix = target.lost_environment.value, target.prefix.value
     return Symptom(

@@ -52,7 +52,7 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
 
 
 def _jetpack_is_too_old(facts: Facts, wheels: Sequence[Rejection]) -> bool:
-    """Whether no release has a wheel for the CUDA that JetPack brings, in whichever Python."""
+    """Whether no release has a wheel for JetPack's CUDA, for any Python."""
     refused = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
     every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     return len(refused) == every
@@ -159,7 +159,7 @@ def _is_no_wheel(facts: Facts) -> bool:
 
 
 def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
-    """Every change that would do, the smallest first; a GPU of which the matrix has not heard may be in a newer one."""
+    """Every change that would do, the smallest first; a newer matrix may know an unknown GPU."""
     better = resolution.next_better
     if better is None and cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
         return (_REFRESH, Fix("Or use another GPU."))

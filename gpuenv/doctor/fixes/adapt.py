@@ -38,12 +38,7 @@ _AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA drive
 
 
 def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
-    """The cures that can be had on a system; those that need a program of Linux are none elsewhere.
-
-    Args:
-        fixes: as they are for Linux.
-        os: ``linux``, ``windows`` or ``darwin``; None where it is not known.
-    """
+    """The fixes that are possible on ``windows`` or ``darwin``: none that needs a program of Linux."""
     if os not in _OTHERS:
         return tuple(fixes)
     given = tuple(fixes)
@@ -52,12 +47,12 @@ def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
 
 
 def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
-    """The same, from inside of a container: the driver, its module and its services are the host's, whoever is root."""
+    """The fixes as seen from inside a container: driver, module and services are the host's."""
     return tuple(_on_the_host(fix) if fix.command and fix.command[0] == "sudo" else fix for fix in fixes)
 
 
 def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
-    """The same where the root is an image: packages are layered onto it, and nothing below /usr is changed in place.
+    """The fixes where the root is an ostree image: packages are layered onto it, /usr cannot be changed in place.
 
     rpm-ostree(1): install. What else changes the root has no command there; its words stand.
     """
@@ -76,7 +71,7 @@ def _layered(fix: Fix) -> Fix:
 
 
 def _on_the_host(fix: Fix) -> Fix:
-    """Says where, unless that is said already; of the host's distribution a container knows nothing."""
+    """Adds "On the host" unless the text says so; the host's distribution is unknown in a container."""
     command = None if _program(fix) in _INSTALLERS else fix.command
     if _SAYS_WHERE.search(fix.text):
         return replace(fix, command=command)
@@ -115,7 +110,7 @@ _WITH_AN_ARGUMENT = ("--python",)
 
 
 def for_pixi(fixes: tuple[Fix, ...], target: Target) -> tuple[Fix, ...]:
-    """The cures as a project of pixi's needs them; the same ones where the target is none."""
+    """The fixes as pixi commands, where the target is an environment of pixi."""
     if target.made_by.value != "pixi":
         return fixes
     told = (_told(fix, target.prefix.value or "") for fix in fixes)
@@ -173,12 +168,7 @@ _IN_WORDS = pattern(
 
 
 def about(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
-    """The cures with ``--python`` in each command of ours, in their words too.
-
-    Args:
-        fixes: as they are for the target that is found without a word.
-        python: the target as the caller named it; None where nobody did.
-    """
+    """The fixes with ``--python`` in each gpuenv command, in commands and texts; unchanged if ``python`` is None."""
     if python is None:
         return tuple(fixes)
     return tuple(

@@ -39,7 +39,7 @@ _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=t
 
 
 def hands_over_nothing(snapshot: Snapshot) -> bool:
-    """Whether Docker is there, and nothing by which it could hand GPUs to containers."""
+    """Whether Docker is installed without the NVIDIA runtime, toolkit or a CDI description."""
     support = snapshot.container_support
     by_cdi = any((entry.kind or "").startswith("nvidia.com/") for entry in support.cdi_files)
     by_runtime = "nvidia" in (support.runtimes.value or ())
@@ -91,7 +91,7 @@ def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 
 def with_compute(snapshot: Snapshot) -> Fix:
-    """How this kind of container is given CUDA beside the rest of the driver."""
+    """How this kind of container gets the compute capability."""
     kind = _kind(snapshot)
     if kind is Container.DOCKER:
         command = (*_DOCKER[:-1], "-e", _CAPABILITIES, _DOCKER[-1])

@@ -63,7 +63,7 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
-    """What WSL needs beside a driver in Windows, where it has no /dev/dxg, by which alone it sees a GPU.
+    """What WSL needs in addition to a driver in Windows, where it has no /dev/dxg and so sees no GPU.
 
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
@@ -84,11 +84,11 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     kind, needed = family(snapshot), wanted(facts)
     late = needed.last is not None and _chooses_newest(facts)
-    if by_other_means := declared(snapshot, needed, with_older=late):
+    if by_other_means := _declared(snapshot, needed, with_older=late):
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words), *besides_the_package(snapshot))
+        return (older_driver(snapshot, kind, needed.last, words), *_besides_the_package(snapshot))
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
@@ -98,13 +98,13 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
-        return (install, *besides_the_package(snapshot))
+        return (install, *_besides_the_package(snapshot))
     package = _package(snapshot, dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"))
     return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", package))
 
 
 def _chooses_newest(facts: Facts) -> bool:
-    """Whether the distribution's usual way may bring a driver that is too new for one of the GPUs.
+    """Whether the distribution's usual package may be too new for one of the GPUs.
 
     Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
     """
@@ -142,7 +142,7 @@ def open_modules(snapshot: Snapshot) -> Fix:
 
 
 def proprietary_modules(snapshot: Snapshot) -> Fix:
-    """How to come to the proprietary kernel modules, for a GPU before Turing, which branch 580 is the last to drive."""
+    """How to install the proprietary kernel modules, for a GPU before Turing; branch 580 is the last."""
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
     names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
@@ -160,7 +160,7 @@ def firmware(snapshot: Snapshot) -> tuple[str, ...] | None:
 
 
 def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs libcuda beside the rest of the driver."""
+    """The command that installs the package of libcuda."""
     branch = snapshot.driver.branch.value
     names = {
         "debian": "libcuda1",
@@ -195,7 +195,7 @@ def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ..
 
 
 def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that makes the initial RAM disk anew, in which modules and what keeps them out may stand too."""
+    """The command that rebuilds the initial RAM disk, which may contain modules and blacklists too."""
     commands = {
         **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
         **dict.fromkeys(("fedora", "rhel", "suse"), ("dracut", "--force")),
@@ -252,13 +252,10 @@ _TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-mi
 _KERNEL_PARAMETERS = ("sudo", "rpm-ostree", "kargs")
 
 
-def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
-    """What to write, or which image to take; nothing where a package manager does it.
+def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
+    """How an immutable system gets the driver: by its configuration or image; empty for one with a package manager.
 
-    Args:
-        snapshot: the machine.
-        needed: what its GPUs want of a driver.
-        with_older: whether the newest driver is too new for one of them.
+    ``with_older``: whether the newest driver is too new for one of the GPUs.
     """
     name = (snapshot.host.distribution.value or "").partition(" ")[0]
     older = needed.last if with_older else None
@@ -302,24 +299,21 @@ def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
         yield f"{OF_NIXOS.format(older)};"
 
 
-def besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What a driver that is layered onto an image needs beside its packages."""
+def _besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What a driver needs in addition to its packages where these are layered onto an image."""
     words = "Keep nouveau out by the kernel's parameters, before that restart."
     return (Fix(words, _without("nouveau")),) if _is_ostree(snapshot) else ()
 
 
 def is_declared(snapshot: Snapshot) -> bool:
-    """Whether the files below /etc/modprobe.d are made from the system's configuration, which says the driver too."""
+    """Whether the system's configuration generates /etc/modprobe.d and names the driver (NixOS)."""
     return (snapshot.host.distribution.value or "").startswith("nixos")
 
 
 def kept_away(snapshot: Snapshot, name: str, when: str) -> Fix | None:
-    """How an image's root is kept from a module, the initial RAM disk with it; None where that is no image.
+    """How a module is kept out on an ostree image, its initial RAM disk included; None elsewhere.
 
-    Args:
-        snapshot: the machine.
-        name: the module's.
-        when: what comes before, such as ``Where nouveau comes back,``; with a capital letter.
+    ``when`` begins the sentence, such as ``Where nouveau comes back,``.
     """
     words = f"{when} keep {name} out by the kernel's parameters."
     return Fix(words, _without(name)) if _is_ostree(snapshot) else None
@@ -348,12 +342,12 @@ _FIRST_OF_PROXMOX = (6, 5)
 
 
 def headers_package(family: str, distribution: str, kernel: str) -> str | None:
-    """Its name, with its release where more than one may be installed; None where it is not known.
+    """The package with the headers of a kernel, with its release where several may be installed; None if unknown.
 
     Args:
-        family: as ``family`` names it.
-        distribution: ``amzn 2023``, or as people see it.
-        kernel: what ``uname -r`` says.
+        family: of ``family()``.
+        distribution: ``amzn 2023``, or its display name.
+        kernel: the output of ``uname -r``.
     """
     if family == "debian" and _OF_PROXMOX.fullmatch(kernel):
         return f"{'proxmox' if _numbers(kernel) >= _FIRST_OF_PROXMOX else 'pve'}-headers-{kernel}"
@@ -405,14 +399,7 @@ _PACKAGES = {
 
 
 def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
-    """Words without a full stop, with the package of a branch in them or in a command, where its name is known.
-
-    Args:
-        snapshot: the machine.
-        kind: the family of its distribution.
-        branch: the last one that will do.
-        words: what is to be done.
-    """
+    """How to install the driver of a branch, by package where its name is known; ``words`` has no full stop."""
     name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
     if contained(snapshot):
         return Fix(f"{words}.")
@@ -425,6 +412,6 @@ def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) 
 
 
 def release_of(snapshot: Snapshot) -> str:
-    """``9`` of rocky 9.5, and of Rocky Linux 9.5 (Blue Onyx); nothing where none is told."""
+    """``9`` of rocky 9.5, and of Rocky Linux 9.5 (Blue Onyx); empty if unknown."""
     found = _NUMBER.search(snapshot.host.distribution.value or "")
     return found[0] if found else ""

@@ -22,13 +22,13 @@ def called(gpu: Gpu) -> str:
 
 
 def with_uuid(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
-    """The GPU of this UUID and its place among them; none where NVML tells of no such one."""
+    """The GPU of this UUID and its index in the list; (0, None) if there is none."""
     found = ((place, gpu) for place, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
     return next(found, (0, None))
 
 
 def option_of(gpu: Gpu) -> str | None:
-    """What names it to nvidia-smi; the address before the index, which may change with a restart."""
+    """The nvidia-smi selector: the address, else the index, which may change with a restart."""
     address = pci_key(gpu.pci.value)
     if address is not None:
         return address
@@ -36,15 +36,11 @@ def option_of(gpu: Gpu) -> str | None:
 
 
 def showing(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
-    """The variables with which programs see these GPUs alone, ``NAME=VALUE`` each; none where nobody numbers them.
+    """The variables, ``NAME=VALUE``, with which programs see only ``gpus`` of ``every``; empty if these have no index.
 
     NVML's index follows the bus, and CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA
     Programming Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). What this process may not open CUDA does not
     count.
-
-    Args:
-        gpus: those that are meant.
-        every: all that there are.
     """
     counted = sorted(gpu.index.value for gpu in to_be_opened(every) if gpu.index.value is not None)
     numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
@@ -52,14 +48,10 @@ def showing(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
 
 
 def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
-    """Resets of these GPUs and of no other, each by a command of its own; none where one has no name.
+    """Resets of these GPUs by their selectors, one command each; empty where one has no selector.
 
     The manual of nvidia-smi, --gpu-reset: -i names the device, by its index, UUID or PCI bus id; without it, all GPUs
     are reset (read 2026-11-22).
-
-    Args:
-        text: what to do.
-        named: what names each to nvidia-smi.
     """
     options = tuple(dict.fromkeys(named))
     known = [option for option in options if option is not None]

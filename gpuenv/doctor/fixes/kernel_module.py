@@ -39,7 +39,7 @@ _BY_DKMS, _BY_INSTALLER = "/updates/dkms/", "/kernel/drivers/video/"
 
 
 def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
-    """Words and commands; a package only where it is known that it has brought the module to another kernel."""
+    """How the module is installed for this kernel; by package only where one installed it for another kernel."""
     files, others = snapshot.driver.module_files.value or (), snapshot.driver.module_kernels.value or ()
     if _by_dkms(snapshot, files):
         return _built_here(snapshot, kernel)
@@ -130,12 +130,12 @@ def by_prime_select(snapshot: Snapshot) -> bool:
 
 
 def switched_off(snapshot: Snapshot) -> tuple[str, ...]:
-    """The lines by which programs switch a laptop's GPU off."""
+    """The lines with which programs switch a laptop's GPU off."""
     return tuple(block for block in blocks(snapshot) if _is_switched_off(block))
 
 
 def let_through(snapshot: Snapshot) -> Iterator[Fix]:
-    """How the blocks are taken out; nothing where there is none."""
+    """How the blacklist entries are removed."""
     found = blocks(snapshot)
     if not found:
         return
@@ -159,7 +159,7 @@ def free_driver(snapshot: Snapshot) -> str:
 
 
 def in_its_place(facts: Facts) -> tuple[Fix, ...]:
-    """Where the driver's own module is there for this kernel and blocked, somebody chose the other: that is undone."""
+    """How NVIDIA's driver replaces the free one: lifts a blacklist, keeps the free driver out, or installs NVIDIA's."""
     snapshot = facts.snapshot
     name = free_driver(snapshot)
     there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
@@ -189,7 +189,7 @@ def _by_a_file(name: str) -> Fix:
 
 
 def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
-    """Which kind its modules are of is not told before they are loaded, and the other drives the screen until then.
+    """A look at the kind of the installed modules, which is unknown until they are loaded.
 
     The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
     """
