@@ -48,7 +48,7 @@ MAY_IMPORT = {
         "user_folders",
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files", "user_folders"},
-    "pytest_plugin": {"model", "probe", "preflight", "report"},
+    "pytest_plugin": {"model", "doctor", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},

@@ -25,7 +25,7 @@ from gpuenv.cli.transaction import (
     transact,
 )
 from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.mending import Wound, as_it_is, choices, loses_libraries, will_do, with_any_numpy, wound_of
+from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, with_any_numpy, wound_of
 from gpuenv.install.environment import Holdings, read_record, take_stock
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, Outcome, Plan, Result

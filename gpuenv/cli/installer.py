@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.errors import CommandError, announce, failure_as_result, with_stand
 from gpuenv.cli.inputs import Subject, read_at_most
 from gpuenv.cli.options import InstallerName
-from gpuenv.doctor.own_commands import words_about
+from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.backends.base import Options, Patience
 from gpuenv.install.environment import Holdings, as_package
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable

@@ -1,4 +1,4 @@
-"""Two machines side by side: "it works there and not here". Pure.
+"""Two machines side by side: "it works there and not here".
 
 A difference that stands in the evidence of a finding of this machine alone explains it best; the others are ranked by
 the family of the fact, by how often that family was the cause in public reports of broken CuPy environments.
@@ -6,17 +6,22 @@ the family of the fact, by how often that family was the cause in public reports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
-from gpuenv.doctor.comparable import comparable, told_by_both
-from gpuenv.doctor.undoing import undo
+from gpuenv.doctor.fixes.adapt import for_pixi
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.causes import Cause
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.spelt import NONE
+from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Gpu, Library, Snapshot, SourceState
+from gpuenv.model.spelt import NONE, spelt
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
@@ -101,15 +106,8 @@ _LEADING_TO_LIBRARIES = (
 def compare(
     there: Snapshot, here: Snapshot, findings_there: Sequence[Finding], findings_here: Sequence[Finding]
 ) -> Comparison:
-    """What differs, the likeliest explanation first.
-
-    Args:
-        there: the machine on which it works.
-        here: the machine on which it does not.
-        findings_there: what the doctor finds on the first.
-        findings_here: what it finds on the second.
-    """
-    first, second = comparable(there), comparable(here)
+    """The differences of a machine that works (``there``) and one that does not (``here``), likeliest first."""
+    first, second = _comparable(there), _comparable(here)
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
     told = (_telling(there), _telling(here))
@@ -119,14 +117,14 @@ def compare(
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
         try_first=_try_first(differences, new, here),
-        compared=told_by_both(first, second),
+        compared=_told_by_both(first, second),
     )
 
 
 def _telling(snapshot: Snapshot) -> tuple[str, ...]:
-    """Of which kinds of entries a machine tells all, so that what it does not name is not there.
+    """The kinds of entries that a machine lists completely, so that an entry that is not listed is absent.
 
-    What is pasted may be a part of a list, and tells of no device files.
+    A paste may contain a part of a list, and no device files.
     """
     asked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
     listed = asked or snapshot.source("target").state is SourceState.ANSWERED
@@ -144,7 +142,7 @@ def _differences(
 
 
 def _merely_untold(fact: str, before: str | None, after: str | None, told: _Telling) -> bool:
-    """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
+    """A package, variable or device that is absent is a difference; a fact that is unknown is none."""
     if before is not None and after is not None:
         return False
     return not fact.startswith(told[0] if before is None else told[1])
@@ -251,3 +249,189 @@ def _try_first(differences: Sequence[Difference], new: Sequence[Finding], here: 
     causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
     settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
     return (undo((settable or causes)[0], differences, here),) if causes else ()
+
+
+# A Snapshot as named texts that can be held against another machine's.
+# What tells machines apart by nature is left out: a UUID, a PCI address, a temperature or a home folder always differs
+# and explains nothing.
+
+_OF_PLACES = (
+    "executable",
+    "prefix",
+    "user_site",
+    "cupy_module",
+    "numpy_module",
+    "numpy_fault",
+    "pathfinder_hidden_by",
+    "cuda_path",
+    "headers",
+)
+_HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
+
+
+def _comparable(snapshot: Snapshot) -> dict[str, str]:
+    """The known facts by name."""
+    return dict(_facts(snapshot))
+
+
+def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    yield from _readings("host", snapshot.host)
+    yield from _readings("driver", snapshot.driver, leaving=("nvml_library", "cuda_library"))
+    yield from _readings("target", snapshot.target, leaving=_OF_PLACES)
+    yield from _readings("grant", snapshot.grant, leaving=("devices",))
+    yield from _readings("mps", snapshot.mps)
+    yield from _readings("container_support", snapshot.container_support)
+    yield from _absent(snapshot)
+    for name in ("gpu_count", "visible_count", "rocm"):
+        yield from _reading(name, getattr(snapshot, name))
+    yield from _gpus(snapshot)
+    yield from _target(snapshot)
+    yield from _device_nodes(snapshot)
+    if snapshot.toolkits:
+        yield "toolkits", _listed(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)
+    for name, value in snapshot.environment.items():
+        yield f"environment.{name}", value
+
+
+def _absent(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """What was looked for and not found is a fact as well; what is unknown is none."""
+    if not snapshot.driver.version.known and driver_absent(snapshot):
+        yield "driver.version", NONE
+    if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
+        yield "gpu_count", NONE
+
+
+def _readings(path: str, record: Any, leaving: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any record
+    for entry in fields(record):
+        value = getattr(record, entry.name)
+        if isinstance(value, Reading) and entry.name not in leaving:
+            yield from _reading(f"{path}.{entry.name}", value)
+
+
+def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:
+    if reading.value is not None:
+        yield path, _text(reading.value)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
+    return _listed(map(spelt, value)) if isinstance(value, tuple) else spelt(value)
+
+
+def _listed(texts: Iterator[str] | map[str]) -> str:
+    return ", ".join(sorted(set(texts))) or NONE
+
+
+def _gpus(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """GPUs by kind: their order and addresses are each machine's own."""
+    if not snapshot.gpus:
+        return
+    for name, tell in _OF_A_GPU.items():
+        counted = Counter(text for gpu in snapshot.gpus if (text := tell(gpu)) is not None)
+        if counted:
+            yield name, ", ".join(f"{count} x {text}" for text, count in sorted(counted.items()))
+    for field in _HEALTH:
+        readings = [getattr(gpu.health, field) for gpu in snapshot.gpus]
+        told = [_text(reading.value) for reading in readings if reading.known]
+        if told:
+            yield f"gpus[].health.{field}", _listed(iter(told))
+
+
+def _memory(gpu: Gpu) -> str | None:
+    total = gpu.memory_total.value
+    return None if total is None else f"{total / 2**30:.0f} GiB"
+
+
+_OF_A_GPU: Mapping[str, Callable[[Gpu], str | None]] = {
+    "gpus[].name": lambda gpu: gpu.name.value,
+    "gpus[].compute_capability": lambda gpu: (
+        str(gpu.compute_capability.value) if gpu.compute_capability.known else None
+    ),
+    "gpus[].memory_total": _memory,
+    "gpus[].mig": lambda gpu: None if gpu.mig.value is None else ("MIG on" if gpu.mig.value else "MIG off"),
+    "gpus[].compute_mode": lambda gpu: gpu.compute_mode.value and gpu.compute_mode.value.value,
+    "gpus[].virtualization": lambda gpu: gpu.virtualization.value and gpu.virtualization.value.value,
+    "gpus[].hidden_by": lambda gpu: gpu.hidden_by.value,
+    "gpus[].fabric.state": lambda gpu: gpu.fabric.state.value,
+}
+
+
+def _target(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    target = snapshot.target
+    if target.python.known or target.cupy or "target.cupy" in snapshot.assumed:
+        yield "target.cupy", _listed(entry.label for entry in target.cupy)
+    for name, release in target.packages.items():
+        if not name.startswith("cupy"):  # told above
+            yield f"target.packages.{name}", release
+    yield from _libraries(target.libraries)
+
+
+def _libraries(libraries: tuple[Library, ...]) -> Iterator[tuple[str, str]]:
+    for library in libraries:
+        if library.path is None:
+            yield f"target.libraries.{library.name}", "not found"
+        else:
+            release = f" {library.release}" if library.release else ""
+            yield f"target.libraries.{library.name}", f"{library.soname}{release} by {library.found_via or 'loader'}"
+
+
+def _device_nodes(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for node in snapshot.driver.device_nodes:
+        yield f"driver.device_nodes.{node.path}", "accessible" if node.accessible else "not accessible"
+
+
+def _told_by_both(there: Mapping[str, str], here: Mapping[str, str]) -> int:
+    """The number of facts that are known of both machines."""
+    return len(there.keys() & here.keys())
+
+
+_VERSION = "driver.version"
+# Facts that nobody sets: they come with the driver's release.
+_OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
+
+
+def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
+    """The step that removes the likeliest difference; ``every`` is all that differs, for what it may follow from."""
+    family, _, name = difference.fact.rpartition(".")
+    if family == "target.packages":
+        return _package(here, name, difference.there)
+    if family == "environment":
+        return _variable(name, difference.there)
+    if difference.fact in _OF_THE_RELEASE:
+        return _driver(difference, every)
+    instead = _instead(difference)
+    if family.startswith("gpus[]"):
+        return Fix(f"Try a GPU as it is there ({difference.fact}: {instead}).")
+    if family == "host":
+        return Fix(f"Try a system as it is there ({difference.fact}: {instead}).")
+    return Fix(f"Make {difference.fact} as it is there: {instead}.")
+
+
+def _package(here: Snapshot, name: str, release: str | None) -> Fix:
+    if release is None:
+        step = pip_fix(here, f"Try without {name}, which is not there.", "uninstall", "-y", name)
+    else:
+        step = pip_fix(here, f"Install {name} {release}, as it is there.", "install", f"{name}=={release}")
+    (step,) = for_pixi((step,), here.target)
+    return replace(step, safe=False)  # it is an attempt
+
+
+def _variable(name: str, value: str | None) -> Fix:
+    if value is None:
+        return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
+    return Fix(f"Set {name} as it is there: {value}")
+
+
+def _driver(difference: Difference, every: Sequence[Difference]) -> Fix:
+    """Another driver; of the same one, another libcuda that is loaded."""
+    version = next((entry for entry in every if entry.fact == _VERSION), None)
+    if version is not None:
+        return Fix(f"Try the driver that is there: {_instead(version)}.")
+    there, here = difference.shown
+    if difference.fact == "driver.cuda":
+        return Fix(f"Let the same libcuda be loaded as there: it is of CUDA {there}, and here of {here}.")
+    return Fix(f"Try the driver that is there ({difference.fact}: {_instead(difference)}).")
+
+
+def _instead(difference: Difference) -> str:
+    there, here = difference.shown
+    return f"{there} instead of {here}"

@@ -1,30 +1,33 @@
-"""Runs every check in order and tells the root cause from what follows. Pure but for the clock that it is given."""
+"""Runs every check in order, applies suppressions and separates the root cause from what follows from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.allowed import allowed_by, without_what_was_done
-from gpuenv.doctor.own_commands import about
-from gpuenv.doctor.pixi_way import for_pixi
-from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
-from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
+from gpuenv.doctor.fixes.adapt import about, for_pixi, for_system, from_a_container, on_an_image
+from gpuenv.doctor.predicates import contained
+from gpuenv.doctor.registry import (
+    GPU_FAMILIES,
+    NONE_EXPECTED,
+    Absence,
+    Check,
+    Facts,
+    NotKnown,
+    Symptom,
+    all_checks,
+    finding_of,
+)
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.allowance import Allowance
+from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
-from gpuenv.model.presence import contained
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
 UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
-_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG", "SMK")
-_NO_CUPY = "WHL503"
-# How CuPy goes with the driver and the GPUs: of no matter where none is expected and none can be used.
-_WITH_A_GPU = ("WHL508", "WHL504", "WHL505", "LIB610", "LIB612")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,16 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the caller asks for and expects.
+    """Options of a diagnosis.
 
     Attributes:
-        requirements: what was asked for, held against the machine.
-        no_gpu: that there is none is expected.
-        no_cupy: likewise of CuPy.
-        left_out: codes of checks that are not wanted.
-        allowances: findings that are accepted, each until a day.
-        day: of the examination, an ISO date.
-        python: the target as the caller named it; None where it was found without a word.
+        requirements: the evaluated requirements.
+        no_gpu: whether no GPU is expected.
+        no_cupy: whether no CuPy is expected.
+        left_out: codes of checks that are not to run.
+        allowances: accepted findings, each until a day.
+        day: today, an ISO date.
+        python: the value of ``--python``; None if the target was detected.
     """
 
     requirements: tuple[RequirementResult, ...] = ()
@@ -69,18 +72,17 @@ def diagnose(
     terms: Terms = NO_TERMS,
     smoke: SmokeResult | None = None,
 ) -> Diagnosis:
-    """Holds every check against a Snapshot; one that crashes is reported and the others go on.
+    """Runs every check on a Snapshot; a check that crashes is reported and the others go on.
 
     Args:
-        snapshot: what was read.
+        snapshot: the recorded facts.
         matrix: the compatibility matrix.
-        resolution: what would fit, for the cures.
+        resolution: what would fit, for the fixes.
         clock: seconds, for the checks' durations.
-        terms: what the caller asks for and expects.
-        smoke: what the GPU tests said, where they were asked for.
+        terms: the options.
+        smoke: the result of the GPU tests, if they ran.
     """
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
-    expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
     findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
@@ -102,11 +104,11 @@ def diagnose(
         for symptom in symptoms:
             found = finding_of(check, symptom)
             found = replace(found, fix=about(_here(found.fix, snapshot), terms.python))
-            if check.code.startswith(expected):
+            if (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY):
                 found = replace(found, severity=_milder(found.severity))
-            allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))
+            allowed = _without_what_was_done(_allowed_by(found, terms.allowances, terms.day))
             findings[allowed] = () if symptom.stands_alone else check.follows
-            if _stands_in_the_way(found, allowed):
+            if _stands_in_the_way(check, found, allowed):
                 blocked[check.code] = check.code
     findings = _merged(findings)
     ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
@@ -114,7 +116,7 @@ def diagnose(
 
 
 def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[str, ...]]:
-    """What is said of several devices in the same words is said once, with the evidence of each."""
+    """Findings that differ only in their evidence, as those of several devices, are one with the evidence of each."""
     told: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
     for finding, follows in findings.items():
         told.setdefault((replace(finding, evidence=()), follows), {}).update(dict.fromkeys(finding.evidence))
@@ -122,17 +124,17 @@ def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[
 
 
 def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The cures as they can be had on this system, and in this environment."""
+    """The fixes adapted to this system and environment."""
     host = snapshot.host
     fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
     return for_pixi(for_system(fixes, host.os.value), snapshot.target)
 
 
 def _unwanted(check: Check, terms: Terms, found: Iterable[Finding]) -> CheckRun | None:
-    """What is told of a check that the caller has left out, or that says nothing where no GPU is expected."""
+    """The skipped run of a check that is left out, or that compares CuPy with a GPU where none is expected."""
     if check.code in terms.left_out:
         return left_out(check.code)
-    if terms.no_gpu and check.code in _WITH_A_GPU and any(_is_of_the_gpu(finding) for finding in found):
+    if terms.no_gpu and check.compares_with_gpu and any(_is_of_the_gpu(finding) for finding in found):
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
     return None
 
@@ -145,7 +147,7 @@ def _comes_first(check: Check, blocked: Mapping[str, str]) -> str | None:
 
 def _is_of_the_gpu(finding: Finding) -> bool:
     """Whether it keeps this process from every GPU."""
-    return finding.severity is not Severity.WARNING and finding.code.startswith(_OF_THE_GPU)
+    return finding.severity is not Severity.WARNING and finding.code.startswith(GPU_FAMILIES)
 
 
 def left_out(code: str) -> CheckRun:
@@ -154,24 +156,24 @@ def left_out(code: str) -> CheckRun:
 
 
 def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
-    """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours.
+    """The diagnosis with the findings of plug-ins, ranked anew.
 
-    Ours come first: where one of them is primary, it stays so, and what follows from it stays its consequence.
+    Our own come first: a primary finding of ours stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
+    others = [_allowed_by(finding, terms.allowances, terms.day) for finding in findings]
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
-def _stands_in_the_way(before: Finding, after: Finding) -> bool:
-    """Whether what requires this check is pointless.
+def _stands_in_the_way(check: Check, before: Finding, after: Finding) -> bool:
+    """Whether the checks that require this one are skipped.
 
-    What is allowed of the machine still explains its consequences; what is allowed of the environment is no obstacle,
-    and the checks behind it have to show that the rest is sound.
+    A suppressed finding about the GPU still explains its consequences; after a suppressed one about the environment the
+    checks that follow run, to show that the rest is sound.
     """
     if before.severity is Severity.WARNING:
         return False
-    return after.allowed is None or before.code.startswith(_OF_THE_GPU)
+    return after.allowed is None or check.concerns_gpu
 
 
 def _milder(severity: Severity) -> Severity:
@@ -191,3 +193,36 @@ def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
     if unknown:
         return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
+
+
+def _allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
+    """The finding as a note where the list allows it; an expired entry becomes evidence."""
+    entries = [entry for entry in allowances if entry.code == finding.code]
+    standing = next((entry for entry in entries if not entry.has_expired(today)), None)
+    if standing is not None:
+        told = f"this {finding.severity.value}, until {standing.expires}: {standing.reason}"
+        evidence = Evidence("allowed", told, standing.source)
+        return replace(finding, severity=Severity.NOTE, allowed=standing, evidence=(*finding.evidence, evidence))
+    over = tuple(
+        Evidence("no longer allowed", f"expired on {entry.expires}: {entry.reason}", entry.source) for entry in entries
+    )
+    return replace(finding, evidence=(*finding.evidence, *over))
+
+
+def _without_what_was_done(finding: Finding) -> Finding:
+    """A note without the advice that would make a note of it."""
+    if finding.severity is not Severity.NOTE:
+        return finding
+    return replace(finding, fix=tuple(fix for fix in finding.fix if fix != NONE_EXPECTED))
+
+
+def became_of(allowances: Sequence[Allowance], findings: Iterable[Finding], today: str) -> tuple[AllowanceResult, ...]:
+    """Each entry of the list with what became of it, in the order of the list."""
+    used = {finding.allowed for finding in findings}
+    return tuple(AllowanceResult(entry, _state(entry, used, today)) for entry in allowances)
+
+
+def _state(entry: Allowance, used: set[Allowance | None], today: str) -> AllowanceState:
+    if entry.has_expired(today):
+        return AllowanceState.EXPIRED
+    return AllowanceState.USED if entry in used else AllowanceState.UNUSED

@@ -1,33 +1,36 @@
-"""The CuPy that is installed, as rows of the matrix, and how to install the one that fits. Pure."""
+"""The installed CuPy as a row of the matrix, what is left of others, and how to install the one that fits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
-from gpuenv.doctor.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
+from gpuenv.doctor.fixes.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
 from gpuenv.doctor.registry import Facts
+from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.ranges import version_of
+from gpuenv.matrix.explanation import changes_text
+from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.records import Matrix, Release, WheelLine
+from gpuenv.matrix.resolve import judge
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
-from gpuenv.model.resolution import Candidate, CandidateKind
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import CupyInstallation, Target
+from gpuenv.model.pattern import pattern
+from gpuenv.model.resolution import Candidate, CandidateKind, Change, CondaChoice, Reachable
+from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState
+from gpuenv.model.target import LeftMetadata, Target
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14
-ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The CuPy that an import meets first.
+    """The CuPy that an import finds first.
 
     Attributes:
-        cupy: what its metadata says.
-        wheel: the row of the matrix to judge it by, without an extra: what is there counts.
+        cupy: its metadata.
+        wheel: the row of the matrix to judge it by, without an extra.
         exact: whether that row is of this very release; else it is the nearest one of the same CUDA major.
     """
 
@@ -42,7 +45,7 @@ class Installed:
 
 
 def installed(facts: Facts) -> Installed | None:
-    """The installed CuPy by the matrix; None where there is none, or its CUDA major is not known or not covered."""
+    """The installed CuPy as a row of the matrix; None if there is none, or its CUDA major is unknown or not covered."""
     found = facts.snapshot.target.cupy
     if not found:
         return None
@@ -61,7 +64,7 @@ def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
 
 
 def _told_cuda(target: Target) -> CudaVersion | None:
-    """The CUDA minor that a line of its own, or conda's toolkit, tells of the CuPy that an import meets first."""
+    """The CUDA minor of the first CuPy, from the name of its line or from conda's cudatoolkit."""
     of_its_line = cuda_minor(target.cupy[0].distribution)
     of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
     try:
@@ -71,9 +74,9 @@ def _told_cuda(target: Target) -> CudaVersion | None:
 
 
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
-    """Its own line; for a build that bears no line's name, the one that takes any minor of its CUDA major.
+    """The line of this name; for a build without a line's name, the line for any minor of its CUDA major.
 
-    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is told, the
+    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is known, the
     line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
     same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
@@ -83,7 +86,7 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
 
 
 def installed_cuda_major(facts: Facts) -> int | None:
-    """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
+    """The CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
     return first_cuda_major(facts.snapshot.target)
 
 
@@ -106,7 +109,7 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
 
 
 def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
-    """Every CuPy that is there, where each is older than all releases of the matrix, which tells nothing of them."""
+    """The installed CuPys, if each is older than every release of the matrix; else empty."""
     there = facts.snapshot.target.cupy
     oldest = min(version_of(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
     try:
@@ -132,7 +135,7 @@ def why_not_known(facts: Facts) -> str:
 
 
 def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
-    """How conda's packages stay where pip has put its own beside them; they share CuPy's files, which go with pip's."""
+    """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
     again = condas_cupy(facts.snapshot.target)
     remove = pip_fix(facts.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
@@ -152,9 +155,9 @@ def is_condas(target: Target) -> bool:
 
 
 def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
-    """The command that installs what the resolver chose into the target; nothing where nothing fits.
+    """The commands that install what the resolver chose into the target; empty where nothing fits.
 
-    Another CuPy that is there has to go first, since all lines share the module's files; conda sees to that itself.
+    Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
     conda = facts.resolution.conda
     if conda is not None and is_condas(facts.snapshot.target):
@@ -167,9 +170,7 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
             ),
         )
     if is_condas(facts.snapshot.target):
-        from gpuenv.doctor.conda_way import conda_way  # noqa: PLC0415 - for few targets, and the resolver with it
-
-        ways = conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
+        ways = _conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
         return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
     return _wheel_fixes(facts, text)
 
@@ -212,7 +213,7 @@ def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
 
 
 def of_conda(text: str) -> str:
-    """A cure's words where the package is conda's, and no wheel."""
+    """The text of a fix for a conda package instead of a wheel."""
     return text.replace("the wheel", "conda's build")
 
 
@@ -236,3 +237,166 @@ def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
     if wheel.needs_toolkit:
         fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
     return tuple(fixes)
+
+
+def within_reach(entry: CupyInstallation, target: Target) -> bool:
+    """Whether the environment's own installers can remove it.
+
+    Outside of virtual environments pip removes from the user's own packages too: they are where it installs for a user
+    who may not write elsewhere (pip, User Installs). In a virtual environment it leaves them, and uv does everywhere.
+    """
+    if entry.place is not PackagePlace.USER:
+        return entry.is_own
+    managed = target.externally_managed.value
+    return target.kind.value == "system" and "pip" in target.packages and not managed
+
+
+def own_cupys(target: Target) -> tuple[str, ...]:
+    """The names of those that the environment's own installers can remove."""
+    return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if within_reach(entry, target)))
+
+
+def out_of_the_way(entry: CupyInstallation) -> Fix:
+    """How a CuPy that lies outside of the environment no longer meets its imports."""
+    what = f"{entry.label} in {entry.location}"
+    if entry.place is PackagePlace.PYTHONPATH:
+        return Fix(f"Take the folder of {what} off PYTHONPATH.")
+    if entry.place is PackagePlace.USER:
+        return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: these packages of the user's own meet every Python.")
+    return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
+
+
+def numpy_out_of_the_way(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How to keep a NumPy of PYTHONPATH or of the user's own packages from hiding the environment's."""
+    target = snapshot.target
+    module = target.numpy_module.value or ""
+    prefix, user = target.prefix.value, target.user_site.value
+    told = [entry.rstrip("/") for entry in snapshot.environment.get("PYTHONPATH", "").split(":") if entry]
+    leads = next((entry for entry in told if module.startswith(f"{entry}/numpy/")), None)
+    if leads is not None and not (prefix and module.startswith(f"{prefix}/")):
+        return (Fix(f"The NumPy that is imported lies in {leads}: take that folder off PYTHONPATH."),)
+    # A virtual environment's own packages come before those of the user.
+    if user and target.kind.value != "venv" and module.startswith(f"{user.rstrip('/')}/numpy/"):
+        return (
+            Fix(f"The NumPy that is imported is the user's own: remove it from {user}, or set PYTHONNOUSERSITE=1."),
+        )
+    return ()
+
+
+# Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
+_INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
+
+
+def left_in(target: Target) -> str | None:
+    """The environment's site-packages folder with a package cupy that no distribution owns; None elsewhere.
+
+    Elsewhere below the prefix it belongs to the user: a source tree in PREFIX/src, say, that a variable leads to.
+    """
+    empty = empty_metadata(target)
+    if empty:
+        path = empty[0].path
+        return path[: max(path.rfind("/"), path.rfind("\\"))]  # as Windows writes it, too
+    package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
+    prefix = target.prefix.value
+    if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
+        return None
+    return package if _is_installers(package, prefix) else None
+
+
+def _is_installers(folder: str, prefix: str) -> bool:
+    return folder.startswith(f"{prefix}/") and bool(_INSTALLED_INTO.fullmatch(folder[len(prefix) + 1 :]))
+
+
+def empty_metadata(target: Target) -> list[LeftMetadata]:
+    """Unreadable metadata of CuPy next to its files: a power cut, or dangling links."""
+    return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
+
+
+def other_releases(target: Target) -> list[LeftMetadata]:
+    """Metadata of another release than the installed one."""
+    there = target.packages
+    known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
+    return [entry for entry in known if not same_release(entry.release or "", there[entry.name])]
+
+
+def is_clearable(entry: LeftMetadata, target: Target) -> bool:
+    """Whether a transaction in the target removes it: a wheel's metadata, in the folder that its installers use."""
+    folder, _, name = entry.path.replace("\\", "/").rpartition("/")
+    prefix = (target.prefix.value or "").replace("\\", "/")
+    return name.endswith(".dist-info") and bool(prefix) and _is_installers(folder, prefix)
+
+
+_BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command
+_IN_A_NEW_ONE = frozenset({*_BY_CONDA, "target.python"})  # what another environment has otherwise
+_USUAL_PYTHON = "3.12"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A build that would fit, and what has to change for it."""
+
+    choice: CondaChoice
+    reachable: Reachable
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """What has to change."""
+        return frozenset(change.fact for change in self.reachable.changes)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What one command does before what a new environment takes, and both before a change of the machine."""
+        return 0 if self.facts <= _BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
+
+    @property
+    def in_a_new_one(self) -> bool:
+        """Whether an environment of its own is enough."""
+        return all(map(_is_new, self.facts))
+
+
+def _is_new(fact: str) -> bool:
+    """Whether a new environment has it otherwise: its Python and NumPy, and no packages that stand against CuPy."""
+    return fact in _IN_A_NEW_ONE or fact.startswith("target.packages.")
+
+
+def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
+    """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
+    ways = sorted(_ways(facts), key=lambda way: way.order)
+    told = text.removesuffix(".")
+    if not ways:
+        why = next((entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
+        because = f": it needs {why.needed}, found {why.found}" if why else ""
+        return (
+            Fix(
+                f"No build of CuPy on conda-forge that the matrix has fits here{because}. conda lists older ones.",
+                ("conda", "search", "--channel=conda-forge", "cupy"),
+            ),
+        )
+    way = ways[0]
+    specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
+    if way.facts <= _BY_CONDA:
+        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
+        said = f"{told}, with what it needs (mamba takes the same words): {' '.join((*specs, *moved))}"
+        return (Fix(said, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
+    if way.in_a_new_one:
+        python = next((_python(change) for change in way.reachable.changes if change.fact == "target.python"), None)
+        words = (f"python={python or _USUAL_PYTHON}", *specs)
+        said = f"{told}, in an environment of its own (mamba takes the same words): {' '.join(words)}"
+        return (Fix(said, ("conda", "create", "--name=ENVIRONMENT", channel, *words)),)
+    return (
+        Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
+    )
+
+
+def _ways(facts: Facts) -> Iterator[_Way]:
+    for wheel in conda_candidates(facts.matrix):
+        judged = judge(wheel, facts.needs, facts.matrix)
+        if judged.changes:
+            choice = conda_choice(wheel, (), replace(facts.needs, numpy=None), facts.matrix)
+            yield _Way(choice, Reachable(wheel.candidate, judged.changes))
+
+
+def _python(change: Change) -> str:
+    """One of those that would do: the usual one, else the last that is no special build."""
+    offered = [word for word in change.needed.split(", ") if not word.endswith("t")]
+    return _USUAL_PYTHON if _USUAL_PYTHON in offered else offered[-1]

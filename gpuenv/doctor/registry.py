@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from gpuenv.matrix.needs import Needs
@@ -17,6 +18,10 @@ from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
 SECTIONS = ("What it means", "How it is seen", "What to do")
+GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
+"""First letters of the codes of checks that concern the driver and the GPUs: without these, they find notes at most."""
+# A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
+NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,12 @@ class Facts:
     """What a check may look at.
 
     Attributes:
-        snapshot: everything that was read.
+        snapshot: the recorded facts.
         needs: the same as the resolver sees it.
         matrix: the compatibility matrix.
         resolution: what would fit.
-        requirements: what the caller asked for, held against the machine.
-        smoke: what the GPU tests said; None where they were not asked for.
+        requirements: the evaluated requirements.
+        smoke: the result of the GPU tests; None if they did not run.
     """
 
     snapshot: Snapshot
@@ -50,7 +55,7 @@ class Symptom:
         fix: what to do, the best first.
         severity: how much it matters.
         cause: in place of the check's own, where one check tells several apart.
-        stands_alone: whether no other finding explains it, whatever the check says of what its findings follow from.
+        stands_alone: whether it follows from no other finding, despite the check's ``follows``.
     """
 
     title: str
@@ -73,7 +78,7 @@ CheckFunction = Callable[[Facts], Outcome]
 
 
 def grave_if_needed(facts: Facts) -> Severity:
-    """How much a GPU matters that cannot be used beside others: it is the error where a requirement fails for it."""
+    """Severity of an unusable GPU while others work: error if a requirement fails because of it, else warning."""
     return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
 
 
@@ -112,9 +117,27 @@ def finding_of(found_by: Explained, symptom: Symptom) -> Finding:
     )
 
 
+class RepairKind(Enum):
+    """What ``doctor --fix`` does inside the target environment about a finding."""
+
+    REPLACE = "installs the CuPy that fits, alone, with its libraries"
+    REPLACE_WITH_LIBRARIES = "installs the CuPy that fits, together with CUDA's libraries"
+    REINSTALL = "installs the same releases again, for files are missing or changed"
+    REINSTALL_CRASHING = "installs again the distributions of the libraries that end the process, too"
+    ADD = "installs the further requirements that the fixes name"
+    CLEAR = "removes metadata that other releases have left"
+
+
+class Absence(Enum):
+    """What a check finds to be missing, where a caller may expect just that."""
+
+    GPU = "gpu"
+    CUPY = "cupy"
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A registered check.
+    """A registered check, with all that the rest of gpuenv has to know of it.
 
     Attributes:
         code: stable, such as DRV102.
@@ -123,6 +146,12 @@ class Check:
         unless: codes of checks whose own error makes this one pointless; their being skipped does not.
         follows: families (``DRV``) or codes an error of which explains what this one finds.
         run: the function.
+        repair: what ``doctor --fix`` does about its findings; None where a person has to act.
+        absence: what it finds to be missing: the GPU, or CuPy.
+        compares_with_gpu: whether it compares CuPy with driver and GPUs: skipped where no GPU is expected or usable.
+        decisive: whether CuPy is not called fit while this check cannot tell.
+        decisive_if_assumed: the same, where no interpreter has shown the CuPy that is judged.
+        of_process: whether it concerns the environment of this process, which a container started later does not have.
     """
 
     code: str
@@ -131,10 +160,21 @@ class Check:
     run: CheckFunction
     follows: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    repair: RepairKind | None = None
+    absence: Absence | None = None
+    compares_with_gpu: bool = False
+    decisive: bool = False
+    decisive_if_assumed: bool = False
+    of_process: bool = False
+
+    @property
+    def concerns_gpu(self) -> bool:
+        """Whether it is about the driver and the GPUs, not about what is installed."""
+        return self.code.startswith(GPU_FAMILIES)
 
     @property
     def of_the_tests(self) -> bool:
-        """Whether it reads what the GPU tests said, and has no place where they were not asked for."""
+        """Whether it reads the result of the GPU tests; without one it does not run."""
         return self.code.startswith("SMK")
 
     @property
@@ -151,14 +191,22 @@ class Check:
 _CHECKS: dict[str, Check] = {}
 
 
-def check(
+def check(  # noqa: PLR0913 - the attributes of Check
     code: str,
     *causes: Cause,
     requires: tuple[str, ...] = (),
     follows: tuple[str, ...] = (),
     unless: tuple[str, ...] = (),
+    repair: RepairKind | None = None,
+    absence: Absence | None = None,
+    compares_with_gpu: bool = False,
+    decisive: bool = False,
+    decisive_if_assumed: bool = False,
+    of_process: bool = False,
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Registers a check; what it requires must be registered before it: the order of files is the order of runs.
+
+    The arguments are the attributes of ``Check``.
 
     Raises:
         ValueError: for a code that is taken, or a requirement that is not there yet.
@@ -170,7 +218,20 @@ def check(
         for needed in (*requires, *unless):
             if needed not in _CHECKS:
                 raise ValueError(f"{code} requires {needed}, which is not registered before it")
-        _CHECKS[code] = Check(code, causes, requires, function, follows, unless)
+        _CHECKS[code] = Check(
+            code,
+            causes,
+            requires,
+            function,
+            follows,
+            unless,
+            repair=repair,
+            absence=absence,
+            compares_with_gpu=compares_with_gpu,
+            decisive=decisive,
+            decisive_if_assumed=decisive_if_assumed,
+            of_process=of_process,
+        )
         return function
 
     return register
@@ -182,6 +243,12 @@ def all_checks() -> tuple[Check, ...]:
 
     del checks
     return tuple(_CHECKS.values())
+
+
+def find_check(code: str) -> Check | None:
+    """The check of a code; None for a code of a plug-in or of an image's rule."""
+    all_checks()
+    return _CHECKS.get(code)
 
 
 def title_of(function: Callable[..., object]) -> str:

@@ -8,13 +8,12 @@ from functools import lru_cache
 
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.doctor.registry import all_checks
-from gpuenv.explain.cures import CURES, LOOK_AT_IT
 from gpuenv.explain.records import Explanation, Hit, LikelyCause, SaidLine
 from gpuenv.explain.resemblance import Likeness, likenesses, telling_lines
 from gpuenv.explain.scan import Scanner
 from gpuenv.explain.shown import text_marks
 from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, weigh
-from gpuenv.model.causes import Cause
+from gpuenv.model.causes import RUN_DOCTOR, Cause
 from gpuenv.model.finding import CheckStatus, Fix, Severity
 
 _MOST = 5  # causes of one answer
@@ -110,10 +109,10 @@ def _likely_cause(
 
 def _cures(cause: Cause, word: Word | None) -> tuple[Fix, ...]:
     """The cures of a cause; in the place of looking at the machine, what was found when it was looked at."""
-    cures = CURES.get(cause, ())
-    if word is None or not word.fix or LOOK_AT_IT not in cures:
+    cures = cause.fix
+    if word is None or not word.fix or RUN_DOCTOR not in cures:
         return cures
-    return (*word.fix, *(cure for cure in cures if cure != LOOK_AT_IT))
+    return (*word.fix, *(cure for cure in cures if cure != RUN_DOCTOR))
 
 
 def _of_a_check(entry: Ranked) -> Hit | None:

@@ -19,62 +19,6 @@ _WARNING = 0.6  # what a warning's odds are multiplied with where an error speak
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
-# What a cause brings about: the messages of these are its consequences, where both are in one text.
-_EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
-    Cause.OUT_OF_MEMORY: (
-        Cause.LIBRARY_NOT_INITIALIZED,
-        Cause.CUFFT_PLAN_FAILURE,
-        Cause.MEMORY_POOL_RETENTION,
-        Cause.ASYNC_ERROR_SURFACED_LATE,
-    ),
-    Cause.DRIVER_LIBRARY_VERSION_MISMATCH: (
-        Cause.CONTAINER_TOOLKIT_BROKEN,
-        Cause.DRIVER_INSTALL_BROKEN,
-        Cause.NO_DRIVER,
-        Cause.NO_NVIDIA_GPU,
-        Cause.VISIBLE_DEVICES_HIDE_GPU,
-        Cause.CUDA_INITIALIZATION_FAILED,
-    ),
-    Cause.DRIVER_KERNEL_INCOMPATIBLE: (
-        Cause.DRIVER_MODULE_NOT_LOADED,
-        Cause.DRIVER_INSTALL_BROKEN,
-        Cause.NO_DRIVER,
-        Cause.NOUVEAU_LOADED,
-    ),
-    Cause.NOUVEAU_LOADED: (
-        Cause.DRIVER_MODULE_NOT_LOADED,
-        Cause.NO_DRIVER,
-        Cause.DRIVER_INSTALL_BROKEN,
-        Cause.NO_NVIDIA_GPU,
-    ),
-    Cause.GPU_REMOVED_FROM_DRIVER: (Cause.NO_NVIDIA_GPU, Cause.GPU_TOO_NEW_FOR_DRIVER),
-    Cause.GPU_TOO_NEW_FOR_DRIVER: (Cause.NO_NVIDIA_GPU,),
-    Cause.GPU_HARDWARE_FAULT: (
-        Cause.ILLEGAL_MEMORY_ACCESS,
-        Cause.ASYNC_ERROR_SURFACED_LATE,
-        Cause.CUDA_INITIALIZATION_FAILED,
-        Cause.VISIBLE_DEVICES_HIDE_GPU,
-        Cause.SUSPEND_RESUME_LOST_GPU,
-    ),
-    Cause.SUSPEND_RESUME_LOST_GPU: (Cause.CUDA_INITIALIZATION_FAILED, Cause.CPU_ONLY_FRAMEWORK),
-    Cause.VISIBLE_DEVICES_HIDE_GPU: (Cause.CPU_ONLY_FRAMEWORK, Cause.NO_NVIDIA_GPU),
-    Cause.NO_DRIVER: (Cause.CPU_ONLY_FRAMEWORK, Cause.CUDA_INITIALIZATION_FAILED, Cause.CONTAINER_TOOLKIT_BROKEN),
-    Cause.CONTAINER_WITHOUT_GPU: (Cause.NO_DRIVER, Cause.CPU_ONLY_FRAMEWORK, Cause.CUDA_INITIALIZATION_FAILED),
-    Cause.CPU_ONLY_FRAMEWORK: (Cause.NO_DRIVER,),
-    Cause.CUPY_SDIST_BUILD_FAILURE: (Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG),
-    Cause.ILLEGAL_MEMORY_ACCESS: (Cause.LIBRARY_NOT_INITIALIZED, Cause.CUFFT_PLAN_FAILURE),
-    Cause.DRIVER_TOO_OLD_FOR_CUDA: (Cause.NVRTC_OUTPUT_INVALID, Cause.NO_KERNEL_IMAGE),
-    Cause.NVRTC_BUILTINS_MISMATCH: (Cause.CUPY_BUG, Cause.LIBRARY_PATH_CONFLICT, Cause.CUDA_LIBRARY_MISSING),
-    Cause.ROCM_MISMATCH: (Cause.NO_KERNEL_IMAGE, Cause.CUDA_LIBRARY_MISSING, Cause.NVRTC_OUTPUT_INVALID),
-    Cause.CUPY_API_VERSION_INCOMPATIBLE: (Cause.CUPY_NOT_INSTALLED, Cause.CUPY_SDIST_BUILD_FAILURE),
-    Cause.FORK_AFTER_CUDA_INIT: (Cause.CUDA_INITIALIZATION_FAILED,),
-    Cause.FABRIC_MANAGER_NOT_RUNNING: (Cause.FABRIC_MANAGER_NOT_NEEDED, Cause.CUDA_INITIALIZATION_FAILED),
-    Cause.FABRIC_MANAGER_NOT_NEEDED: (Cause.FABRIC_MANAGER_NOT_RUNNING,),
-    Cause.IMAGE_REQUIRES_OTHER_DRIVER: (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.DRIVER_TOO_OLD_FOR_CUDA),
-    Cause.VISIBLE_DEVICES_SET_TOO_LATE: (Cause.INVALID_DEVICE_ORDINAL,),
-    Cause.LIBRARY_PATH_CONFLICT: (Cause.CUDA_LIBRARY_MISSING,),
-    Cause.DEVICE_NODE_PERMISSION: (Cause.DEVICE_NODE_MISSING, Cause.VISIBLE_DEVICES_HIDE_GPU),
-}
 # What a text shows of its place, and what is hardly to be there: Windows knows no fork and no device nodes; where
 # nvidia-smi prints its table there are a driver and a GPU; under WSL the driver is the one of Windows.
 _UNLIKELY: Mapping[str, tuple[tuple[tuple[Cause, ...], float], ...]] = {
@@ -282,7 +226,7 @@ def _without_consequences(chances: Mapping[Cause, float]) -> dict[Cause, float]:
         effect
         for cause, chance in chances.items()
         if chance >= _EXPLAINING
-        for effect in _EXPLAINS.get(cause, ())
+        for effect in cause.explains
         if chances.get(effect, 0.0) <= chance
     }
     return {cause: _scaled(chance, _CONSEQUENCE) if cause in explained else chance for cause, chance in chances.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.own_commands import words_about
+from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
 from gpuenv.model.sizes import size_text

@@ -8,10 +8,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from gpuenv.model.allowance import Allowance
-from gpuenv.model.causes import Cause
+from gpuenv.model.causes import Cause, Fix
 
 if TYPE_CHECKING:
     import dataclasses
+
+__all__ = ["CheckRun", "CheckStatus", "Evidence", "Finding", "Fix", "Found", "Rankable", "Severity", "ranked"]
 
 
 class Severity(str, Enum):
@@ -43,15 +45,6 @@ class Evidence:
     def to_the_point(self) -> bool:
         """Whether it speaks for the finding; some is told so that nobody takes it for a reason."""
         return not self.source.startswith("not to the point")
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A cure: in words, as an argv list where one exists, and whether gpuenv may run it inside the target."""
-
-    text: str
-    command: tuple[str, ...] | None = None
-    safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

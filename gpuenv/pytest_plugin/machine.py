@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gpuenv.doctor.registry import Absence, Check, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import Severity
 from gpuenv.model.harmless import harmless
@@ -81,11 +82,16 @@ def _unmet(wanted: Sequence[Requirement], report: Report) -> str | None:
 
 def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | None:
     """What keeps CuPy from working here, as far as the test needs it."""
-    spared = (("DRV", "GPU", "CTR") if without_gpu else ()) + (("WHL503",) if without_cupy else ())
-    errors = [f for f in report.findings if f.severity is Severity.ERROR and not f.code.startswith(spared)]
+
+    def is_spared(check: Check | None) -> bool:
+        return check is not None and (
+            (without_gpu and check.concerns_gpu) or (without_cupy and check.absence is Absence.CUPY)
+        )
+
+    errors = [f for f in report.findings if f.severity is Severity.ERROR and not is_spared(find_check(f.code))]
     if errors:
         return f"{errors[0].code} {errors[0].cause}: {errors[0].title}"
-    if report.status is Status.UNKNOWN and not spared:
+    if report.status is Status.UNKNOWN and not (without_gpu or without_cupy):
         return verdict(report)[1]
     return None
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.allowance import AllowanceState
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
@@ -47,7 +48,7 @@ def _issues(report: Report) -> Iterator[dict[str, Any]]:
         yield _finding(finding, report)
     for result in report.requirements:
         if result.status is RequirementStatus.UNKNOWN:
-            yield _issue("REQ801", requirement_text(result), "major", requirement_anchor(result), result.text)
+            yield _issue(REQUIREMENT_CHECK, requirement_text(result), "major", requirement_anchor(result), result.text)
     for entry in report.allow_list:
         if entry.state is AllowanceState.EXPIRED:
             told = f"allow-list, {allowance_text(entry)}"

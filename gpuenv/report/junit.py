@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from gpuenv import __version__
+from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.report.findings import (
-    REQUIREMENT_CHECK,
     allowance_text,
     detail_lines,
     machine_texts,

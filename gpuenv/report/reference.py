@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import Explained
-from gpuenv.explain.cures import CURES
 from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.listing import (
@@ -67,7 +66,7 @@ def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
         yield Line("How it is seen: by what a program says when it fails; no check looks for it.", hang=2)
         yield Line()
         yield Line("What to do:")
-        yield from fix_lines(CURES[cause])
+        yield from fix_lines(cause.fix)
 
 
 def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
@@ -110,7 +109,7 @@ def cause_meaning(cause: Cause, checks: Sequence[Explained]) -> Meaning:
         title=cause.sentence,
         causes=(CauseMeaning(cause, cause.sentence),),
         checks=own,
-        fix=() if own else CURES[cause],
+        fix=() if own else cause.fix,
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
-from gpuenv.doctor.allowed import became_of
-from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
+from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms, became_of
+from gpuenv.doctor.registry import Absence, find_check
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
@@ -19,12 +19,6 @@ from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
 
 SCHEMA = "gpuenv.report/1"
-
-# The driver fits the CuPy there, its CUDA knows the GPU, and its libraries are found.
-_DECISIVE = {"WHL504", "WHL505", "LIB601"}
-# A CuPy that nobody has seen installed may be of no use to the Python, the platform and the NumPy there.
-_OF_WHAT_WAS_TOLD = {"WHL506", "WHL507"}
-_NOT_PROVEN = "SMK901"  # GPU tests were asked for, and did not prove it
 
 
 class Status(str, Enum):
@@ -77,7 +71,8 @@ class Report:
     @property
     def lacks_gpu(self) -> bool:
         """Whether it was found that there is no NVIDIA GPU."""
-        return any(finding.code == "GPU201" for finding in self.findings)
+        found_by = (find_check(finding.code) for finding in self.findings)
+        return any(check is not None and check.absence is Absence.GPU for check in found_by)
 
 
 def make_report(
@@ -136,11 +131,13 @@ def judge(
 
 
 def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms, smoke: SmokeResult | None) -> bool:
-    if any(run.code == _NOT_PROVEN and run.undecided for run in diagnosis.checks):
+    undecided = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
+    if any(check.of_the_tests for check in undecided):  # the GPU tests proved nothing
         return False
     if _passed(smoke):
         return True
-    return is_proven(snapshot, expect_no_cupy=terms.no_cupy) and not _undecided(diagnosis, snapshot)
+    decisive = any(check.decisive or (check.decisive_if_assumed and not _is_shown(snapshot)) for check in undecided)
+    return is_proven(snapshot, expect_no_cupy=terms.no_cupy) and not decisive
 
 
 def _passed(smoke: SmokeResult | None) -> bool:
@@ -159,12 +156,6 @@ def is_proven(snapshot: Snapshot, smoke: SmokeResult | None = None, *, expect_no
     started = snapshot.driver.cuda_init.value == 0
     with_cupy = expect_no_cupy or bool(snapshot.target.cupy)
     return (told or started) and bool(snapshot.visible_count.value) and with_cupy
-
-
-def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:
-    """Whether a check without which CuPy cannot be called fit could not tell."""
-    decisive = _DECISIVE if _is_shown(snapshot) else _DECISIVE | _OF_WHAT_WAS_TOLD
-    return any(run.undecided and run.code in decisive for run in diagnosis.checks)
 
 
 def _is_shown(snapshot: Snapshot) -> bool:

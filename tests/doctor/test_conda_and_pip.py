@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.mending import wound_of
+from gpuenv.doctor.repair import wound_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.doctor.declared import modules_of_the_other_kind
-from gpuenv.doctor.systems import on_an_image
+from gpuenv.doctor.fixes.adapt import on_an_image
+from gpuenv.doctor.fixes.distributions import modules_of_the_other_kind
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.driver import Driver, Module
 from gpuenv.model.finding import Finding, Fix

@@ -147,7 +147,7 @@ def test_what_the_driver_said_stands_beside_a_failure_that_nothing_explains(matr
 
 def listed(name: str, fabric: str | None, code: int, *said: str) -> Snapshot:
     """A GPU that NVML lists and CUDA does not start."""
-    state = known(fabric, "nvml") if fabric else Reading[str]()
+    state: Reading[str] = known(fabric, "nvml") if fabric else Reading()
     gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
     snapshot = machine(ADA, "open", *said)
     driver = replace(

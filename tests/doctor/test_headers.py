@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.headers import headers_package
+from gpuenv.doctor.fixes.distributions import headers_package
 
 
 @pytest.mark.parametrize(

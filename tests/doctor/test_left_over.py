@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.doctor.mending import wound_of
+from gpuenv.doctor.repair import wound_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity

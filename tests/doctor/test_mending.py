@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.mending import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
+from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.allowance import Allowance

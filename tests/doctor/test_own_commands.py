@@ -17,7 +17,7 @@ from gpuenv.cli import options
 from gpuenv.cli.app import make_app
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.own_commands import ABOUT_A_TARGET, about, words_about
+from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, about, words_about
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix

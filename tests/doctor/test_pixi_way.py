@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.pixi_way import for_pixi
+from gpuenv.doctor.fixes.adapt import for_pixi
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.reading import known

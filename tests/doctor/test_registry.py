@@ -46,6 +46,7 @@ def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
     for cause in Cause:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.value)
         assert len(cause.sentence) > 15
+        assert cause not in cause.explains
 
 
 def test_the_sentence_of_wsl_is_true_of_each_state_that_bears_it() -> None:

@@ -9,9 +9,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.headers import headers_package
-from gpuenv.doctor.legacy import older_driver, release_of
-from gpuenv.doctor.remedies import family
+from gpuenv.doctor.fixes.distributions import family, headers_package, older_driver, release_of
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codes import Nvml

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.systems import for_system, from_a_container
+from gpuenv.doctor.fixes.adapt import for_system, from_a_container
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause

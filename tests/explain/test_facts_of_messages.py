@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.explain.answer import explanation
-from gpuenv.explain.cures import CURES
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
 
@@ -56,5 +55,5 @@ def test_a_capability_that_only_tegra_boards_have_tells_one(number: int) -> None
 
 def test_no_cure_installs_a_wheel_line_that_nobody_has_resolved() -> None:
     """Beside the CuPy that is there, that of another CUDA would be a second one in the environment."""
-    installs = [fix.command for fixes in CURES.values() for fix in fixes if fix.command and "install" in fix.command]
+    installs = [fix.command for cause in Cause for fix in cause.fix if fix.command and "install" in fix.command]
     assert [command for command in installs if any(word.startswith("cupy") for word in command)] == []

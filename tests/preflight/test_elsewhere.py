@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Severity
-from gpuenv.preflight.elsewhere import BUSY_CAUSES, HOST_CAUSES, reason_to_retry
+from gpuenv.preflight.elsewhere import reason_to_retry
 from tests.cli.program import LIMIT, MINIMAL, PROGRAM, called
 from tests.preflight.machines import FIT, held, machine
 
@@ -28,20 +28,20 @@ def finding(cause: Cause, severity: Severity = Severity.ERROR) -> Finding:
     return Finding("XXX100", cause, severity, True, None, "Something", (), (), "")
 
 
-@pytest.mark.parametrize("cause", HOST_CAUSES, ids=str)
+@pytest.mark.parametrize("cause", [cause for cause in Cause if cause.other_host], ids=str)
 def test_a_fault_of_the_host_is_a_reason_to_go_elsewhere(cause: Cause) -> None:
-    assert reason_to_retry([finding(cause)], []) == f"{cause}: {HOST_CAUSES[cause]}"
+    assert reason_to_retry([finding(cause)], []) == f"{cause}: {cause.other_host}"
     assert reason_to_retry([finding(cause, Severity.WARNING)], []) is None
 
 
 @pytest.mark.parametrize("cause", sorted(OF_THE_JOB, key=str), ids=str)
 def test_a_fault_of_the_job_is_met_on_every_host(cause: Cause) -> None:
-    assert cause not in HOST_CAUSES
+    assert cause.other_host is None
     assert reason_to_retry([finding(cause)], []) is None
 
 
 def test_what_may_pass_by_itself_is_the_host_s() -> None:
-    assert set(HOST_CAUSES) >= BUSY_CAUSES
+    assert all(cause.other_host for cause in Cause if cause.transient)
 
 
 @pytest.mark.parametrize(

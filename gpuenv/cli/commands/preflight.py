@@ -196,13 +196,12 @@ def _is_busy(report: Report) -> bool:
     from gpuenv.model.causes import Cause
     from gpuenv.model.finding import Severity
     from gpuenv.model.requirement import RequirementStatus
-    from gpuenv.preflight.elsewhere import BUSY_CAUSES
     from gpuenv.preflight.evaluate import is_transient
 
     errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
     violated = [entry for entry in report.requirements if entry.status is RequirementStatus.VIOLATED]
-    passing = {*BUSY_CAUSES, Cause.REQUIREMENT_NOT_MET}
-    return bool(errors) and all(f.cause in passing for f in errors) and all(is_transient(entry) for entry in violated)
+    may_pass = all(f.cause.transient or f.cause is Cause.REQUIREMENT_NOT_MET for f in errors)
+    return bool(errors) and may_pass and all(is_transient(entry) for entry in violated)
 
 
 def _list_requirements(subject: Subject, opts: PreflightOptions, wanted: Sequence[Wanted]) -> None:

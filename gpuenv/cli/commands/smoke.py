@@ -99,7 +99,7 @@ def smoke(
         forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
         emit_report(_report(done, python), forms, how)
         if done.unusable is not None:
-            from gpuenv.doctor.own_commands import words_about
+            from gpuenv.doctor.fixes.adapt import words_about
 
             remedy = words_about(done.unusable.remedy or "", python) or None
             raise CommandError(done.result.exit_code, str(done.unusable), remedy)

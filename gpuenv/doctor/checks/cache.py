@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cupy_variables import RefusedVariable, refused_variables
+from gpuenv.model.cupy_variables import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
@@ -29,7 +27,8 @@ def unwritable(facts: Facts) -> Outcome:
     if not target.kernel_cache_fault.known or not target.cupy:
         return
     told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
-    if any(wrong.name == "CUPY_CACHE_DIR" for wrong in _refused(facts)):
+    refused = refused_variables(facts.snapshot.environment, target.cupy[0].release)
+    if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
         return  # that variable is told by itself: import cupy ends there already
     temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
     name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
@@ -37,18 +36,13 @@ def unwritable(facts: Facts) -> Outcome:
         name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
-        fact("target.kernel_cache", target.kernel_cache)
-        + fact("target.kernel_cache_fault", target.kernel_cache_fault)
+        readings(facts.snapshot, "target.kernel_cache", "target.kernel_cache_fault")
         + (Evidence("environment.CUPY_CACHE_DIR", told or "not set", "the environment"),),
         (
             Fix(f"Name a folder that this user may write: {name}={folder}."),
             Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
         ),
     )
-
-
-def _refused(facts: Facts) -> Iterator[RefusedVariable]:
-    return refused_variables(facts.snapshot.environment, facts.snapshot.target.cupy[0].release)
 
 
 @check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))
@@ -66,8 +60,7 @@ def shared(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"CuPy's kernel cache, {target.kernel_cache.value}, belongs to other users in whole or in part",
-        fact("target.kernel_cache", target.kernel_cache)
-        + fact("target.kernel_cache_owners", target.kernel_cache_owners),
+        readings(facts.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
         (Fix("Name a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one a job."),),
         Severity.WARNING,
     )

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
-from gpuenv.doctor.machine import without_gpu
-from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.predicates import without_gpu
+from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import reads_ptx
@@ -29,7 +29,7 @@ _AS_PTX = "CUPY_COMPILE_WITH_PTX"
 _MINOR = pattern(r"\.so\.(\d+\.\d+)")
 
 
-@check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES)
+@check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES, repair=RepairKind.REINSTALL)
 def builtins(facts: Facts) -> Outcome:
     """NVRTC does not find its builtins library, or finds that of another release.
 
@@ -74,7 +74,7 @@ def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
     return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
 
 
-@check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES)
+@check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES, repair=RepairKind.ADD)
 def headers_missing(facts: Facts) -> Outcome:
     """The CUDA headers that run-time compilation needs are not found.
 
@@ -97,8 +97,7 @@ def headers_missing(facts: Facts) -> Outcome:
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
         + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
-        fact("target.headers", target.headers)
-        + fact("target.cuda_path", target.cuda_path)
+        readings(facts.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
         (*((_naming(unnamed),) if unnamed else ()), _headers_fix(facts)),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
@@ -147,9 +146,9 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     variables = _variables(facts)
     yield Symptom(
         f"NVRTC is of CUDA {nvrtc.release}, and the CUDA headers that it meets first are of {headers}",
-        fact("target.headers_cuda", target.headers_cuda)
+        readings(facts.snapshot, "target.headers_cuda")
         + (Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),)
-        + fact("target.cuda_path", target.cuda_path)
+        + readings(facts.snapshot, "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
         (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
@@ -170,8 +169,7 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     yield Symptom(
         f"NVRTC {nvrtc.release} is conda's, and the CUDA headers that it meets first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
-        fact("target.headers", target.headers)
-        + fact("target.headers_cuda", target.headers_cuda)
+        readings(facts.snapshot, "target.headers", "target.headers_cuda")
         + (
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
             Evidence(
@@ -192,6 +190,8 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
     requires=("LIB602", "LIB603", "WHL505"),
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
+    compares_with_gpu=True,
 )
 def nvrtc_outside_gpu(facts: Facts) -> Outcome:
     """The NVRTC that is loaded makes no code for this GPU, although another one of its major version would.
@@ -253,7 +253,7 @@ def _newer_nvrtc(serving: Sequence[CudaMinor], words: str) -> tuple[Fix, ...]:
     return (Fix(f"{words} a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
 
 
-@check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"))
+@check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"), compares_with_gpu=True)
 def ptx_newer_than_driver(facts: Facts) -> Outcome:
     """CuPy is told to hand PTX to a driver that is older than the NVRTC that writes it.
 
@@ -274,7 +274,7 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
         (
             Evidence(f"environment.{_AS_PTX}", told, "the environment"),
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
-            *fact("driver.cuda", facts.snapshot.driver.cuda),
+            *readings(facts.snapshot, "driver.cuda"),
         ),
         (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
     )

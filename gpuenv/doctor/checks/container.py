@@ -1,19 +1,26 @@
-"""What a container was given, and what it lacks."""
+"""Is this a container, and was it given the GPU; can the engine here give its containers one?"""
 
 from __future__ import annotations
 
-from gpuenv.doctor.engines import start_with_gpu, with_compute, with_every_node
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import libcuda_absent, libraries_absent, probed
+from gpuenv.doctor.driver_libraries import unfound
+from gpuenv.doctor.evidence import fact, readings, source
+from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
+from gpuenv.doctor.fixes.distributions import container_toolkit
+from gpuenv.doctor.predicates import (
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    libcuda_absent,
+    libraries_absent,
+    module_loaded,
+    probed,
+)
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import DeviceNode
-from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.host import Container
-from gpuenv.model.presence import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.presence import CONTROL, is_tegra
+from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
 
@@ -35,7 +42,7 @@ def container_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "This container was started without access to a GPU",
-        fact("host.container", snapshot.host.container)
+        readings(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + source(snapshot, "libcuda"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
@@ -60,7 +67,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
         "This container was not given the driver's libraries",
-        fact("host.container", snapshot.host.container)
+        readings(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml"),
@@ -105,7 +112,7 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
 
 
 def _open_to_all(node: DeviceNode) -> bool:
-    """Whether its mode lets everybody read and write; what keeps a process out then is its control group.
+    """Whether every user may read and write by the mode; then its control group keeps a process out.
 
     access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
@@ -188,8 +195,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
-        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
-        + fact("driver.cuda_init", snapshot.driver.cuda_init),
+        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + readings(snapshot, "driver.cuda_init"),
         with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
@@ -207,8 +213,7 @@ def _without_any(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The kernel's module drives the GPU, and /dev has none of its nodes here",
         (Evidence("driver.device_nodes", "none", "/dev"),)
-        + fact("driver.module", snapshot.driver.module)
-        + fact("gpu_count", snapshot.gpu_count)
+        + readings(snapshot, "driver.module", "gpu_count")
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda"),
         (
@@ -245,14 +250,14 @@ def device_node_permission(facts: Facts) -> Outcome:
 
 
 def _if_none_was_asked_for(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What may be so in a job of Slurm's whose variables do not say what it was granted."""
+    """The alternative explanation in a Slurm job whose variables do not name its allocation."""
     if snapshot.grant.by.value != "slurm" or snapshot.grant.gpus.known:
         return ()
     return (Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1."),)
 
 
 def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
-    """Who may open the nodes: a job that was granted GPUs; else by mode, by group or by the control group.
+    """How access to the nodes is given: through the scheduler, the mode, the group or the control group.
 
     NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
     packages set them (modprobe.nvidia.install; both read 2026-11-22).
@@ -277,3 +282,32 @@ def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
 
 def _cuda_fails(snapshot: Snapshot) -> bool:
     return bool(snapshot.driver.cuda_init.value)
+
+
+_SNAP = Fix("Docker of a snap package cannot use it: install Docker's own packages in its place.")
+
+
+@check("CTR307", Cause.CONTAINER_TOOLKIT_BROKEN, requires=("DRV100", "GPU201", "CTR301"))
+def docker_without_toolkit(facts: Facts) -> Outcome:
+    """Docker on this host cannot hand GPUs to containers.
+
+    What it means: programs on this host may use the GPU, but docker run --gpus ends with "could not select device
+    driver": the NVIDIA container toolkit, which gives a container the nodes and the libraries, is not there.
+    How it is seen: Docker's program is there; none of the toolkit's programs, no runtime of its own in Docker's
+    configuration, and no file of the Container Device Interface.
+    What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker. Where no container needs a
+    GPU, nothing.
+    """
+    snapshot = facts.snapshot
+    if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
+        return
+    support = snapshot.container_support
+    of_snap = (support.docker.value or "").startswith("/snap/")
+    yield Symptom(
+        "Docker is on this host, and cannot hand its GPUs to containers: there is no NVIDIA container toolkit",
+        fact("container_support.docker", support.docker)
+        + fact("container_support.has_toolkit", support.has_toolkit)
+        + fact("container_support.runtimes", support.runtimes),
+        (*container_toolkit(snapshot), *((_SNAP,) if of_snap else ())),
+        Severity.NOTE,
+    )

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, keep_condas, only_one
-from gpuenv.doctor.left import empty_metadata, left_in
-from gpuenv.doctor.outside import own_cupys
-from gpuenv.doctor.recorded import recorded_alone
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import empty_metadata, install_fix, keep_condas, left_in, only_one, own_cupys
+from gpuenv.doctor.predicates import seen_to_be_absent
+from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record
-from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.snapshot import SourceState
 
+ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
 
 
-@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",))
+@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",), repair=RepairKind.REPLACE)
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
 
@@ -55,7 +54,14 @@ def two_cupys(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL503", Cause.CUPY_NOT_INSTALLED, Cause.CORRUPT_INSTALLATION, requires=("ENV401", "WHL501"))
+@check(
+    "WHL503",
+    Cause.CUPY_NOT_INSTALLED,
+    Cause.CORRUPT_INSTALLATION,
+    requires=("ENV401", "WHL501"),
+    repair=RepairKind.REPLACE,
+    absence=Absence.CUPY,
+)
 def cupy_missing(facts: Facts) -> Outcome:
     """CuPy is not in the target environment.
 
@@ -77,9 +83,9 @@ def cupy_missing(facts: Facts) -> Outcome:
     if not told and (site := left_in(snapshot.target)) is not None:
         yield Symptom(
             "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
-            fact("target.cupy_module", snapshot.target.cupy_module)
+            readings(snapshot, "target.cupy_module")
             + tuple(Evidence("target.left_metadata", e.path, "tells no name") for e in empty_metadata(snapshot.target))
-            + fact("target.kind", snapshot.target.kind),
+            + readings(snapshot, "target.kind"),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
                 *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
@@ -87,12 +93,12 @@ def cupy_missing(facts: Facts) -> Outcome:
             cause=Cause.CORRUPT_INSTALLATION,
         )
         return
-    if not told and (recorded := recorded_alone(facts)) is not None:
+    if not told and (recorded := _recorded_alone(facts)) is not None:
         yield recorded
         return
     yield Symptom(
         "CuPy is not in the target environment",
-        fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
+        readings(snapshot, "target.executable", "target.kind"),
         (
             *_near(snapshot.target.environments_near),
             *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
@@ -113,3 +119,19 @@ def _later(facts: Facts) -> tuple[Fix, ...]:
     if better is None or seen_to_be_absent(snapshot) or (instead and not facts.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
+
+
+def _recorded_alone(facts: Facts) -> Symptom | None:
+    """CuPy's files are gone and conda still lists it: conda reinstalls nothing unless it is forced to."""
+    target = facts.snapshot.target
+    recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
+    if not recorded or target.cupy or target.cupy_module.known:
+        return None
+    named = [f"{name}=={release}" for name, release in recorded.items()]
+    return Symptom(
+        f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
+        tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
+        + readings(facts.snapshot, "target.prefix"),
+        (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        cause=Cause.CORRUPT_INSTALLATION,
+    )

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpuenv.doctor.allowed import NONE_EXPECTED
-from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.free_driver import free_driver, in_its_place
-from gpuenv.doctor.machine import (
+from gpuenv.doctor.driver_libraries import folder, unfound
+from gpuenv.doctor.evidence import readings, searched, source
+from gpuenv.doctor.fixes.distributions import compute_part, driver_fixes, module_build, restart
+from gpuenv.doctor.fixes.kernel_module import (
+    blocks,
+    by_prime_select,
+    free_driver,
+    in_its_place,
+    into_this_kernel,
+    keeps_out,
+    let_through,
+)
+from gpuenv.doctor.predicates import (
+    OF_CONTAINER_OPTIMIZED_OS,
+    OF_THE_OPERATOR,
+    contained,
+    driver_sees_gpu,
     held_by_nova,
     held_by_others,
     holders_of,
     is_passed_on,
     libcuda_absent,
     libraries_absent,
+    module_loaded,
+    nvidia_on_bus,
     passed_on,
     probed,
     unfound_in_wsl,
 )
-from gpuenv.doctor.prebuilt import into_this_kernel
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
-from gpuenv.doctor.strays import unfound
-from gpuenv.doctor.unlooked import not_looked_in
+from gpuenv.doctor.registry import NONE_EXPECTED, Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import Module
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import PciGpu, Virtualization
-from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Virtualization
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
@@ -64,8 +71,8 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
         _holders((*held, *by_nova))
-        + fact("driver.module", snapshot.driver.module)
-        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if blocks(snapshot) else ()),
+        + readings(snapshot, "driver.module")
+        + (readings(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
         in_its_place(facts),
     )
 
@@ -94,12 +101,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         _title(away, others),
         _holders((*away, *others))
-        + fact("driver.module", snapshot.driver.module)
+        + readings(snapshot, "driver.module")
         + source(snapshot, "nvml")
-        + fact("host.kernel", snapshot.host.kernel)
-        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
-        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
-        + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
+        + readings(snapshot, "host.kernel")
+        + (readings(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
+        + (readings(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
+        + (readings(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
         _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
     )
 
@@ -186,7 +193,7 @@ def no_driver(facts: Facts) -> Outcome:
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
-        + fact("driver.module", snapshot.driver.module),
+        + readings(snapshot, "driver.module"),
         _in_virtual_machines(away) if away else driver_fixes(facts),
     )
 
@@ -206,14 +213,14 @@ def driver_incomplete(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     lying = unfound(snapshot)
     if lying is not None:
-        yield not_looked_in(snapshot, lying)
+        yield _not_looked_in(snapshot, lying)
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
-        source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
+        source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "driver.module"),
         (
             _OF_A_MANAGER
             if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
@@ -256,3 +263,57 @@ def libcuda_unloadable(facts: Facts) -> Outcome:
         (Fix(remedy),),
         Severity.ERROR if libcuda else Severity.WARNING,
     )
+
+
+_OF_NIXOS = "/run/opengl-driver/lib"  # the link that stays, whatever the store names the driver
+_USUAL = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
+# The whole root of the driver's container, with a C library of its own: no folder for LD_LIBRARY_PATH.
+_OF_A_NODE = Fix(
+    f"Run it in a pod that asks for nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
+    f"{OF_THE_OPERATOR}, and gives pods its libraries. Put no driver's packages on the node beside it."
+)
+_ON_ITSELF = f"{OF_CONTAINER_OPTIMIZED_OS} {OF_CONTAINER_OPTIMIZED_OS}"
+_EXECUTABLE = f"mount --bind {_ON_ITSELF} && mount -o remount,exec {OF_CONTAINER_OPTIMIZED_OS}"
+_TO_BE_LOADED = Fix(
+    "Container-Optimized OS lets nothing of that folder be loaded until it is mounted so, at each start.",
+    ("sudo", "sh", "-c", _EXECUTABLE),
+)
+_OWN_LOADER = Fix(
+    "A Python with a loader of its own (Nix, Guix): in LD_LIBRARY_PATH, a folder with links to the driver's libraries "
+    "alone; the whole of the system's folder would bring another C library along."
+)
+
+
+def _not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
+    """The libcuda of the loaded module's version is in a folder that the loader does not search."""
+    return Symptom(
+        f"The loader does not find the driver's libcuda, which is there: {library.path}",
+        source(snapshot, "libcuda")
+        + (Evidence("driver.libraries", library.path, "the folders that drivers use"),)
+        + readings(snapshot, "driver.module_version")
+        + searched(snapshot)[:1],
+        tuple(_found(snapshot, library)),
+    )
+
+
+def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
+    place = _OF_NIXOS if library.origin is LibraryOrigin.NIXOS else folder(library)
+    if place.startswith(OF_THE_OPERATOR):
+        yield _OF_A_NODE
+    elif place in _USUAL:
+        anew = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
+        yield Fix("Let the loader's cache and the link libcuda.so.1 be made anew.", anew)
+        yield _OWN_LOADER
+    else:
+        if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not contained(snapshot):
+            yield _TO_BE_LOADED
+        yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
+        yield from _for_every_program(snapshot, library, place)
+
+
+def _for_every_program(snapshot: Snapshot, library: DriverLibrary, place: str) -> Iterator[Fix]:
+    if contained(snapshot):
+        yield Fix(f"For every program in the container: set LD_LIBRARY_PATH={place} where it is started.")
+    elif library.origin is not LibraryOrigin.NIXOS:
+        told = f"echo {place} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
+        yield Fix("For every program: name the folder to the loader.", ("sudo", "sh", "-c", told))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, why_not_known
-from gpuenv.doctor.machine import newer_libcuda_to_come, without_gpu
-from gpuenv.doctor.named import showing
-from gpuenv.doctor.outside import numpy_out_of_the_way
-from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.doctor.remedies import whose
+from gpuenv.doctor.checks.cupy import ONE_CUPY
+from gpuenv.doctor.evidence import fact, readings
+from gpuenv.doctor.fixes.distributions import whose
+from gpuenv.doctor.fixes.gpus import showing
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, numpy_out_of_the_way, why_not_known
+from gpuenv.doctor.predicates import driver_sees_gpu, newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import (
     Rejected,
@@ -30,14 +30,13 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 
 _NUMPY = pattern(r"numpy\b(?!-)")
 
 
-@check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY)
+@check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY, repair=RepairKind.REPLACE)
 def rocm_build(facts: Facts) -> Outcome:
     """The installed CuPy is built for AMD GPUs, and this machine has an NVIDIA GPU.
 
@@ -56,7 +55,14 @@ def rocm_build(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*ONE_CUPY, "WHL508", "WHL509"))
+@check(
+    "WHL504",
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    requires=(*ONE_CUPY, "WHL508", "WHL509"),
+    repair=RepairKind.REPLACE,
+    compares_with_gpu=True,
+    decisive=True,
+)
 def driver_too_old(facts: Facts) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
@@ -77,9 +83,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
     yield Symptom(
         f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
-        fact("driver.version", facts.snapshot.driver.version)
-        + fact("driver.cuda", facts.snapshot.driver.cuda)
-        + _installed_and_needed(there, verdict),
+        readings(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
         (
             *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
@@ -99,7 +103,7 @@ def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
-    """The driver that would do, up to the last branch for every GPU here; nothing where there is none."""
+    """The driver that would do, up to the last branch that drives every GPU here; None if there is no such driver."""
     if verdict.change is None:
         return ()
     if _is_of_libcuda(verdict):
@@ -113,7 +117,7 @@ def _is_of_libcuda(verdict: Rejected) -> bool:
 
 
 def _gpu_outside(there: Installed, facts: Facts) -> bool:
-    """Whether this CUDA major makes no code for a GPU here, so that a newer driver would not help; WHL505 tells."""
+    """Whether this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that."""
     judged = nvrtc_compiles_for_gpu(there.wheel, facts.needs, facts.matrix)
     return isinstance(judged, Rejected) and not without_gpu(facts.snapshot)
 
@@ -124,6 +128,9 @@ def _gpu_outside(there: Installed, facts: Facts) -> bool:
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
     requires=(*ONE_CUPY, "WHL504", "WHL509"),
+    repair=RepairKind.REPLACE,
+    compares_with_gpu=True,
+    decisive=True,
 )
 def gpu_outside_toolkit(facts: Facts) -> Outcome:
     """The installed CuPy cannot make code for this GPU.
@@ -183,7 +190,7 @@ def _of_an_old_line(facts: Facts) -> Outcome:
 
 
 def _others(there: Installed, facts: Facts) -> tuple[Fix, ...]:
-    """The GPUs beside them that this CuPy does serve, where there are any."""
+    """The other GPUs, which this CuPy does serve."""
     seen = [(gpu, gpu.compute_capability.value) for gpu in facts.snapshot.gpus if gpu.index.known]
     served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, facts.matrix)]
     if not served:
@@ -213,7 +220,7 @@ def _installed_and_needed(there: Installed, verdict: Rejected) -> tuple[Evidence
     )
 
 
-@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY)
+@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY, repair=RepairKind.REPLACE, decisive_if_assumed=True)
 def numpy_outside_range(facts: Facts) -> Outcome:
     """The NumPy there does not fit this CuPy, or there is none.
 
@@ -249,10 +256,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
 
 
 def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
-    """The range of NumPy that a CuPy asks for, and who says so; of a release that is not measured, its own metadata.
-
-    Of what conda put there the recipe counts.
-    """
+    """The NumPy range of a CuPy and its source: the matrix, the wheel's own metadata, or conda's recipe."""
     if there is not None and there.exact:
         return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
     cupy = next(iter(facts.snapshot.target.cupy), None)
@@ -276,7 +280,14 @@ def _numpy_of_conda(release: str, facts: Facts) -> tuple[str | None, str]:
     return (ranges.pop(), facts.matrix.cite(rows[0].source)) if len(ranges) == 1 else (None, "")
 
 
-@check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
+@check(
+    "WHL507",
+    Cause.PYTHON_UNSUPPORTED,
+    Cause.PLATFORM_WHEEL_MISSING,
+    requires=ONE_CUPY,
+    repair=RepairKind.REPLACE,
+    decisive_if_assumed=True,
+)
 def wheel_of_other_interpreter(facts: Facts) -> Outcome:
     """The installed CuPy has no wheel for this Python or this platform.
 
@@ -294,9 +305,7 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
-                fact("target.python", facts.snapshot.target.python)
-                + fact("host.libc", facts.snapshot.host.libc)
-                + _installed_and_needed(there, verdict),
+                readings(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
                 (
                     *install_fix(facts, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),

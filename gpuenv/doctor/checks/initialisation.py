@@ -4,22 +4,100 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.events import troubles
-from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import holders_of, is_passed_on, probed, unfound_in_wsl
-from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
+from gpuenv.doctor.evidence import fact, lines_with, readings, searched, source, troubles
+from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
+from gpuenv.doctor.predicates import (
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    holders_of,
+    is_passed_on,
+    nvidia_on_bus,
+    probed,
+    unfound_in_wsl,
+)
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.doctor.remedies import driver_fixes, fabric_manager
-from gpuenv.doctor.starting import ACCEPT_WORK, LOOK, fixes_of, without_instance
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.gpu import PciGpu
+from gpuenv.model.gpu import Virtualization
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import driver_sees_gpu, nvidia_on_bus
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+
+_BEFORE_INITIALISATION = (
+    "DRV100",
+    "DRV101",
+    "GPU201",
+    "GPU202",
+    "GPU203",
+    "GPU204",
+    "GPU209",
+    "CTR301",
+    "DRV105",
+    "DRV106",
+    "DRV107",
+)
+# CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels
+# with KASLR enabled", with this message and this way out (read 2026-11-22).
+_NO_ROOM = pattern(r"nvidia-uvm: .*request_free_mem_region\(\) err")
+_TURN_OFF = "options nvidia_uvm uvm_disable_hmm=1"
+# Linux, drivers/base/firmware_loader/main.c; open-gpu-kernel-modules, RmFetchGspRmImages.
+_NO_FIRMWARE = pattern(r"firmware load for nvidia/\S+ failed with error|NVRM: .*No firmware image found")
+
+
+@check("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_BEFORE_INITIALISATION)
+def no_room_for_memory(facts: Facts) -> Outcome:
+    """The kernel gives CUDA's memory manager no room in its address space.
+
+    What it means: some kernels that place themselves at random (KASLR) leave no free range for the GPU's memory where
+    the driver asks for one (HMM), so CUDA cannot be initialised, though nvidia-smi works.
+    How it is seen: cuInit fails, and the kernel's log has a line of nvidia-uvm with request_free_mem_region() err.
+    What to do: turn HMM off in the module nvidia-uvm and load it anew, or start the kernel with nokaslr; newer kernels
+    have it mended.
+    """
+    lines = lines_with(facts.snapshot, _NO_ROOM)
+    if not lines or not facts.snapshot.driver.cuda_init.value:
+        return
+    yield Symptom(
+        "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
+        lines + source(facts.snapshot, "libcuda") + readings(facts.snapshot, "host.kernel"),
+        (
+            Fix(
+                "Turn HMM off for the module nvidia-uvm.",
+                ("sudo", "sh", "-c", f"echo '{_TURN_OFF}' > /etc/modprobe.d/nvidia-uvm-hmm.conf"),
+            ),
+            Fix("Load the module anew, or restart.", ("sudo", "modprobe", "-r", "nvidia_uvm")),
+            Fix("Then load it.", ("sudo", "modprobe", "nvidia_uvm")),
+            Fix("Or start the kernel with nokaslr, or another kernel."),
+        ),
+    )
+
+
+@check("DRV119", Cause.DRIVER_INSTALL_BROKEN, requires=_BEFORE_INITIALISATION)
+def no_firmware(facts: Facts) -> Outcome:
+    """The driver does not find its firmware for the GPU.
+
+    What it means: the open kernel modules, and for newer GPUs the proprietary ones too, load firmware for the GPU's own
+    processor from a file of exactly the driver's version. Without it the GPU is not started.
+    How it is seen: no GPU is listed, and the kernel's log says that firmware below nvidia/ could not be loaded.
+    What to do: install the firmware of exactly the driver's version, or the whole driver again; where the module is
+    loaded from an initial RAM disk, make that anew.
+    """
+    snapshot = facts.snapshot
+    lines = lines_with(snapshot, _NO_FIRMWARE)
+    if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
+        return
+    yield Symptom(
+        "The driver does not find its firmware, so the GPU is not started",
+        lines + readings(snapshot, "driver.module_version") + source(snapshot, "libcuda"),
+        (
+            Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
+            Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
+            Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
+        ),
+    )
+
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -35,7 +113,7 @@ _BEFORE = (
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
 
 
-@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE)
+@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE, of_process=True)
 def stub_libcuda(facts: Facts) -> Outcome:
     """The toolkit's stub of libcuda is loaded in place of the driver's.
 
@@ -48,7 +126,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
-        fact("driver.cuda_library", facts.snapshot.driver.cuda_library) + source(facts.snapshot, "libcuda"),
+        readings(facts.snapshot, "driver.cuda_library") + source(facts.snapshot, "libcuda"),
         (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
     )
 
@@ -78,7 +156,7 @@ def system_not_ready(facts: Facts) -> Outcome:
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
         source(snapshot, "libcuda")
-        + fact("driver.version", snapshot.driver.version)
+        + readings(snapshot, "driver.version")
         + tuple(
             entry
             for place, gpu in enumerate(snapshot.gpus)
@@ -97,13 +175,13 @@ def system_not_ready(facts: Facts) -> Outcome:
 
 
 def _waiting_for_registration(snapshot: Snapshot) -> bool:
-    """Whether every GPU of a machine that was not asked itself waits for its registration."""
+    """Whether every GPU of a paste, which was not probed, waits for its registration."""
     states = [gpu.fabric.state.value for gpu in snapshot.gpus]
     return bool(states) and not probed(snapshot) and all(state in _UNREGISTERED for state in states)
 
 
 def _without_switch(snapshot: Snapshot) -> bool:
-    """Whether no NVSwitch can join these GPUs: each says so itself, or is a board that none joins."""
+    """Whether no NVSwitch can join these GPUs: each reports so, or is a board without NVSwitch."""
     told = [
         gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
         for gpu in snapshot.gpus
@@ -111,7 +189,7 @@ def _without_switch(snapshot: Snapshot) -> bool:
     return bool(told) and all(told)
 
 
-@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE)
+@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
 def forward_compatibility(facts: Facts) -> Outcome:
     """A compatibility libcuda is in use where it is not allowed.
 
@@ -127,9 +205,9 @@ def forward_compatibility(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
-        fact("driver.cuda_library", facts.snapshot.driver.cuda_library)
+        readings(facts.snapshot, "driver.cuda_library")
         + source(facts.snapshot, "libcuda")
-        + fact("driver.version", facts.snapshot.driver.version),
+        + readings(facts.snapshot, "driver.version"),
         (
             Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
@@ -137,7 +215,7 @@ def forward_compatibility(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE)
+@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE, of_process=True)
 def wsl_libcuda(facts: Facts) -> Outcome:
     """Under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or Windows' driver is too old.
 
@@ -159,13 +237,13 @@ def wsl_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
-        fact("driver.cuda_library", snapshot.driver.cuda_library) + source(snapshot, "libcuda"),
+        readings(snapshot, "driver.cuda_library") + source(snapshot, "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
     )
 
 
 def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
-    """The folder is there, and the loader has not been told of it.
+    """The folder exists, and the loader does not search it.
 
     WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
     to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
@@ -196,9 +274,7 @@ def _old_windows_driver(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"The driver in Windows, {driver}, is too old for CUDA in WSL",
-        fact("driver.version", snapshot.driver.version)
-        + fact("driver.cuda_library", snapshot.driver.cuda_library)
-        + source(snapshot, "libcuda"),
+        readings(snapshot, "driver.version", "driver.cuda_library") + source(snapshot, "libcuda"),
         driver_fixes(facts),
     )
 
@@ -222,7 +298,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "CUDA has stopped working after the machine was asleep",
-        source(snapshot, "libcuda") + fact("host.suspends", snapshot.host.suspends) + source(snapshot, "nvml"),
+        source(snapshot, "libcuda") + readings(snapshot, "host.suspends") + source(snapshot, "nvml"),
         (
             Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
             Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
@@ -257,18 +333,18 @@ def initialisation_failed(facts: Facts) -> Outcome:
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
         elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
             modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
-            yield without_instance(snapshot, (*modes, *fact("visible_count", snapshot.visible_count)))
+            yield _without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
-    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
+    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "gpu_count")
     evidence += troubles(snapshot)
     if code in MPS_TROUBLES:
-        yield by_mps(snapshot, code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+        yield _by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
-        yield without_instance(snapshot, evidence)
+        yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes_of(facts, code))
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(facts, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
@@ -287,3 +363,131 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
         title += f": {kept} holds it"
         passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
     return Symptom(title, evidence + holders, (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
+
+
+# What to do where the driver answers and CUDA does not start, by the code that cuInit gives.
+# ``CUresult``: CUDA Driver API, Data types used by CUDA driver. What 304 has meant: NVIDIA/OpenShell#1696 and
+# abetlen/llama-cpp-python#645, both of a seccomp profile; what 2 may mean: NVIDIA/cuda-python#2458 (read November
+# 2026).
+
+ACCEPT_WORK = Fix(
+    "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
+)
+LOOK = Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg"))
+_LOAD = Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+_LOAD_OUTSIDE = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
+_LOOK_OUTSIDE = Fix("On the host, look for messages of the driver in the kernel's log, then restart it.", LOOK.command)
+_UVM = "/dev/nvidia-uvm"
+# NVIDIA, Virtual GPU Software User Guide, on CUDA: it lists the types that run it (DualCoder/vgpu_unlock#51 names it).
+_OF_VGPU = Fix("See whether this type of virtual GPU runs CUDA: NVIDIA's Virtual GPU Software User Guide lists those.")
+# NVIDIA, MIG User Guide, Device Nodes and Capabilities: who may read an instance's nodes may use it.
+_OF_INSTANCES = Fix(
+    "See whether this user may read the nodes of the MIG instances: without them there is no device.",
+    ("ls", "-l", "/dev/nvidia-caps"),
+)
+_LIMITS = Fix(
+    "Let this process reserve more memory: see its limit of virtual memory (ulimit -v), and that of the job or the "
+    "container.",
+    ("sh", "-c", "ulimit -a"),
+)
+_REFUSED_CALL = Fix(
+    "See which call of the system is refused; a seccomp profile, a security module or a limit may be in the way.",
+    ("strace", "-f", "-Z", "python3", "-c", 'import ctypes; ctypes.CDLL("libcuda.so.1").cuInit(0)'),
+)
+_WITHOUT_SECCOMP = "Try it once without the engine's seccomp profile; where that helps, give the container a wider one."
+_UNCONFINED = {
+    Container.DOCKER: ("docker", "run", "--gpus", "all", "--security-opt", "seccomp=unconfined", "IMAGE"),
+    Container.PODMAN: (
+        *("podman", "run", "--device", "nvidia.com/gpu=all"),
+        *("--security-opt", "seccomp=unconfined", "IMAGE"),
+    ),
+}
+
+
+def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
+    """What may help, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
+    snapshot = facts.snapshot
+    look = _LOOK_OUTSIDE if contained(snapshot) else LOOK
+    if code == Cuda.OUT_OF_MEMORY:
+        return (_LIMITS, look)
+    if code == Cuda.OPERATING_SYSTEM:
+        unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
+        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if contained(snapshot) else ()
+        return (*seccomp, _REFUSED_CALL, look)
+    if snapshot.host.wsl.value:
+        again = restart(snapshot, "so that its connection to the driver is made anew")
+        return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
+    virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
+    accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
+    sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
+    load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
+    may_help = not facts.needs.tegra and _may_lack_uvm(snapshot, code)
+    special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
+    return (*special, *((load,) if may_help else ()), look)
+
+
+def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:
+    """Whether the module may not be at work: its node is not there, or CUDA does not say what it lacks."""
+    return _UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN)
+
+
+def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
+    """MIG is on, and this process has no instance; a container may have been given none of those that there are.
+
+    An instance's nodes lie below /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
+    """
+    inside = contained(snapshot)
+    handed = Fix(
+        "Where the host has an instance, give it to the container: by its UUID in NVIDIA_VISIBLE_DEVICES, or with its "
+        "nodes below /dev/nvidia-caps beside the GPU's own."
+    )
+    where = "On the host, make" if inside else "Make"
+    fixes = (
+        *((handed,) if inside else ()),
+        Fix(f"{where} an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
+        Fix(f"Or turn MIG off{' there' if inside else ''}.", ("sudo", "nvidia-smi", "-mig", "0")),
+    )
+    title = (
+        "MIG is on, and no instance is to be seen from this container"
+        if inside
+        else "MIG is on, but no instance exists"
+    )
+    return Symptom(title, evidence, fixes, cause=Cause.MIG_MISCONFIGURED)
+
+
+_FEWER_CLIENTS = "End other clients of MPS, or wait for them."
+_END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
+# CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
+MPS_TROUBLES = {
+    Cuda.MPS_CONNECTION_FAILED: (
+        "its control daemon or its server cannot be reached",
+        "Start MPS's control daemon as this user, and let CUDA_MPS_PIPE_DIRECTORY name its folder.",
+    ),
+    Cuda.MPS_RPC_FAILURE: ("a call to its server has failed", "Start MPS's control daemon anew."),
+    Cuda.MPS_SERVER_NOT_READY: (
+        "its server is not ready, which may pass",
+        "Wait a moment; MPS's server recovers from a fault of a client.",
+    ),
+    Cuda.MPS_MAX_CLIENTS_REACHED: ("its server takes no more clients", _FEWER_CLIENTS),
+    Cuda.MPS_MAX_CONNECTIONS_REACHED: ("its server takes no more connections", _FEWER_CLIENTS),
+    Cuda.MPS_CLIENT_TERMINATED: (
+        "its server has ended this client",
+        "Start the program again; see what another client of MPS did.",
+    ),
+}
+
+
+def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
+    """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
+    title, first = MPS_TROUBLES[Cuda(code)]
+    where = " on the host" if contained(snapshot) else ""
+    if where and "daemon" in first:
+        first = f"On the host: {first[0].lower()}{first[1:]}"
+    return Symptom(
+        f"CUDA cannot be initialised through MPS: {title}",
+        evidence,
+        (
+            Fix(first),
+            Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
+        ),
+    )

@@ -1,22 +1,33 @@
-"""The CuPy that is installed: are its files whole, is it the one that is imported, and is it for this interpreter?"""
+"""The installed CuPy: its files, what an import finds, its interpreter and its dependencies."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major, keep_condas
-from gpuenv.doctor.left import is_clearable, other_releases
-from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
+
+from gpuenv.doctor.checks.cupy import ONE_CUPY
+from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import (
+    install_fix,
+    installed_cuda_major,
+    is_clearable,
+    keep_condas,
+    other_releases,
+    out_of_the_way,
+    within_reach,
+)
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import FileFault, FileState
+from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
 
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
@@ -28,7 +39,7 @@ _SHOWN = 5
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
 
-@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY)
+@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, repair=RepairKind.REINSTALL)
 def files_at_fault(facts: Facts) -> Outcome:
     """Installed files of CuPy or of the CUDA wheels are missing or changed.
 
@@ -70,9 +81,9 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
 
 
 def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
-    """They are put in anew; of CUDA wheels of two majors that share files, the one goes first that CuPy does not use.
+    """Reinstalls them. Of CUDA wheels of two majors that share files, the one that CuPy does not use is removed first.
 
-    Where a framework goes with that one, both stay.
+    Where a framework needs that one, both stay.
     """
     packages, own = facts.snapshot.target.packages, installed_cuda_major(facts)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
@@ -108,7 +119,7 @@ def _is_harmed_binary(entry: FileFault) -> bool:
     return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
 
 
-@check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",))
+@check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)
 def left_metadata(facts: Facts) -> Outcome:
     """Metadata of another release of a distribution lie beside its own.
 
@@ -149,7 +160,7 @@ def shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cupy takes {module}, not the CuPy that is installed",
-        fact("target.cupy_module", target.cupy_module)
+        readings(facts.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         # What lies in the folder of work is met by programs that are started from there alone.
@@ -173,7 +184,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
-        fact("target.pathfinder_hidden_by", target.pathfinder_hidden_by)
+        readings(facts.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
@@ -197,9 +208,7 @@ def numpy_shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
-        fact("target.numpy_module", target.numpy_module)
-        + fact("target.numpy_fault", target.numpy_fault)
-        + fact("target.numpy", target.numpy),
+        readings(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
             Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
             Fix("Or give that file or folder another name, or start the program from another folder."),
@@ -243,11 +252,142 @@ def pip_and_conda(facts: Facts) -> Outcome:
     involved = foreign | conda_cupy | conda_cuda
     yield Symptom(
         title,
-        tuple(Evidence(f"target.packages.{name}", release, _who(facts, name)) for name, release in involved.items()),
+        tuple(
+            Evidence(
+                f"target.packages.{name}",
+                release,
+                "conda's records" if name in target.conda_packages else "its metadata",
+            )
+            for name, release in involved.items()
+        ),
         keep_condas(facts, tuple(foreign)),
         severity,
     )
 
 
-def _who(facts: Facts, name: str) -> str:
-    return "conda's records" if name in facts.snapshot.target.conda_packages else "its metadata"
+_PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
+
+
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY, repair=RepairKind.REPLACE)
+def for_another_interpreter(facts: Facts) -> Outcome:
+    """CuPy is installed for another interpreter or another platform than this one.
+
+    What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
+    and x86_64. They were put here by another Python's pip, by pip's option --platform, by a folder that was copied from
+    another machine, or by PYTHONPATH; this interpreter does not load them.
+    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads, and the
+    tags of the wheel.
+    What to do: install CuPy with this interpreter's own pip.
+    """
+    target = facts.snapshot.target
+    for entry in target.cupy:
+        if entry.for_this_interpreter is False:
+            foreign = _foreign_platforms(entry, target.platform.value)
+            what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
+            yield Symptom(
+                f"{entry.distribution} in {entry.location} is for {what}",
+                (readings(facts.snapshot, "target.platform") if foreign else ())
+                + readings(facts.snapshot, "target.python")
+                + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
+                _with_this_interpreter(facts, entry),
+                cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
+            )
+
+
+def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
+    """Removes it and installs a CuPy for this interpreter; one outside of the environment is taken off the path."""
+    target = facts.snapshot.target
+    anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
+    if not within_reach(entry, target):
+        own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
+        return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
+    remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
+    return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
+
+
+def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
+    """The platforms of a wheel's tags, where none of them is the interpreter's own: ``linux_aarch64``."""
+    system, _, rest = (platform or "").partition("-")
+    machine = rest.rpartition("-")[2]
+    told = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _PARTS_OF_A_TAG))
+    either = "universal2"  # of Apple's two machines
+    own = [
+        name
+        for name in told
+        if name == "any" or (system in name and (machine == either or name.endswith((machine, either))))
+    ]
+    return told if platform and not own else ()
+
+
+def _tags(entry: CupyInstallation) -> str:
+    return ", ".join(entry.tags) or "no module of it can be loaded"
+
+
+# Those that the target tells of by their names; NumPy has a check of its own.
+_LISTED = ("cuda-", "fastrlock", "nvidia-")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unmet:
+    """A requirement of CuPy that is not met.
+
+    Attributes:
+        words: the requirement.
+        name: the distribution.
+        release: the installed one, or None.
+        lacking: whether it is missing or too old; one that is too new may work.
+    """
+
+    words: str
+    name: str
+    release: str | None
+    lacking: bool
+
+
+@check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)
+def dependency_missing(facts: Facts) -> Outcome:
+    """A distribution that CuPy needs is not there, or is of another release.
+
+    What it means: CuPy was installed without what it requires (--no-deps, a copied folder), or that was removed or
+    replaced later: CuPy 14 finds CUDA by cuda-pathfinder, older ones need fastrlock. Without it, or with one that is
+    too old, import cupy fails; a newer one than CuPy foresees may do.
+    How it is seen: the Requires-Dist lines in CuPy's metadata, those of extras aside, against what is installed.
+    What to do: install what is missing into the target, in a release that CuPy's metadata allows.
+    """
+    target = facts.snapshot.target
+    unmet = list(_unmet(target))
+    if not unmet:
+        return
+    cupy = target.cupy[0]
+    told = " and ".join(f"{entry.words} (found {entry.release or 'none'})" for entry in unmet)
+    yield Symptom(
+        f"{cupy.label} needs {told}",
+        tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.words, "its metadata") for entry in unmet)
+        + tuple(Evidence(f"target.packages.{entry.name}", entry.release or "none", "its metadata") for entry in unmet),
+        (pip_fix(facts.snapshot, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
+        Severity.ERROR if any(entry.lacking for entry in unmet) else Severity.WARNING,
+    )
+
+
+def _unmet(target: Target) -> Iterator[_Unmet]:
+    cupy = target.cupy[0] if target.cupy else None
+    wanted = [words for words in (cupy.requires if cupy else ()) if words.lower().replace("_", "-").startswith(_LISTED)]
+    if not wanted:
+        return
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and not all have needs
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+
+    there = {**target.conda_packages, **target.packages}
+    for words in wanted:
+        try:
+            requirement = Requirement(words)
+            if requirement.marker is not None:
+                continue
+            name = canonicalize_name(requirement.name)
+            release = there.get(name)
+            if release is None or not requirement.specifier.contains(release, prereleases=True):
+                least = SpecifierSet(",".join(str(part) for part in requirement.specifier if part.operator == ">="))
+                lacking = release is None or not least.contains(release, prereleases=True)
+                yield _Unmet(words, name, release, lacking)
+        except (InvalidRequirement, InvalidVersion):
+            continue  # nothing can be said of it

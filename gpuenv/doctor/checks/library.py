@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from gpuenv.doctor.evidence import searched, source
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, uses_pathfinder
-from gpuenv.doctor.other_major import bringers, nvrtcs, ways_out, wheels
-from gpuenv.doctor.packages import pip_fix
-from gpuenv.doctor.refusal import refusal_of
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.checks.cupy import ONE_CUPY
+from gpuenv.doctor.evidence import cuda_bringers, readings, searched, source
+from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, uses_pathfinder
+from gpuenv.doctor.loader_errors import Refusal, Untaken, library_of_symbol, refusal_of, untaken
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.target import Library
+
+_LIMIT = pattern(r"ulimit -v is (\d+) KiB")
+_FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")
+_FINDERS = pattern(r"^Failed to dlopen [^:]*: ")  # cuda-pathfinder's, before the loader's own words
+# GNU C Library Manual, Dynamic Linking Tunables: optional_static_tls is "the amount of surplus static TLS in bytes".
+_MORE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384"
+_AGAIN = ("gpuenv", "doctor")
+_WHY = {
+    Untaken.NOEXEC: "the file system is mounted noexec",
+    Untaken.LIMIT: "this process may not map as much memory as that needs",
+    Untaken.RESERVE: "too little is reserved for the variables that each thread has of its own",
+    Untaken.UNMAPPED: "the loader cannot map it into memory",
+    Untaken.DENIED: "this user may not read the file",
+    Untaken.DAMAGED: "the file is damaged, or of another machine",
+}
+
+
+@check(
+    "LIB613",
+    Cause.TARGET_ENVIRONMENT_BROKEN,
+    Cause.CORRUPT_INSTALLATION,
+    requires=ONE_CUPY,
+    unless=("WHL510", "WHL512"),
+)
+def cannot_be_taken(facts: Facts) -> Outcome:
+    """Files of CuPy or of the CUDA libraries are there, and the loader cannot take them.
+
+    What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file
+    system that is mounted noexec, as temporary folders and home folders of clusters are; a limit of the address
+    space (ulimit -v) that is smaller than the libraries keeps them out, or a reserve of static TLS that is; files
+    that another user has put there may not be readable; or a file is damaged. CuPy says that the library is not
+    found, or import cupy ends with an ImportError.
+    How it is seen: the loader's own words when the target loads each file, how their file system is mounted, and the
+    limit of this process.
+    What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
+    put damaged ones in anew.
+    """
+    told = list(_untaken_evidence(facts))
+    kind = next((kind for kind in Untaken if any(why is kind for _, _, why in told)), None)
+    if kind is None:
+        return
+    of_kind = [(name, words) for name, words, why in told if why is kind]
+    first, more = of_kind[0][0], len(of_kind) - 1
+    yield Symptom(
+        f"{first}{f' and {more} more' if more else ''} cannot be loaded: {_WHY[kind]}",
+        tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
+        + readings(facts.snapshot, "target.prefix"),
+        _untaken_fixes(kind, [words for _, words in of_kind]),
+        cause=Cause.CORRUPT_INSTALLATION if kind is Untaken.DAMAGED else None,
+    )
+
+
+def _untaken_evidence(facts: Facts) -> Iterator[tuple[str, str, Untaken]]:
+    """What is there and was not taken, the loader's words and why: CuPy's own module, and the libraries it needs."""
+    target = facts.snapshot.target
+    own = untaken(target.extension.reason) if not target.extension.known else None
+    if own is not None:
+        yield "CuPy's compiled module", target.extension.reason or "", own
+    for library in target.libraries:
+        why = untaken(library.error) if library.path is None and not library.optional else None
+        if why is not None:
+            yield library.soname, library.error or "", why
+
+
+def _untaken_fixes(kind: Untaken, said: Iterable[str]) -> tuple[Fix, ...]:
+    words = list(said)
+    files = list(dict.fromkeys(found[1] for text in words if (found := _FILE.search(text))))
+    if kind is Untaken.NOEXEC:
+        return (Fix("Make the environment on another file system, or have this one mounted without noexec."),)
+    if kind is Untaken.LIMIT:
+        found = next((found for text in words if (found := _LIMIT.search(text))), None)
+        now = f" of {int(found[1]) // 1024} MiB" if found else ""
+        return (Fix(f"Raise the limit{now} in the shell or the job that starts the program: ulimit -v unlimited"),)
+    if kind is Untaken.RESERVE:
+        return (
+            Fix("See whether a larger reserve helps; then set that where CuPy is started.", ("env", _MORE, *_AGAIN)),
+            Fix("Or leave out what is preloaded (LD_PRELOAD, LD_AUDIT), or import CuPy before what takes the reserve."),
+        )
+    if kind is Untaken.UNMAPPED:
+        return (Fix("See how their file system is mounted, and what limits the memory of this process: ulimit -a"),)
+    if kind is Untaken.DENIED:
+        return (Fix("Let this user read them, or make an environment of your own."),)
+    return (Fix(f"Install again what {', '.join(files) or 'the file'} belongs to."),)
+
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
@@ -24,7 +109,9 @@ _OLD_AND_NEW_NAMES = (12, 13)  # CUDA majors: the names of the second are tried 
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
-@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL)
+@check(
+    "LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL, repair=RepairKind.REINSTALL_CRASHING
+)
 def loading_crashes(facts: Facts) -> Outcome:
     """Loading a CUDA library crashes or hangs.
 
@@ -54,6 +141,7 @@ def loading_crashes(facts: Facts) -> Outcome:
     Cause.TORCH_CUPY_CONFLICT,
     requires=(*ONE_CUPY, "LIB602"),
     unless=_OTHER_WHEEL,
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
 )
 def other_major_first(facts: Facts) -> Outcome:
     """CUDA libraries of another major version are found first.
@@ -75,7 +163,7 @@ def other_major_first(facts: Facts) -> Outcome:
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
         + brought
         + wheels(facts),
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
@@ -89,7 +177,7 @@ def _and_where(astray: Sequence[Library]) -> str:
 
 
 def _by_its_own_word(facts: Facts) -> Outcome:
-    """An NVRTC of another major than CuPy's, as cupy.show_config() tells without its file."""
+    """An NVRTC of another major than CuPy's, reported by cupy.show_config() without its file."""
     major = installed_cuda_major(facts)
     told = [entry for entry in facts.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
     astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
@@ -101,13 +189,13 @@ def _by_its_own_word(facts: Facts) -> Outcome:
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
         + brought
         + wheels(facts),
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
 
 def _foreseen(facts: Facts) -> Outcome:
-    """What a list of packages tells where the libraries themselves were not asked for: a paste, or assumptions.
+    """What a list of packages implies where no library was looked for: a paste, or assumptions.
 
     cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
     """
@@ -127,7 +215,7 @@ def _foreseen(facts: Facts) -> Outcome:
     yield Symptom(
         f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
         newer + brought,
-        ways_out(facts),
+        _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
@@ -143,6 +231,8 @@ def _is_of_other_major(library: Library) -> bool:
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     requires=(*ONE_CUPY, "LIB602", "LIB603"),
     unless=(*_OTHER_WHEEL, "LIB613"),
+    repair=RepairKind.REPLACE_WITH_LIBRARIES,
+    decisive=True,
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
@@ -174,7 +264,7 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = _other_toolkits(facts) + nvrtcs(facts) + _frameworks(facts)
+    others = _other_toolkits(facts) + _nvrtcs(facts) + _frameworks(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     major = installed_cuda_major(facts)
@@ -202,7 +292,7 @@ def _not_asked(facts: Facts) -> str:
 
 
 def _finder_is_gone(facts: Facts) -> bool:
-    """Whether CuPy looks for CUDA wheels that are there by a cuda.pathfinder that is not: other checks tell of that."""
+    """Whether CuPy would find its CUDA wheels by a cuda.pathfinder that is missing; other checks report that."""
     target, major = facts.snapshot.target, installed_cuda_major(facts)
     needs_it = any("cuda-pathfinder" in words for words in target.cupy[0].requires)
     gone = "cuda-pathfinder" not in target.packages or target.pathfinder_hidden_by.known
@@ -233,7 +323,7 @@ def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _frameworks(facts: Facts) -> tuple[Evidence, ...]:
-    """Frameworks that have brought CUDA of another major along, in wheels of their own or within themselves."""
+    """Installed frameworks that contain or depend on CUDA of another major."""
     major = installed_cuda_major(facts)
     return tuple(
         Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
@@ -272,3 +362,137 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
     if chosen is not None and chosen.extra is not None and not other:
         return (*install_fix(facts, "Install the release that brings its libraries along."), toolkit)
     return (toolkit if other else Fix(f"I{what}"),)
+
+
+_NVRTC_WHEEL = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
+
+
+def _nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
+    """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
+    own = installed_cuda_major(facts)
+    return tuple(
+        _told(facts, name)
+        for name, release in facts.snapshot.target.packages.items()
+        if _NVRTC_WHEEL.fullmatch(name) and cuda_major_of_wheel(name, release) not in (None, own)
+    )
+
+
+def wheels(facts: Facts) -> tuple[Evidence, ...]:
+    """The evidence for them: their NVRTC, or all of them where there is none."""
+    return _nvrtcs(facts) or tuple(_told(facts, name) for name in _names(facts))
+
+
+def bringers(facts: Facts) -> tuple[Evidence, ...]:
+    """The frameworks that depend on them; those that the matrix knows to use CuPy's own major are left out."""
+    own = installed_cuda_major(facts)
+    same = {entry.distribution for entry in facts.needs.brings if not entry.is_library and entry.cuda_major == own}
+    return tuple(
+        entry for entry in cuda_bringers(facts.snapshot) if entry.fact.removeprefix("target.packages.") not in same
+    )
+
+
+def _ways_out(facts: Facts) -> tuple[Fix, ...]:
+    """Removes them, or, where a framework needs them, changes CuPy's line or separates the two."""
+    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in bringers(facts)), _names(facts)
+    if needed:
+        return _with_a_framework(facts, needed, names)
+    if not names:
+        return install_fix(facts, "Install the CuPy that fits.")
+    removal = pip_fix(facts.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
+    return (removal, *install_fix(facts, "Or install the CuPy that fits."))
+
+
+def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
+    """CuPy follows the framework, unless this driver cannot run the framework's CUDA: then the framework is removed."""
+    level, told, said = facts.needs.driver_cuda, facts.snapshot.target.packages, " and ".join(needed)
+    majors = [cuda_major_of_wheel(name, told[name]) or 0 for name in names]
+    words = f"emove {said} with the CUDA wheels of its major"
+    apart = f"eep CuPy and {said} in environments of their own."
+    gone = ("uninstall", "-y", *needed, *names)
+    if level is not None and majors and min(majors) > level.major:
+        first = pip_fix(facts.snapshot, f"R{words}, for which this driver is too old.", *gone)
+        return (replace(first, safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
+    followed = install_fix(facts, "Install the CuPy that fits.")
+    alone = replace(pip_fix(facts.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone), safe=False)
+    return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
+
+
+def _names(facts: Facts) -> tuple[str, ...]:
+    """All of them: each library is looked for by itself, and one that stays is still loaded first."""
+    own, packages = installed_cuda_major(facts), facts.snapshot.target.packages
+    majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
+    of_nvrtc = {majors[name] for name in majors if _NVRTC_WHEEL.fullmatch(name)} - {own}
+    others = of_nvrtc or {*majors.values()} - {own}
+    return tuple(name for name, major in majors.items() if major in others) if own is not None else ()
+
+
+def _told(facts: Facts, name: str) -> Evidence:
+    return Evidence(f"target.packages.{name}", facts.snapshot.target.packages[name], "its metadata")
+
+
+_RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
+
+
+@check(
+    "LIB611",
+    Cause.LIBRARY_PATH_CONFLICT,
+    Cause.TORCH_CUPY_CONFLICT,
+    requires=(*ONE_CUPY, "LIB602", "LIB603"),
+    repair=RepairKind.ADD,
+)
+def refused(facts: Facts) -> Outcome:
+    """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
+
+    What it means: CUDA's libraries use each other, and one needs another that is of its own release or newer. Where an
+    older nvJitLink is installed beside a newer cuSPARSE, or LD_LIBRARY_PATH leads to one, the loader refuses cuSPARSE.
+    CuPy itself then says that the library is not found.
+    How it is seen: the loader's own words when the target loads each library: a symbol or a version that is not there.
+    What to do: install the library that lacks it in the release of the one that needs it, or let that be found first.
+    """
+    told = [(library, refusal) for library in facts.snapshot.target.libraries if (refusal := refusal_of(library))]
+    if not told:
+        return
+    refusal = told[0][1]
+    provider = _provider(facts, refusal)
+    bringers = cuda_bringers(facts.snapshot) if _is_wheels(provider) else ()
+    named = provider.soname if provider else refusal.by or "library"
+    sonames = ", ".join(entry.soname for entry, _ in told)
+    found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
+    yield Symptom(
+        f"{sonames} cannot be loaded: the {named} that is found first is of another release",
+        tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
+        + (Evidence(named, found, "its own word"),)
+        + bringers
+        + searched(facts.snapshot)[:1],
+        _same_release(facts, refusal, provider),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _provider(facts: Facts, refusal: Refusal) -> Library | None:
+    """The library that lacks the symbol, by its soname or by the symbol's prefix, where that is known."""
+    for entry in facts.snapshot.target.libraries:
+        if entry.path and (
+            entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)
+        ):
+            return entry
+    return None
+
+
+def _is_wheels(library: Library | None) -> bool:
+    return library is not None and "/site-packages/" in (library.path or "")
+
+
+def _same_release(facts: Facts, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
+    first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
+    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
+    if provider is None or not _is_wheels(provider) or major is None or release is None:
+        return (first,)
+    wheel = cuda_wheel(provider.name.lower(), major)
+    if wheel not in facts.snapshot.target.packages:
+        return (first,)
+    wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
+    return (
+        pip_fix(facts.snapshot, "Install it in the release that is needed.", "install", wanted),
+        Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
+    )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.engines import libraries_of_the_host
-from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import baked_libraries, like_a_machine
+from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, used
+from gpuenv.doctor.evidence import readings, searched, source
+from gpuenv.doctor.fixes.containers import libraries_of_the_host
+from gpuenv.doctor.fixes.distributions import compute_part, family, module_build, restart
+from gpuenv.doctor.predicates import baked_libraries, contained, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, family, restart
-from gpuenv.doctor.strays import counterparts, folder, is_foreign, is_newer, name, strays, used
-from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.presence import contained
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 
 _OUT_OF_THE_IMAGE = Fix(
     "Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts."
@@ -74,7 +71,7 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The loaded kernel module and the driver's libraries are of different versions",
         _evidence(snapshot),
-        (*to_finish(snapshot), _restarted(snapshot)),
+        (*_to_finish(snapshot), _restarted(snapshot)),
     )
 
 
@@ -160,9 +157,32 @@ def _restarted(snapshot: Snapshot) -> Fix:
 
 def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
-        fact("driver.module_version", snapshot.driver.module_version)
-        + fact("driver.library_version", snapshot.driver.library_version)
+        readings(snapshot, "driver.module_version", "driver.library_version")
         + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda")
+    )
+
+
+_FINISH = {
+    **dict.fromkeys(("ubuntu", "debian"), ("sudo", "apt-get", "install", "--fix-broken")),
+    **dict.fromkeys(("rhel", "fedora"), ("sudo", "dnf", "distro-sync")),
+    "arch": ("sudo", "pacman", "-Syu"),
+    "suse": ("sudo", "zypper", "verify"),
+}
+
+
+def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What comes before the restart where the disk has the old driver's module for this kernel, and no newer one."""
+    driver, kernel = snapshot.driver, snapshot.host.kernel.value
+    module, library = driver.module_version.value, driver.library_version.value
+    built = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
+    if module is None or library is None or str(module) not in built or str(library) in built:
+        return ()
+    return (
+        Fix(
+            f"A restart alone loads {module} again, for no module of {library} is built: let the update be finished.",
+            _FINISH.get(family(snapshot) or "", module_build(snapshot, kernel)),
+        ),
+        Fix(f"Then build the module of {library} for this kernel.", module_build(snapshot, kernel)),
     )

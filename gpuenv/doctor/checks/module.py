@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import libraries_absent, passed_on
-from gpuenv.doctor.prebuilt import into_this_kernel
+from gpuenv.doctor.evidence import lines_with, logged, readings
+from gpuenv.doctor.fixes.distributions import family, the_compiler
+from gpuenv.doctor.fixes.kernel_module import into_this_kernel
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, the_compiler
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DkmsBuild, Module
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
@@ -48,10 +46,10 @@ def module_not_built(facts: Facts) -> Outcome:
     )
     yield Symptom(
         title if builds else f"The NVIDIA driver's module is not installed for this kernel, {kernel}",
-        fact("host.kernel", snapshot.host.kernel)
+        readings(snapshot, "host.kernel")
         + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
-        + (fact("driver.module_kernels", driver.module_kernels) if others else ())
-        + fact("driver.module", driver.module),
+        + (readings(snapshot, "driver.module_kernels") if others else ())
+        + readings(snapshot, "driver.module"),
         (
             *(the_compiler(snapshot, build.compiler) for build in failed if build.compiler),
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
@@ -86,15 +84,13 @@ def module_refused(facts: Facts) -> Outcome:
 
 
 def _of_another_kernel(snapshot: Snapshot) -> Outcome:
-    lines = [m.text for m in snapshot.kernel_log.value or () if _OTHER_KERNEL.search(m.text)]
+    lines = lines_with(snapshot, _OTHER_KERNEL)
     if not lines:
         return
     kernel = snapshot.host.kernel.value
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
-        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + fact("host.kernel", snapshot.host.kernel)
-        + fact("driver.module", snapshot.driver.module),
+        lines + readings(snapshot, "host.kernel", "driver.module"),
         (
             *(into_this_kernel(snapshot, kernel) if kernel else ()),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
@@ -109,9 +105,7 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
         return
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
-        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
-        + fact("host.secure_boot", snapshot.host.secure_boot)
-        + fact("driver.module", snapshot.driver.module),
+        logged(snapshot, lines[-3:]) + readings(snapshot, "host.secure_boot", "driver.module"),
         signing_fixes(snapshot),
     )
 

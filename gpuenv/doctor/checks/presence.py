@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.allowed import NONE_EXPECTED
-from gpuenv.doctor.blocks import let_through, switched_off
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import probed
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
+from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
+from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import Module
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.host import Container
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
 from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
@@ -33,6 +28,7 @@ _OF_PROCESSORS = frozenset((INTEL, AMD))
     Cause.ROCM_MISMATCH,
     Cause.DRIVER_MODULE_NOT_LOADED,
     requires=("DRV101",),
+    absence=Absence.GPU,
 )
 def no_nvidia_gpu(facts: Facts) -> Outcome:
     """The machine has no NVIDIA GPU.
@@ -52,7 +48,7 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     if facts.needs.gpus_absent and not snapshot.amd_gpus:
-        yield _assumed_none(snapshot)
+        yield _none(readings(snapshot, "gpu_count"))
         return
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
@@ -99,16 +95,9 @@ def _nothing(snapshot: Snapshot) -> Symptom:
 
 
 def _like_a_laptop(snapshot: Snapshot) -> bool:
-    """Whether NVIDIA's module is installed beside a processor's own GPU, as where such a file has a meaning.
-
-    On a server, or where no driver is, it is what somebody has left.
-    """
+    """Whether NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover."""
     beside = {gpu.vendor for gpu in snapshot.pci_gpus or ()} & _OF_PROCESSORS
     return bool(beside) and snapshot.driver.module.value is Module.NOT_LOADED
-
-
-def _assumed_none(snapshot: Snapshot) -> Symptom:
-    return _none(fact("gpu_count", snapshot.gpu_count))
 
 
 def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
@@ -127,7 +116,7 @@ def _macos(snapshot: Snapshot) -> Symptom:
     """CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026)."""
     return Symptom(
         "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
-        fact("host.os", snapshot.host.os) + fact("host.arch", snapshot.host.arch),
+        readings(snapshot, "host.os", "host.arch"),
         (
             Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
             NONE_EXPECTED,
@@ -144,13 +133,13 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
-    other = None if for_cuda else of_another_rocm(snapshot)
+    other = None if for_cuda else _of_another_rocm(snapshot)
     if other is not None:
         title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
-        nodes + installed + fact("rocm", snapshot.rocm) + evidence,
+        nodes + installed + readings(snapshot, "rocm") + evidence,
         (
             Fix("Build CuPy for ROCm from its source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv examines those alone."),
@@ -159,8 +148,8 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
     )
 
 
-def of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
-    """A CuPy whose line is for another ROCm than the one that is there: they are for one minor release each."""
+def _of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
+    """A CuPy whose line is for another ROCm than the installed one: a line is for one minor release."""
     there = (snapshot.rocm.value or "").split(".")[:2]
     lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy)
     return next((entry for entry, wanted in lines if wanted and there != [""] and wanted.split(".") != there), None)
@@ -187,13 +176,13 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
 
 
 def _hides_any(told: str) -> bool:
-    """Whether it hides every GPU, whichever there are: its list ends where it begins."""
+    """Whether it hides every GPU of any machine: the list ends at its first entry."""
     first = told.split(",", maxsplit=1)[0].strip()
     return not first or first.startswith("-")
 
 
 def _cut_short(facts: Facts, told: str) -> Outcome:
-    """A list of which CUDA reads the beginning alone."""
+    """A list of which CUDA reads only the beginning."""
     snapshot = facts.snapshot
     counted = to_be_opened(snapshot.gpus)
     found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end
@@ -223,14 +212,14 @@ def _names(snapshot: Snapshot) -> str:
 
 
 def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
-    return (
-        (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),)
-        + fact("gpu_count", snapshot.gpu_count)
-        + fact("visible_count", snapshot.visible_count)
+    return (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),) + readings(
+        snapshot, "gpu_count", "visible_count"
     )
 
 
-@check("GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"))
+@check(
+    "GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"), of_process=True
+)
 def hidden_by_variable(facts: Facts) -> Outcome:
     """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
 
@@ -261,6 +250,6 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",
             (Evidence("environment.NVIDIA_VISIBLE_DEVICES", repr(mounted), "the environment"),)
-            + fact("host.container", snapshot.host.container),
+            + readings(snapshot, "host.container"),
             (Fix("Start the container with NVIDIA_VISIBLE_DEVICES=all, or name the GPUs it shall have."),),
         )

@@ -7,8 +7,10 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 
+REQUIREMENT_CHECK = "REQ801"
 
-@check("REQ801", Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
+
+@check(REQUIREMENT_CHECK, Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
 def requirement_not_met(facts: Facts) -> Outcome:
     """A requirement of the caller is not met.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.failed_tests import cures_of_tests
-from gpuenv.doctor.named import called, with_uuid
+from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.gpu import GRAVE_REASONS, Gpu
 from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import (
     BROKEN,
@@ -92,7 +93,7 @@ def a_test_failed(facts: Facts) -> Outcome:
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
             _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
-            cures_of_tests(facts, cause, tests, result, sound),
+            _cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
 
@@ -131,7 +132,7 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
         place, gpu = with_uuid(facts.snapshot.gpus, uuid)
-        cause, why = blame(place, gpu)
+        cause, why = _blame(place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
@@ -154,7 +155,7 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
 
 
 def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
-    """The GPUs on which all of these tests have passed, with the same CuPy, libraries and driver."""
+    """The GPUs on which all of these tests passed."""
     passed: dict[str, set[str]] = {}
     for test in every:
         if test.status is TestStatus.PASSED and test.gpu:
@@ -178,7 +179,7 @@ def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
-    """GPUs as people call them; an instance, and what NVML does not tell of, by its UUID."""
+    """The labels of GPUs; a MIG instance, and a GPU that NVML does not list, by its UUID."""
     found = ((uuid, with_uuid(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
     return enumerated(names, _MOST)
@@ -193,7 +194,7 @@ def _names(tests: Iterable[TestResult]) -> str:
 
 
 def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
-    """What the tests said, once where several on one GPU said the same."""
+    """The tests' messages; equal messages on one GPU are one entry."""
     same: dict[tuple[str, str | None], list[TestResult]] = {}
     for test in tests:
         same.setdefault((f"{test.status.value}: {test.detail or test.title}", test.gpu), []).append(test)
@@ -218,3 +219,120 @@ def _rate(entry: Compared) -> Evidence:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
     here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
     return Evidence(entry.name, f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})", "smoke")
+
+
+# What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
+# tests' own kernels stay inside their arrays, and no program of the user's is to be searched for a mistake.
+_OF_THE_ENVIRONMENT = (Cause.GPU_TEST_FAILED, Cause.ILLEGAL_MEMORY_ACCESS)
+_CURES: dict[Cause, tuple[Fix, ...]] = {
+    Cause.GPU_HARDWARE_FAULT: (
+        Fix("Take this GPU out of use and read what the driver logged of it.", ("sudo", "dmesg")),
+        Fix("Restart the machine; where it comes back, have the GPU replaced."),
+    ),
+    Cause.DRIVER_UNRESPONSIVE: (Fix("End what hangs on the GPU; where that does not help, restart the machine."),),
+    Cause.GPU_THROTTLED: (
+        Fix(
+            "See what holds its clock down; cool it, power it, or set its limits.",
+            ("nvidia-smi", "-q", "-d", "PERFORMANCE"),
+        ),
+    ),
+}
+
+# Neither the GPU nor the environment has a part in it.
+_OF_KILLED = (
+    Fix("See in the kernel's log whether memory was used up when the test was killed.", ("sudo", "dmesg")),
+    Fix("If so, give the host, the container or the job more of it, or end what takes it."),
+)
+
+
+def _cures_of_tests(
+    facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
+) -> tuple[Fix, ...]:
+    """The fixes, and the command that repeats a test; ``sound``: UUIDs of GPUs on which the tests passed."""
+    snapshot = facts.snapshot
+    if result.fault:
+        return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
+    explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
+    hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
+    reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
+    cures = _CURES.get(cause, (explained,))
+    if cause is Cause.GPU_TEST_FAILED and all(test.trouble is Trouble.KILLED for test in tests):
+        cures = _OF_KILLED
+    elif sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
+        cures = _spared(snapshot, tests, sound)
+    elif cause in _OF_THE_ENVIRONMENT:
+        cures = _afresh(facts)
+    return (*cures, *reset, _again(snapshot, tests[0], result))
+
+
+def _afresh(facts: Facts) -> tuple[Fix, ...]:
+    """Fixes where either the environment or the GPU may be at fault.
+
+    The installed releases are right, else another finding comes first: gpuenv install would change nothing.
+    """
+    own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
+    named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
+    again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
+    return (
+        Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
+        *([replace(pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
+        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
+    )
+
+
+def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
+    """The first test alone; of several GPUs on that one where it failed."""
+    _, gpu = with_uuid(snapshot.gpus, test.gpu)
+    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
+    here = ("--gpu", str(place)) if place is not None else ()
+    return Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", test.name, *here, "-v"))
+
+
+def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str]) -> tuple[Fix, ...]:
+    """What to do where one environment gives right numbers on another GPU: it is the GPU that is to be looked at."""
+    failed = {test.gpu for test in tests}
+    spare = [gpu for gpu in snapshot.gpus if gpu.uuid.value in sound and gpu.uuid.value not in failed]
+    shown = showing(spare, snapshot.gpus)
+    how = f" ({' '.join(shown)})" if shown else ""
+    return (
+        Fix(f"Use the GPUs that pass{how} until this one has been looked at."),
+        Fix("Read what the driver logged of it.", ("sudo", "dmesg")),
+        Fix("Restart the machine; where it comes back, have the GPU replaced."),
+    )
+
+
+def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
+    """The nvidia-smi selector of the tested GPU, or of the GPU of the tested MIG instance."""
+    for gpu in snapshot.gpus:
+        if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):
+            return option_of(gpu)
+    return None
+
+
+# To be at the power limit is usual under load, and explains where a GPU is slow.
+_TELLING = GRAVE_REASONS | {"software-power-cap"}
+
+
+def _blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
+    """The cause and the facts behind it: others first, then faults of the hardware; else it is held down."""
+    if gpu is None:
+        return Cause.GPU_THROTTLED, ()
+    if gpu.processes.value:
+        return Cause.GPU_BUSY, fact(f"gpus[{place}].processes", gpu.processes)
+    path, health = f"gpus[{place}].health", gpu.health
+    if health.rows_failed.value:
+        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.rows_failed", health.rows_failed)
+    if health.ecc_uncorrected.value:
+        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.ecc_uncorrected", health.ecc_uncorrected)
+    why: tuple[Evidence, ...] = ()
+    if not _TELLING.isdisjoint(health.throttle_reasons.value or ()):
+        why += fact(f"{path}.throttle_reasons", health.throttle_reasons)
+    return Cause.GPU_THROTTLED, why + _link(place, gpu)
+
+
+def _link(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
+    """A link that is narrower than it could be; its generation falls by itself while a GPU is idle."""
+    link = gpu.pcie
+    if link.width.value and link.width_most.value and link.width.value < link.width_most.value:
+        return fact(f"gpus[{place}].pcie.width", link.width) + fact(f"gpus[{place}].pcie.width_most", link.width_most)
+    return ()

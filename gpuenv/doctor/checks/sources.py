@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpuenv.doctor.events import event_evidence
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import libraries_absent
+from gpuenv.doctor.evidence import event_evidence, fact, readings, source
+from gpuenv.doctor.predicates import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
-from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import driver_nodes, module_loaded
-from gpuenv.model.reading import Answer, Reading
+from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 T = TypeVar("T")
@@ -41,8 +39,8 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     hung = any(facts.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     evidence = tuple(entry for name in dead for entry in source(facts.snapshot, name))
     yield Symptom(
-        f"{' and '.join(map(_spelt, dead))} {_PREDICATES[hung, len(dead) > 1]}",
-        evidence + event_evidence(facts.snapshot) + fact("driver.version", facts.snapshot.driver.version),
+        f"{' and '.join('NVML' if name == 'nvml' else name for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
+        evidence + event_evidence(facts.snapshot) + readings(facts.snapshot, "driver.version"),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
@@ -60,10 +58,6 @@ _PREDICATES = {
     (False, False): "crashes",
     (False, True): "crash",
 }
-
-
-def _spelt(name: str) -> str:
-    return "NVML" if name == "nvml" else name
 
 
 @check("DRV101", Cause.SOURCES_DISAGREE)
@@ -84,7 +78,7 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
     evidence = source(snapshot, "nvidia-smi") + source(snapshot, "nvml") + source(snapshot, "libcuda")
     yield Symptom(
         "Only nvidia-smi tells of an NVIDIA GPU; the driver's libraries and kernel module are not there",
-        fact("driver.version", snapshot.driver.version) + evidence,
+        readings(snapshot, "driver.version") + evidence,
         (
             Fix(
                 "See which nvidia-smi is found first, and remove it if it is no part of a driver.",
@@ -118,25 +112,17 @@ def sources_disagree(facts: Facts) -> Outcome:
 
 
 def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
-    dissent = [answer for answer in reading.dissent if not _is_of_the_host(answer)]
+    # The kernel lists every GPU of the host, also to a container or a job that was given some of them.
+    dissent = [answer for answer in reading.dissent if not answer.source.startswith("/proc/driver/nvidia/gpus")]
     if not dissent:
         return
     said = " and ".join(f"{answer.value} ({answer.source})" for answer in dissent)
     yield Symptom(
         f"{path}: {reading.source} says {reading.value}, but others say {said}",
-        fact(path, reading) + _paths(snapshot),
+        fact(path, reading) + readings(snapshot, "driver.nvml_library") + source(snapshot, "nvidia-smi"),
         (Fix("Find what belongs to another driver by the paths above, and remove it."),),
         Severity.WARNING,
     )
-
-
-def _is_of_the_host(answer: Answer[T]) -> bool:
-    """The kernel lists every GPU of the host, also to a container or a job that was given some of them."""
-    return answer.source.startswith("/proc/driver/nvidia/gpus")
-
-
-def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    return fact("driver.nvml_library", snapshot.driver.nvml_library) + source(snapshot, "nvidia-smi")
 
 
 @check(

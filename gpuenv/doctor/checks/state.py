@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import probed
-from gpuenv.doctor.named import called, option_of, resets, showing
+from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
+from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -25,7 +25,7 @@ def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
 
 
 def _listed_alone(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """Those that nvidia-smi has listed, where nobody has asked libcuda, as in a paste."""
+    """The GPUs of nvidia-smi where libcuda was not probed, as in a paste."""
     return [] if probed(snapshot) else [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.index.known]
 
 
@@ -199,7 +199,7 @@ def held_down(facts: Facts) -> Outcome:
         )
 
 
-@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"))
+@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"), of_process=True)
 def memory_taken(facts: Facts) -> Outcome:
     """Other processes hold nearly all memory of the GPU that programs take first.
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.declared import modules_of_the_other_kind
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
-from gpuenv.doctor.legacy import older_driver
-from gpuenv.doctor.machine import left_out
+from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
+from gpuenv.doctor.evidence import logged, readings
+from gpuenv.doctor.fixes.distributions import (
+    family,
+    modules_of_the_other_kind,
+    older_driver,
+    open_modules,
+    proprietary_modules,
+)
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import PciGpu
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_sees_gpu
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import PciGpu, Snapshot
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 # As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
@@ -67,14 +69,14 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
 
 
 def _is_nobodys(device: PciGpu, facts: Facts) -> bool:
-    """Whether nothing brings a GPU back that is no trouble beside others that work: an old card for the display."""
+    """Whether it is an old display card without any usable driver, next to GPUs that work."""
     product = product_by_pci(device.device, facts.matrix)
     row = branches_for(product.compute_capability, facts.matrix) if product else None
     return row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot)
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU whose generation this branch does not drive; one that the kernel module has taken is of it."""
+    """A GPU whose generation this branch does not drive; one that the kernel module drives is not."""
     snapshot, matrix = facts.snapshot, facts.matrix
     driver, product = snapshot.driver.version.value, product_by_pci(device.device, matrix)
     taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
@@ -88,7 +90,7 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
     old = row.last is not None and branch > row.last
     return Symptom(
         f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
-        fact("driver.version", snapshot.driver.version)
+        readings(snapshot, "driver.version")
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", needed, row.source),),
         (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(product.name, facts),
@@ -134,7 +136,7 @@ def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
 
 
 def _kind_in_use(snapshot: Snapshot) -> str | None:
-    """``open`` or ``proprietary``: as the loaded module says, else as it said when it was loaded last."""
+    """``open`` or ``proprietary``, of the loaded module or of the last load in the kernel's log."""
     if snapshot.driver.flavor.known:
         return snapshot.driver.flavor.value
     told = [match for line in snapshot.kernel_log.value or () if (match := _LOADED.search(line.text))]
@@ -149,10 +151,7 @@ def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tupl
     said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
-        fact("driver.flavor", snapshot.driver.flavor)
-        + fact("driver.version", snapshot.driver.version)
-        + evidence
-        + _of_the_log(said[-2:], snapshot),
+        readings(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
         no_one_driver(facts) or (_other_modules(snapshot, wants_open=wants_open),),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
@@ -170,7 +169,7 @@ def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
 
 
 def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU that is in no table: the driver refuses it, and the ids beside its own tell of which time it is."""
+    """A GPU that is in no table and that the driver refuses; neighbouring PCI ids tell its generation."""
     snapshot, matrix = facts.snapshot, facts.matrix
     driver = snapshot.driver.version.value
     said = [line for line in _lines(snapshot) if _REFUSED.search(line)]
@@ -183,9 +182,9 @@ def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
     old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
     return Symptom(
         f"Driver branch {driver.branch} does not support the GPU {device.device} {'any more' if old else 'yet'}",
-        fact("driver.version", snapshot.driver.version)
+        readings(snapshot, "driver.version")
         + _device(device, f"near {near.name}, by its id" if near else "newer than every known id")
-        + _of_the_log(said[-2:], snapshot),
+        + logged(snapshot, said[-2:]),
         (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
         _severity(snapshot),
         Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
@@ -203,9 +202,7 @@ def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
     words = f"Install a driver of branch {branch}, the last one for this GPU"
     return Symptom(
         f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
-        fact("driver.version", snapshot.driver.version)
-        + _device(device, "in no table")
-        + _of_the_log([named[-1][0]], snapshot),
+        readings(snapshot, "driver.version") + _device(device, "in no table") + logged(snapshot, [named[-1][0]]),
         (_none_left(branch) if _is_gone(branch, matrix) else older_driver(snapshot, family(snapshot), branch, words),),
         _severity(snapshot),
         _removed(branch, matrix),
@@ -213,7 +210,7 @@ def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
 
 
 def _by_the_log_alone(facts: Facts) -> Outcome:
-    """The driver says which kind of modules it needs, of a GPU that is not to be seen on the bus or in no table."""
+    """The driver's log names the kind of modules it needs, for a GPU that is not on the bus or in no table."""
     snapshot = facts.snapshot
     for said, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
         if any(said.search(line) for line in _lines(snapshot)):
@@ -227,10 +224,6 @@ def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
 
 def _lines(snapshot: Snapshot) -> list[str]:
     return [message.text for message in snapshot.kernel_log.value or ()]
-
-
-def _of_the_log(lines: list[str], snapshot: Snapshot) -> tuple[Evidence, ...]:
-    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
 
 
 def _severity(snapshot: Snapshot) -> Severity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.evidence import readings, source
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -44,16 +44,16 @@ def target_broken(facts: Facts) -> Outcome:
     files = tuple(Evidence("runs when it starts", path, _FOLDERS) for path in snapshot.target.startup_files)
     yield Symptom(
         title,
-        fact("target.executable", snapshot.target.executable)
+        readings(snapshot, "target.executable")
         + source(snapshot, "target")
         + (_variable(snapshot) or files)
-        + (fact("target.unstartable", snapshot.target.unstartable) if snapshot.target.unstartable.known else ()),
+        + (readings(snapshot, "target.unstartable") if snapshot.target.unstartable.known else ()),
         fixes,
     )
 
 
 def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fix, ...]]:
-    """What is wrong, and the cures."""
+    """The title and the fixes."""
     target = snapshot.target
     executable, without = target.executable.value or "", target.starts_without.value
     files = ", ".join(target.startup_files)
@@ -71,7 +71,8 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
     if state is SourceState.FAILED and target.executable.source == "--python" and not is_named_as_python(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"What was named as the target does not answer as a Python does: {executable}", fixes
-    return f"The target's interpreter {_said(state)}: {executable}", (_AGAIN,)
+    said = "crashes" if state is SourceState.CRASHED else "cannot be used"
+    return f"The target's interpreter {said}: {executable}", (_AGAIN,)
 
 
 def _not_to_be_started(executable: str, why: str) -> tuple[str, tuple[Fix, ...]]:
@@ -97,18 +98,18 @@ def _starts_without(without: str, executable: str, files: str) -> tuple[str, tup
 
 
 def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The variable under which it does not start."""
+    """The variable that keeps it from starting."""
     name = snapshot.target.starts_without.value or ""
     told = snapshot.environment.get(name)
     return () if told is None else (Evidence(f"environment.{name}", told, "the environment"),)
 
 
 def _unreadable(snapshot: Snapshot) -> Symptom:
-    """An environment of whose packages this user sees nothing: they are not missing."""
+    """An environment whose packages this user cannot read: they are not missing."""
     target = snapshot.target
     return Symptom(
         f"This user may not read the target's packages: {', '.join(target.unreadable)}",
-        fact("target.executable", target.executable)
+        readings(snapshot, "target.executable")
         + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
         (
             Fix("Have whoever installed them let this user read that folder."),
@@ -118,14 +119,12 @@ def _unreadable(snapshot: Snapshot) -> Symptom:
 
 
 def _lost(snapshot: Snapshot) -> Symptom:
-    """An environment whose interpreter takes that of the Python that it was made from for its own."""
+    """A virtual environment whose interpreter uses the prefix of its base Python."""
     target = snapshot.target
     folder, prefix = target.lost_environment.value, target.prefix.value
     return Symptom(
         f"{folder} is no virtual environment any more: it has no pyvenv.cfg, so that Python takes {prefix} instead",
-        fact("target.executable", target.executable)
-        + fact("target.lost_environment", target.lost_environment)
-        + fact("target.prefix", target.prefix),
+        readings(snapshot, "target.executable", "target.lost_environment", "target.prefix"),
         (
             Fix(
                 "Have its settings written anew; its packages stay.",
@@ -139,7 +138,3 @@ def _lost(snapshot: Snapshot) -> Symptom:
 def _minor(snapshot: Snapshot) -> str:
     python = snapshot.target.python.value
     return f"{python.major}.{python.minor}" if python else "3"
-
-
-def _said(state: SourceState) -> str:
-    return "crashes" if state is SourceState.CRASHED else "cannot be used"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.evidence import readings, source
+from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import LibraryOrigin
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained
+from gpuenv.model.snapshot import LibraryOrigin
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
@@ -29,10 +29,7 @@ def another_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "On this Tegra board, another libcuda than JetPack's is loaded",
-        fact("host.tegra", snapshot.host.tegra)
-        + fact("driver.cuda_library", driver.cuda_library)
-        + fact("driver.cuda_origin", driver.cuda_origin)
-        + source(snapshot, "libcuda"),
+        readings(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin") + source(snapshot, "libcuda"),
         (
             Fix("Remove the packages of the other driver.", ("sudo", "apt-get", "remove", "libcuda1", "nvidia-driver")),
             Fix("Install JetPack's own again, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
@@ -56,7 +53,7 @@ def wheels_for_servers(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"On this Tegra board, the target has CUDA wheels for servers: {', '.join(wheels)}",
-        fact("host.tegra", snapshot.host.tegra)
+        readings(snapshot, "host.tegra")
         + tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in wheels.items()),
         (
             Fix(

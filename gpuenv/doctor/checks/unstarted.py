@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.events import hardware_lines, lines_with
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import left_out
+from gpuenv.doctor.evidence import hardware_lines, lines_with, readings, source
+from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_sees_gpu
 from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = (*ABSENT, "GPU204")
@@ -94,7 +92,7 @@ def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tu
     )
     yield Symptom(
         title,
-        lines + devices + fact("driver.version", snapshot.driver.version) + source(snapshot, "nvml"),
+        lines + devices + readings(snapshot, "driver.version") + source(snapshot, "nvml"),
         fixes,
         Severity.WARNING if driver_sees_gpu(snapshot) and not _keeps_cuda_from_all(snapshot) else Severity.ERROR,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import readings
 from gpuenv.doctor.installed import older_than_the_matrix
-from gpuenv.doctor.machine import without_gpu
+from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -44,9 +44,7 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
     yield Symptom(
         f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
-        fact("target.python", facts.snapshot.target.python)
-        + fact("host.libc", facts.snapshot.host.libc)
-        + fact("host.arch", facts.snapshot.host.arch)
+        readings(facts.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
@@ -54,7 +52,7 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
 
 
 def _jetpack_is_too_old(facts: Facts, wheels: Sequence[Rejection]) -> bool:
-    """Whether no release has a wheel for the CUDA that JetPack brings, in whichever Python."""
+    """Whether no release has a wheel for JetPack's CUDA, for any Python."""
     refused = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
     every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     return len(refused) == every
@@ -64,9 +62,7 @@ def _of_an_old_jetpack(facts: Facts) -> Symptom:
     level = facts.needs.driver_cuda
     return Symptom(
         f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
-        fact("host.tegra", facts.snapshot.host.tegra)
-        + fact("driver.cuda", facts.snapshot.driver.cuda)
-        + fact("target.python", facts.snapshot.target.python),
+        readings(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
             Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
             Fix(
@@ -106,6 +102,7 @@ def _other_environment(reason: Rejection) -> Fix:
     Cause.PYTHON_UNSUPPORTED,
     requires=("WHL501",),
     unless=_DRIVER_CHANGES,
+    compares_with_gpu=True,
 )
 def nothing_fits(facts: Facts) -> Outcome:
     """No release of CuPy fits this driver and these GPUs together.
@@ -139,7 +136,7 @@ def nothing_fits(facts: Facts) -> Outcome:
         ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
         + " fits this machine"
         + (f"; the smallest change is {change}" if change else ""),
-        fact("driver.version", facts.snapshot.driver.version)
+        readings(facts.snapshot, "driver.version")
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution, cause),
@@ -162,7 +159,7 @@ def _is_no_wheel(facts: Facts) -> bool:
 
 
 def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
-    """Every change that would do, the smallest first; a GPU of which the matrix has not heard may be in a newer one."""
+    """Every change that would do, the smallest first; a newer matrix may know an unknown GPU."""
     better = resolution.next_better
     if better is None and cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
         return (_REFRESH, Fix("Or use another GPU."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM
+from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM
 from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.explain.signatures.told_fit import OLDEST_BRANCH
 from gpuenv.model.causes import Cause

@@ -20,11 +20,13 @@ class Rule:
         code: stable: IMG for an image on a machine, DKF for a Dockerfile, CMP for a compose file.
         causes: the causes that it can name, its own first.
         run: the function.
+        follows: codes of rules and of the doctor's checks an error of which says the same better.
     """
 
     code: str
     causes: tuple[Cause, ...]
     run: Callable[[Any], Iterator[Any]]
+    follows: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -54,11 +56,13 @@ def of_image(name: str, value: str) -> Evidence:
 
 ImageOutcome = Iterator[Symptom | NotKnown]
 FileOutcome = Iterator[Spot]
+# An image of another platform or for another kind of GPU: what it demands besides is no matter of this machine.
+OTHER_IMAGE = ("IMG901", "IMG906")
 _RULES: dict[str, Rule] = {}
 R = Callable[[Any], Iterator[Any]]
 
 
-def rule(code: str, *causes: Cause) -> Callable[[R], R]:
+def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[R], R]:
     """Registers a rule; the order of files is the order in which they run.
 
     Raises:
@@ -68,7 +72,7 @@ def rule(code: str, *causes: Cause) -> Callable[[R], R]:
     def register(function: R) -> R:
         if code in _RULES:
             raise ValueError(f"the code {code} is taken by {_RULES[code].run.__name__}")
-        _RULES[code] = Rule(code, causes, function)
+        _RULES[code] = Rule(code, causes, function, follows)
         return function
 
     return register

@@ -7,7 +7,7 @@ import re
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.records import Meeting
-from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import HostGpu, Subject
 from gpuenv.model.causes import Cause
@@ -25,7 +25,7 @@ _OWN_CHECK = "_CUDA_COMPAT_PATH"
 _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
 
 
-@rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED)
+@rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED, follows=OTHER_IMAGE)
 def forward_compatibility(subject: Subject) -> ImageOutcome:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.rules_line import of_line, other_major
 from gpuenv.image.check.subject import HostGpu, Subject, read
@@ -46,6 +46,7 @@ _THOR = ComputeCapability(11, 0)
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     Cause.DRIVER_TOO_OLD_FOR_CUDA,
     Cause.PYTHON_UNSUPPORTED,
+    follows=("IMG902", "IMG903", "IMG907", "GPU204", *OTHER_IMAGE),
 )
 def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     """The CUDA or the CuPy in the image makes no code for this GPU.

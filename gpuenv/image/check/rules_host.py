@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.engines import hands_over_nothing
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.fixes.containers import hands_over_nothing
+from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.registry import Symptom
-from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.image.check.rules import ImageOutcome, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause

@@ -9,7 +9,7 @@ from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.facts import Platform, parse_platform
 from gpuenv.image.check.records import Meeting, RequirementVerdict
 from gpuenv.image.check.require_words import changes, drives, needed, oldest_driver, runs_by_minor, wants
-from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
@@ -55,7 +55,7 @@ def other_platform(subject: Subject) -> ImageOutcome:
     )
 
 
-@rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER)
+@rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER, follows=("GPU204",))
 def gpu_outside_driver(subject: Subject) -> ImageOutcome:
     """The driver's branch does not drive this GPU.
 
@@ -112,7 +112,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-@rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+@rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER, follows=OTHER_IMAGE)
 def requirement_unmet(subject: Subject) -> ImageOutcome:
     """The image demands another driver, CUDA level or GPU than this machine has.
 
@@ -174,7 +174,7 @@ def _has(subject: Subject) -> str:
     return f"driver {subject.driver or 'unknown'}{level}"
 
 
-@rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+@rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA, follows=("IMG902", *OTHER_IMAGE))
 def driver_below_cuda(subject: Subject) -> ImageOutcome:
     """The driver is older than the image's CUDA can run on.
 

@@ -219,7 +219,13 @@ def says_nothing(subject: Subject) -> ImageOutcome:
         )
 
 
-@rule("IMG916", Cause.DRIVER_TOO_OLD_FOR_CUDA, Cause.NO_KERNEL_IMAGE, Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+@rule(
+    "IMG916",
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    Cause.NO_KERNEL_IMAGE,
+    Cause.IMAGE_REQUIRES_OTHER_DRIVER,
+    follows=("IMG902", "IMG903", "IMG905"),
+)
 def own_labels(subject: Subject) -> ImageOutcome:
     """What gpuenv's own labels say of the image does not fit this machine.
 

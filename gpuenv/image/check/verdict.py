@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.registry import NotKnown, finding_of
+from gpuenv.doctor.registry import NotKnown, all_checks, finding_of
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, as_image_finding
-from gpuenv.image.check.rules import all_rules
+from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
@@ -22,19 +22,6 @@ from gpuenv.model.presence import contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 
-# What the doctor finds of this process, not of the machine: a container started later has neither.
-_OF_THIS_PROCESS = frozenset({"GPU202", "GPU208", "DRV109", "DRV111", "DRV112"})
-# Codes that may tell the same once more, and the codes that tell it better.
-# What an image of another platform or for another kind of GPU demands besides is no matter of this machine.
-_OTHER = ("IMG901", "IMG906")
-_FOLLOWS = {
-    "IMG902": _OTHER,
-    "IMG903": ("IMG902", *_OTHER),
-    "IMG904": _OTHER,
-    "IMG905": ("IMG902", "IMG903", "IMG907", "GPU204", *_OTHER),
-    "IMG907": ("GPU204",),
-    "IMG916": ("IMG902", "IMG903", "IMG905"),
-}
 _CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
 _ORDER = (Status.UNFIT, Status.UNKNOWN, Status.DEGRADED, Status.FIT)
 
@@ -54,7 +41,7 @@ def judge_machine(
     subject = subject_of(image, snapshot, matrix)
     of_machine, open_questions = _of_machine(subject, clock)
     findings = list(of_machine)
-    for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in _OTHER):
+    for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
         for told in rule.run(subject):
             if isinstance(told, NotKnown):
                 open_questions.append(told.reason)
@@ -107,7 +94,8 @@ def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Imag
 def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
-    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=_OF_THIS_PROCESS))
+    left_out = frozenset(check.code for check in all_checks() if check.of_process)
+    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=left_out))
     found = [
         as_image_finding(entry)
         for entry in diagnosis.findings
@@ -127,7 +115,8 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
 
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
     """In the order of the rules; the first error is the one to cure first, and its consequences name it."""
-    return ranked(findings, lambda finding, primary: primary.code in _FOLLOWS.get(finding.code, ()))
+    follows = {rule.code: rule.follows for rule in all_rules("IMG")}
+    return ranked(findings, lambda finding, primary: primary.code in follows.get(finding.code, ()))
 
 
 def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:

@@ -1,13 +1,12 @@
-"""Which of the driver's libraries are of another driver than the loaded module, and where the right ones lie. Pure."""
+"""The driver's libraries on disk: which ones the loader takes, of which driver they are, and how they are found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
-from gpuenv.doctor.remedies import family
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.doctor.fixes.distributions import family
+from gpuenv.doctor.predicates import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
 # Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
@@ -75,9 +74,9 @@ def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
 
 
 def unfound(snapshot: Snapshot) -> DriverLibrary | None:
-    """The libcuda of the loaded module, where the loader finds none: it lies in a folder that it was not told of.
+    """The libcuda of the loaded module in a folder that the loader does not search.
 
-    The driver's libraries are linked with glibc: the loader of another C library takes them from no folder.
+    The driver's libraries are linked with glibc: the loader of another C library cannot use them.
     """
     module, libc = snapshot.driver.module_version.value, snapshot.host.libc.value
     foreign = libc is not None and libc.family != "glibc"

@@ -1,4 +1,4 @@
-"""Questions about a machine that several checks ask. Pure."""
+"""Questions about a machine that several checks ask."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def holders_of(gpus: Iterable[PciGpu]) -> str:
 
 
 def held_by_nova(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs that the kernel's newer free driver has, which follows nouveau."""
+    """The GPUs bound to nova, the kernel's successor of nouveau."""
     return tuple(gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver in _OF_NOVA)
 
 
 def held_by_others(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs that a kernel driver has which is none for them: that of a framebuffer, or one for programs of users."""
+    """The GPUs bound to an unsuitable kernel driver: that of a framebuffer, or one for programs in user space."""
     return tuple(
         gpu
         for gpu in nvidia_on_bus(snapshot) or ()
@@ -116,10 +116,9 @@ def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
 
 
 def without_gpu(snapshot: Snapshot) -> bool:
-    """Whether this is a container that the driver shows no GPU: those on the bus are the host's.
+    """Whether this is a container without a GPU; those on the bus are the host's.
 
-    Which of them the container will be given, when it is started with some, nobody can know. What nvidia-smi lists
-    counts as shown: of a container that was pasted there may be nothing else.
+    GPUs that nvidia-smi lists count: a paste of a container may have nothing else.
     """
     listed = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
     return contained(snapshot) and not listed and not driver_sees_gpu(snapshot)
@@ -145,5 +144,5 @@ def unfound_in_wsl(snapshot: Snapshot) -> DriverLibrary | None:
 
 
 def probed(snapshot: Snapshot) -> bool:
-    """Whether the driver was asked at all."""
+    """Whether the driver was probed at all."""
     return snapshot.source("libcuda").state is not SourceState.NOT_ASKED

@@ -1,13 +1,13 @@
-"""Which findings a transaction inside the target can cure, and what it would have to install. Pure."""
+"""What ``doctor --fix`` can repair by a transaction inside the target, and what it would have to install."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.installed import first_cuda_major
-from gpuenv.doctor.left import is_clearable, other_releases
-from gpuenv.doctor.packages import name_in
+from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
+from gpuenv.doctor.registry import RepairKind, find_check
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
@@ -16,34 +16,24 @@ from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.target import FileState, Target
 
-# A CuPy that fits, alone, with its libraries: two lines, none, a wrong line or release, an extra that is missing, CUDA
-# wheels of another major, an NVRTC that does not know the GPU.
-_BY_CHOICE = (
-    *("WHL502", "WHL503", "WHL504", "WHL505", "WHL506", "WHL507", "WHL509", "WHL512"),
-    *("LIB601", "LIB603", "LIB607", "LIB610"),
-)
-# The same releases put in anew: files are missing or changed, or a library ends the process.
-_BY_PUTTING_IN_ANEW = ("WHL510", "LIB602", "LIB604")
-_BY_ADDING = ("WHL517", "LIB605", "LIB611")
-_WITHOUT_LIBRARIES = ("LIB601", "LIB603", "LIB610")
-_BY_CLEARING = ("WHL520",)
-_CRASHING = "LIB602"
+_REPLACING = (RepairKind.REPLACE, RepairKind.REPLACE_WITH_LIBRARIES)
+_REINSTALLING = (RepairKind.REINSTALL, RepairKind.REINSTALL_CRASHING)
 _SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """What is to be mended.
+    """What a transaction has to repair.
 
     Attributes:
-        codes: of the findings that the transaction is for.
-        choice: whether another CuPy may have to be chosen.
-        with_libraries: whether the choice has to bring CUDA's libraries along.
-        again: the distributions whose files are put in anew.
-        sonames: libraries whose distributions, whichever they are, are put in anew.
-        more: further requirements.
-        afresh: whether an installer's cache may share the damage.
-        cleared: the distributions of which metadata of another release are there too, which leave.
+        codes: of the findings that it repairs.
+        choice: whether another CuPy may be chosen.
+        with_libraries: whether that choice has to include CUDA's libraries.
+        again: distributions to reinstall.
+        sonames: libraries whose distributions are to be reinstalled.
+        more: further requirements to install.
+        afresh: whether an installer's cache may be damaged too.
+        cleared: distributions with metadata of another release, which is removed.
     """
 
     codes: tuple[str, ...]
@@ -57,28 +47,35 @@ class Wound:
 
 
 def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
-    """What a transaction could cure of these findings; None where it could cure nothing.
+    """What a transaction can repair of these findings; None where it can repair nothing.
 
-    Notes are none of its business, and so is what the caller allows: both are notes. A finding whose cures are all
-    unsafe (a Python that the system manages) is for a person.
+    Notes are left alone. A finding without a safe fix (a Python that the system manages) is for a person.
     """
-    mendable = (*_BY_CHOICE, *_BY_PUTTING_IN_ANEW, *_BY_ADDING, *_BY_CLEARING)
-    ours = [f for f in findings if f.code in mendable and f.severity is not Severity.NOTE and _is_safe(f, snapshot)]
+    ours = [
+        (finding, kind)
+        for finding in findings
+        if (kind := _repair_of(finding)) and finding.severity is not Severity.NOTE and _is_safe(finding, kind, snapshot)
+    ]
     if not ours:
         return None
-    codes = tuple(dict.fromkeys(finding.code for finding in ours))
-    again = tuple(dict.fromkeys(_names(ours, _BY_PUTTING_IN_ANEW)))
+    kinds = {kind for _, kind in ours}
+    again = tuple(dict.fromkeys(name_in(text) for text in _requirements(ours, _REINSTALLING)))
     lost = [entry.soname for entry in snapshot.target.libraries if (entry.error or "").startswith("loading it")]
     return Wound(
-        codes=codes,
-        choice=any(code in _BY_CHOICE for code in codes),
-        with_libraries=any(code in _WITHOUT_LIBRARIES for code in codes),
+        codes=tuple(dict.fromkeys(finding.code for finding, _ in ours)),
+        choice=not kinds.isdisjoint(_REPLACING),
+        with_libraries=RepairKind.REPLACE_WITH_LIBRARIES in kinds,
         again=again,
-        sonames=tuple(lost) if _CRASHING in codes else (),
-        more=tuple(text for f in ours if f.code in _BY_ADDING for fix in f.fix for text in _requirements(fix)),
+        sonames=tuple(lost) if RepairKind.REINSTALL_CRASHING in kinds else (),
+        more=tuple(_requirements(ours, (RepairKind.ADD,))),
         afresh=bool(lost) or _is_changed(again, snapshot),
-        cleared=_clearable(snapshot.target) if {*codes} & {*_BY_CLEARING} else (),
+        cleared=_clearable(snapshot.target) if RepairKind.CLEAR in kinds else (),
     )
+
+
+def _repair_of(finding: Finding) -> RepairKind | None:
+    check = find_check(finding.code)
+    return check.repair if check else None
 
 
 def _clearable(target: Target) -> tuple[str, ...]:
@@ -86,28 +83,25 @@ def _clearable(target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
-    """Whether a cure may be run inside the target; what is to be chosen, the resolver tells.
-
-    Between pip and conda a person chooses: what one of them would take out is the other's.
-    """
+def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
+    """Whether gpuenv may repair it inside the target; between pip and conda a person chooses."""
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
-    if finding.code == "WHL502" and len({e.distribution for e in snapshot.target.cupy if e.is_own}) < _SEVERAL:
+    own = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
+    if finding.cause is Cause.MULTIPLE_CUPY_PACKAGES and len(own) < _SEVERAL:
         return False  # what lies elsewhere, with the user's own packages too, no transaction in the target removes
     if any(fix.safe for fix in finding.fix):
         return True
-    return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value
+    return kind in _REPLACING and not snapshot.target.externally_managed.value
 
 
-def _names(findings: Sequence[Finding], codes: Sequence[str]) -> Iterator[str]:
-    for finding in findings:
-        for fix in finding.fix if finding.code in codes else ():
-            for text in _requirements(fix):
-                yield name_in(text)
+def _requirements(findings: Sequence[tuple[Finding, RepairKind]], kinds: Sequence[RepairKind]) -> Iterator[str]:
+    for finding, kind in findings:
+        for fix in finding.fix if kind in kinds else ():
+            yield from _installed_by(fix)
 
 
-def _requirements(fix: Fix) -> list[str]:
+def _installed_by(fix: Fix) -> list[str]:
     """What an install by pip or uv names, apart from its options; ``--python`` has an argument."""
     words = list(fix.command or ())
     if not fix.safe or "install" not in words:
@@ -120,14 +114,9 @@ def _requirements(fix: Fix) -> list[str]:
 
 
 def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
-    """The matrix narrowed so that as little as possible changes: to the release there, to its line, then not at all.
+    """The matrix narrowed to the installed release, then to its line, then not at all, so that little changes.
 
-    Of several lines the resolver's own comes first.
-
-    Args:
-        snapshot: the machine and its target.
-        matrix: the rows.
-        preferred: what the resolver would choose freely.
+    Of several lines the resolver's ``preferred`` one comes first.
     """
     best = preferred.wheel.distribution if preferred.wheel else None
     there = sorted(snapshot.target.cupy, key=lambda entry: entry.distribution != best)
@@ -150,7 +139,7 @@ def with_any_numpy(snapshot: Snapshot) -> Snapshot:
 
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
-    """Whether a choice cures what is to be cured: it brings CUDA's libraries along, or they are there already."""
+    """Whether a choice repairs it: CUDA's libraries come with it or are there already."""
     if wheel.extra is not None:
         return True
     return not wound.with_libraries and wheel.cuda_major in _majors_there(snapshot)

@@ -1,4 +1,4 @@
-"""What a person has to run on the machine at hand, by its distribution; gpuenv runs none of it. Pure.
+"""Commands that install the driver and what belongs to it, by distribution; gpuenv runs none of them.
 
 Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5 (read 2026-11-21), and the READMEs of
 NVIDIA's packaging repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu,
@@ -7,15 +7,14 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
-from gpuenv.doctor.declared import besides_the_package, declared
-from gpuenv.doctor.headers import headers_package
-from gpuenv.doctor.joint import OPEN, no_one_driver, to_drive, wanted, wants
-from gpuenv.doctor.legacy import WITH_STREAMS, older_driver, release_of
+from collections.abc import Iterator
+
+from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
+from gpuenv.doctor.predicates import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
-from gpuenv.model.host import Container
-from gpuenv.model.presence import contained, driver_nodes
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import Container, Snapshot, SourceState
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),
@@ -64,7 +63,7 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
-    """What WSL needs beside a driver in Windows, where it has no /dev/dxg, by which alone it sees a GPU.
+    """What WSL needs in addition to a driver in Windows, where it has no /dev/dxg and so sees no GPU.
 
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
@@ -85,11 +84,11 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     kind, needed = family(snapshot), wanted(facts)
     late = needed.last is not None and _chooses_newest(facts)
-    if by_other_means := declared(snapshot, needed, with_older=late):
+    if by_other_means := _declared(snapshot, needed, with_older=late):
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words), *besides_the_package(snapshot))
+        return (older_driver(snapshot, kind, needed.last, words), *_besides_the_package(snapshot))
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
@@ -99,12 +98,13 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
-        return (install, *besides_the_package(snapshot))
-    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
+        return (install, *_besides_the_package(snapshot))
+    package = _package(snapshot, dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"))
+    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", package))
 
 
 def _chooses_newest(facts: Facts) -> bool:
-    """Whether the distribution's usual way may bring a driver that is too new for one of the GPUs.
+    """Whether the distribution's usual package may be too new for one of the GPUs.
 
     Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
     """
@@ -129,10 +129,6 @@ def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
     return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
 
 
-def _open_driver(snapshot: Snapshot) -> tuple[str, ...] | None:
-    return _package(snapshot, {"rhel": "nvidia-open", "arch": "nvidia-open", "suse": "nvidia-open"})
-
-
 def open_modules(snapshot: Snapshot) -> Fix:
     """How to come to the open kernel modules of the driver that is there."""
     branch = snapshot.driver.branch.value
@@ -146,7 +142,7 @@ def open_modules(snapshot: Snapshot) -> Fix:
 
 
 def proprietary_modules(snapshot: Snapshot) -> Fix:
-    """How to come to the proprietary kernel modules, for a GPU before Turing, which branch 580 is the last to drive."""
+    """How to install the proprietary kernel modules, for a GPU before Turing; branch 580 is the last."""
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
     names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
@@ -164,7 +160,7 @@ def firmware(snapshot: Snapshot) -> tuple[str, ...] | None:
 
 
 def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs libcuda beside the rest of the driver."""
+    """The command that installs the package of libcuda."""
     branch = snapshot.driver.branch.value
     names = {
         "debian": "libcuda1",
@@ -199,7 +195,7 @@ def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ..
 
 
 def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that makes the initial RAM disk anew, in which modules and what keeps them out may stand too."""
+    """The command that rebuilds the initial RAM disk, which may contain modules and blacklists too."""
     commands = {
         **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
         **dict.fromkeys(("fedora", "rhel", "suse"), ("dracut", "--force")),
@@ -241,3 +237,181 @@ def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
         Fix("Tell Docker of it, there.", ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")),
         Fix("Restart Docker, there.", ("sudo", "systemctl", "restart", "docker")),
     )
+
+
+# How the driver comes to systems that no package manager changes: by a configuration, or in an image.
+# NixOS Wiki, NVIDIA: services.xserver.videoDrivers, hardware.nvidia.open, and unfree packages. Universal Blue's images
+# are changed for each other by rpm-ostree rebase; of those with the driver the names end in -nvidia, or in -nvidia-open
+# for Turing and newer (ublue-os/bazzite-dx#150, ublue-os/bluefin, discussion 3081). RPM Fusion, Howto NVIDIA, OSTree:
+# the kernel's parameters. openSUSE's forum, 190227, of MicroOS: transactional-update has no modules of DKMS (all read
+# November 2026).
+
+_BUILT = ("sudo", "nixos-rebuild", "boot")
+_OF_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
+_TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
+_KERNEL_PARAMETERS = ("sudo", "rpm-ostree", "kargs")
+
+
+def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
+    """How an immutable system gets the driver: by its configuration or image; empty for one with a package manager.
+
+    ``with_older``: whether the newest driver is too new for one of the GPUs.
+    """
+    name = (snapshot.host.distribution.value or "").partition(" ")[0]
+    older = needed.last if with_older else None
+    if name == "nixos":
+        lines = " ".join(_of_nixos(needed, older))
+        words = f"Write {lines} into configuration.nix (the driver is unfree), let it be built, and restart."
+        return (Fix(words, _BUILT),)
+    if name in _OF_UNIVERSAL_BLUE:
+        ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
+        words = "Change to this system's image with the driver (rpm-ostree rebase): its name ends in"
+        return (
+            Fix(f"{words} {ending[_open(needed)]}. Then restart."),
+            Fix("See which image it is now.", ("rpm-ostree", "status")),
+        )
+    if name in _TRANSACTIONAL:
+        words = "Install the NVIDIA driver with a module that is built already, as DKMS builds none there"
+        return (Fix(f"{words}: transactional-update pkg install, then restart."),)
+    return ()
+
+
+def modules_of_the_other_kind(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
+    """What to write for the open kernel modules, or against them; nothing where a package manager brings them."""
+    if not is_declared(snapshot):
+        return ()
+    words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
+    return (Fix(f"{words}, let it be built, and restart.", _BUILT),)
+
+
+def _open(needed: Wants) -> bool | None:
+    """Whether the open modules drive these GPUs; None where nothing is known of them."""
+    if PROPRIETARY in needed.kinds:
+        return False
+    return True if needed.kinds or needed.first is not None else None
+
+
+def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
+    yield 'services.xserver.videoDrivers = [ "nvidia" ];'
+    if _open(needed) is not None:
+        yield f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};"
+    if older is not None:
+        yield f"{OF_NIXOS.format(older)};"
+
+
+def _besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What a driver needs in addition to its packages where these are layered onto an image."""
+    words = "Keep nouveau out by the kernel's parameters, before that restart."
+    return (Fix(words, _without("nouveau")),) if _is_ostree(snapshot) else ()
+
+
+def is_declared(snapshot: Snapshot) -> bool:
+    """Whether the system's configuration generates /etc/modprobe.d and names the driver (NixOS)."""
+    return (snapshot.host.distribution.value or "").startswith("nixos")
+
+
+def kept_away(snapshot: Snapshot, name: str, when: str) -> Fix | None:
+    """How a module is kept out on an ostree image, its initial RAM disk included; None elsewhere.
+
+    ``when`` begins the sentence, such as ``Where nouveau comes back,``.
+    """
+    words = f"{when} keep {name} out by the kernel's parameters."
+    return Fix(words, _without(name)) if _is_ostree(snapshot) else None
+
+
+def _without(name: str) -> tuple[str, ...]:
+    return (*_KERNEL_PARAMETERS, f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
+
+
+def _is_ostree(snapshot: Snapshot) -> bool:
+    return snapshot.host.image.value == "ostree"
+
+
+# The package with the headers of a kernel: distributions have kernels of several kinds, and a package for each.
+# Read off public scripts and spec files that install them, and distributions' advisories: Proxmox VE has Debian's
+# system with kernels of its own (pve-headers, and proxmox-headers since 6.5). Oracle Linux has Red Hat's kernels and
+# UEK (kernel-uek-devel). Red Hat's own for pages of 64 KiB and for real time bear a plus and their kind at the end
+# (kernel-64k, kernel-rt). Amazon Linux 2023 has 6.1 as "kernel" and each newer one with its number (kernel6.12-devel).
+# SUSE's bear theirs at the end (kernel-default, kernel-azure, kernel-rt, kernel-64kb, kernel-longterm).
+
+_NUMBERS = pattern(r"(?P<major>\d+)\.(?P<minor>\d+)\.")
+_OF_PROXMOX = pattern(r"\d[\d.-]*-pve")
+_WITH_KIND = pattern(r"(?P<plain>[^+]+)\+(?P<kind>64k|rt)")
+_OF_SUSE = pattern(r".*-(?P<kind>default|azure|rt|64kb|longterm)")
+_FIRST_OF_PROXMOX = (6, 5)
+
+
+def headers_package(family: str, distribution: str, kernel: str) -> str | None:
+    """The package with the headers of a kernel, with its release where several may be installed; None if unknown.
+
+    Args:
+        family: of ``family()``.
+        distribution: ``amzn 2023``, or its display name.
+        kernel: the output of ``uname -r``.
+    """
+    if family == "debian" and _OF_PROXMOX.fullmatch(kernel):
+        return f"{'proxmox' if _numbers(kernel) >= _FIRST_OF_PROXMOX else 'pve'}-headers-{kernel}"
+    if family in ("ubuntu", "debian"):
+        return f"linux-headers-{kernel}"
+    if family in ("fedora", "rhel"):
+        return _of_red_hat(distribution, kernel)
+    if family == "suse":
+        own = _OF_SUSE.fullmatch(kernel)
+        return f"kernel-{own['kind'] if own else 'default'}-devel"
+    return "linux-headers" if family == "arch" and "-arch" in kernel else None  # its other kernels have their own
+
+
+def _of_red_hat(distribution: str, kernel: str) -> str:
+    if own := _WITH_KIND.fullmatch(kernel):
+        return f"kernel-{own['kind']}-devel-{own['plain']}"
+    if "uek" in kernel:
+        return f"kernel-uek-devel-{kernel}"
+    major, minor = _numbers(kernel)
+    if distribution.startswith(("amzn 2023", "Amazon Linux 2023")) and (major, minor) > (6, 1):
+        return f"kernel{major}.{minor}-devel-{kernel}"
+    return f"kernel-devel-{kernel}"
+
+
+def _numbers(kernel: str) -> tuple[int, int]:
+    found = _NUMBERS.match(kernel)
+    return (int(found["major"]), int(found["minor"])) if found else (0, 0)
+
+
+# How to come to the last driver branch that drives an old GPU, by the distribution.
+# Ubuntu: its packages nvidia-driver-BRANCH. RPM Fusion: Howto NVIDIA, its packages of legacy branches
+# (akmod-nvidia-580xx with Fedora 44). Arch Linux, News, NVIDIA 590 driver drops Pascal support (December 2025):
+# nvidia-580xx-dkms of the AUR. NixOS Wiki, NVIDIA, Legacy branches. NVIDIA/yum-packaging-nvidia-driver,
+# docs/guide-rhel8.md, Select an installation branch: the stream NNN-dkms holds on to a branch, with the proprietary
+# modules (all read November 2026).
+
+WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
+_NUMBER = pattern(r"(?<= )\d+")
+_STREAM = "nvidia-driver:{0}-dkms"
+OF_NIXOS = "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{0}"
+_ELSEWHERE = {
+    "arch": "nvidia-{0}xx-dkms from the AUR",
+    "nixos": OF_NIXOS,
+}
+_PACKAGES = {
+    "ubuntu": ("apt-get", "install", "nvidia-driver-{0}"),
+    "fedora": ("dnf", "install", "--allowerasing", "akmod-nvidia-{0}xx", "xorg-x11-drv-nvidia-{0}xx-cuda"),
+}
+
+
+def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
+    """How to install the driver of a branch, by package where its name is known; ``words`` has no full stop."""
+    name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
+    if contained(snapshot):
+        return Fix(f"{words}.")
+    if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
+        return Fix(f"{words} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))
+    if name in _ELSEWHERE:
+        return Fix(f"{words}: {_ELSEWHERE[name].format(branch)}.")
+    command = ("sudo", *(part.format(branch) for part in _PACKAGES[name])) if name in _PACKAGES else None
+    return Fix(f"{words}.", command)
+
+
+def release_of(snapshot: Snapshot) -> str:
+    """``9`` of rocky 9.5, and of Rocky Linux 9.5 (Blue Onyx); empty if unknown."""
+    found = _NUMBER.search(snapshot.host.distribution.value or "")
+    return found[0] if found else ""

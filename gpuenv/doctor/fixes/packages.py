@@ -1,4 +1,4 @@
-"""How a package is put into a target or taken out of it: by pip, uv or conda, whoever can and may. Pure."""
+"""Installs and removals of packages in a target: by pip, uv or conda, whichever manages them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ from gpuenv.model.target import Target
 
 
 def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
-    """An install or uninstall in the target, by pip where it is there, by uv where it is not; none in a managed one.
+    """An install or uninstall in the target: by conda for conda's packages, else by pip, or by uv without pip.
 
-    What conda has installed is for conda: pip knows of no file of it.
-
-    Args:
-        snapshot: the machine with the target.
-        text: what is done, a sentence.
-        arguments: pip's words.
+    An externally managed target gets no command. ``text`` is a sentence, ``arguments`` are those of pip.
     """
     target = snapshot.target
     interpreter = target.executable.value or "python"
@@ -62,7 +57,7 @@ def condas_anew(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _condas_words(target: Target, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
-    """What pip's words are for conda, which takes ranges of versions as pip does."""
+    """The arguments for conda that do what these arguments do for pip."""
     of_each = (condas_cupy(target) if is_cupy(name) else (name,) for name in named)
     packages = tuple(dict.fromkeys(chain.from_iterable(of_each)))
     if arguments[0] == "uninstall":

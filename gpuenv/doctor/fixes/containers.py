@@ -1,4 +1,4 @@
-"""What a person has to tell the engine of a container, by the kind that it is. Pure.
+"""How each kind of container engine gives a container the GPU and its driver.
 
 Incus, Instance options, NVIDIA and CUDA configuration, and Devices, Type: gpu (LXD has the same); NVIDIA Container
 Toolkit, Running a Sample Workload and CDI; Kubernetes, Schedule GPUs; Apptainer, GPU Support; Proxmox VE, pct.conf,
@@ -7,12 +7,10 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import like_a_machine
-from gpuenv.doctor.remedies import container_toolkit
+from gpuenv.doctor.fixes.distributions import container_toolkit
+from gpuenv.doctor.predicates import driver_nodes, like_a_machine
 from gpuenv.model.finding import Fix
-from gpuenv.model.host import Container
-from gpuenv.model.presence import driver_nodes
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Container, Snapshot
 
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
 _COMMANDS = {
@@ -41,7 +39,7 @@ _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=t
 
 
 def hands_over_nothing(snapshot: Snapshot) -> bool:
-    """Whether Docker is there, and nothing by which it could hand GPUs to containers."""
+    """Whether Docker is installed without the NVIDIA runtime, toolkit or a CDI description."""
     support = snapshot.container_support
     by_cdi = any((entry.kind or "").startswith("nvidia.com/") for entry in support.cdi_files)
     by_runtime = "nvidia" in (support.runtimes.value or ())
@@ -93,7 +91,7 @@ def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 
 def with_compute(snapshot: Snapshot) -> Fix:
-    """How this kind of container is given CUDA beside the rest of the driver."""
+    """How this kind of container gets the compute capability."""
     kind = _kind(snapshot)
     if kind is Container.DOCKER:
         command = (*_DOCKER[:-1], "-e", _CAPABILITIES, _DOCKER[-1])

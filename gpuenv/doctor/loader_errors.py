@@ -1,4 +1,4 @@
-"""What the loader says of a library that is there and cannot be loaded, since another one lacks what it needs. Pure."""
+"""The loader's message about a library that exists and cannot be loaded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
 
 
 class Untaken(Enum):
-    """Why the loader cannot take a file that is there; what comes first says more than what follows."""
+    """Why the loader cannot load a file that exists; the first member that matches counts."""
 
     NOEXEC = "noexec"
     LIMIT = "limit"
@@ -53,8 +53,8 @@ class Refusal:
     """What the loader did not find in another library.
 
     Attributes:
-        symbol: the symbol; empty where a whole version is not there.
-        by: the soname of that library, where the loader names it.
+        symbol: the symbol; empty where a whole version is missing.
+        by: the soname of that library, if the loader names it.
     """
 
     symbol: str

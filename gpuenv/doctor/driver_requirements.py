@@ -1,4 +1,4 @@
-"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them. Pure.
+"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them.
 
 NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
 modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuenv.doctor.machine import is_passed_on
+from gpuenv.doctor.predicates import is_passed_on, nvidia_on_bus
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import nvidia_on_bus
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
 
@@ -27,12 +26,12 @@ OPEN, PROPRIETARY = "open", "proprietary"
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What GPUs want of one driver.
+    """What GPUs need of one driver.
 
     Attributes:
-        first: the first branch that drives them all; null where nothing is known to be too old.
-        last: the last one; null where support goes on.
-        kinds: of kernel modules, those that one of them cannot do without; two that exclude each other are no driver.
+        first: the first branch that drives them all; None if every known one does.
+        last: the last one; None while support goes on.
+        kinds: the kinds of kernel modules that they need; two kinds exclude each other.
     """
 
     first: int | None
@@ -106,9 +105,9 @@ def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Want
 
 
 def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
-    """What to do where no one driver drives every GPU: which each needs, and which of them to keep; else nothing.
+    """Fixes where no single driver drives every GPU: what each needs and which to keep; empty where one driver does.
 
-    What works now is kept; beyond that, the newer GPUs are.
+    The GPUs that work now are kept, then the newer ones.
     """
     if wanted(facts).possible:
         return ()
@@ -116,14 +115,11 @@ def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
     shown, others = to_drive(facts)
     kept: list[NeededGpu] = []
     lost: list[NeededGpu] = []
-    for gpu in (*shown, *sorted(others, key=_age, reverse=True)):
+    oldest = ComputeCapability(0, 0)
+    for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
         (kept if wants((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
     each = "; ".join(f"{gpu.label} needs {wants((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
     return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, facts))
-
-
-def _age(gpu: NeededGpu) -> ComputeCapability:
-    return gpu.compute_capability or ComputeCapability(0, 0)
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], facts: Facts) -> Fix:

@@ -1,0 +1,195 @@
+"""Fixes for Linux adapted to the machine at hand: Windows, macOS, a container, an image, pixi, and ``--python``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.model.finding import Fix
+from gpuenv.model.pattern import pattern
+from gpuenv.model.target import Target
+
+_OTHERS = ("windows", "darwin")
+_INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
+# Programs of Linux, which the cures name; what else they name is everywhere, or is the target's own interpreter.
+_OF_LINUX = frozenset(
+    (
+        *_INSTALLERS,
+        *(
+            "akmods",
+            "dkms",
+            "dmesg",
+            "dracut",
+            "mkinitcpio",
+            "modinfo",
+            "mokutil",
+            "modprobe",
+            "nvidia-ctk",
+            "nvidia-modprobe",
+        ),
+        *("prime-select", "rmmod", "sh", "systemctl", "update-initramfs", "which"),
+    )
+)
+_OF_A_ROOT = _INSTALLERS | {"akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # what they change is there
+_SAYS_WHERE = pattern(r"\b(host|there|on the node)\b")
+_PACKAGE = pattern(r"[A-Za-z0-9._+-]+")
+_AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
+
+
+def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
+    """The fixes that are possible on ``windows`` or ``darwin``: none that needs a program of Linux."""
+    if os not in _OTHERS:
+        return tuple(fixes)
+    given = tuple(fixes)
+    found = tuple(_translated(fix, os) for fix in given if _program(fix) not in _OF_LINUX)
+    return found or ((_AGAIN,) if given else ())
+
+
+def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+    """The fixes as seen from inside a container: driver, module and services are the host's."""
+    return tuple(_on_the_host(fix) if fix.command and fix.command[0] == "sudo" else fix for fix in fixes)
+
+
+def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
+    """The fixes where the root is an ostree image: packages are layered onto it, /usr cannot be changed in place.
+
+    rpm-ostree(1): install. What else changes the root has no command there; its words stand.
+    """
+    return tuple(fixes) if image != "ostree" else tuple(_layered(fix) for fix in fixes)
+
+
+def _layered(fix: Fix) -> Fix:
+    program, command = _program(fix), fix.command or ()
+    if program == "dnf" and "install" in command:
+        words = [word for word in command if word not in ("sudo", program) and not word.startswith("-")]
+        verb, *packages = words
+        # A stream of a module and a group are no packages, which is all that is layered.
+        whole = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
+        return replace(fix, command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
+    return replace(fix, command=None) if program in _OF_A_ROOT else fix
+
+
+def _on_the_host(fix: Fix) -> Fix:
+    """Adds "On the host" unless the text says so; the host's distribution is unknown in a container."""
+    command = None if _program(fix) in _INSTALLERS else fix.command
+    if _SAYS_WHERE.search(fix.text):
+        return replace(fix, command=command)
+    first = fix.text.split(" ")[0]
+    text = fix.text if first.isupper() else fix.text[0].lower() + fix.text[1:]
+    return replace(fix, text=f"On the host: {text}", command=command)
+
+
+def _program(fix: Fix) -> str | None:
+    words = [word for word in fix.command or () if word != "sudo"]
+    return words[0] if words else None
+
+
+def _translated(fix: Fix, os: str) -> Fix:
+    """With the command as it is there; without one, where its words say all."""
+    program, command = _program(fix), fix.command
+    if command is None or os != "windows":
+        return fix
+    plain = tuple(word for word in command if word != "sudo")
+    if program == "reboot":
+        return replace(fix, command=("shutdown", "/r", "/t", "0"))
+    if program == "env":
+        return replace(fix, command=None)
+    return replace(fix, command=("py", *plain[1:]) if program == "python3" else plain)
+
+
+# A cure in an environment of pixi's: its manifest says what is there, so its own commands change it.
+# What another installer puts there or takes out comes back at pixi's next command. pixi, Command Line Reference, "pixi
+# add", "pixi remove" and "pixi reinstall" of 0.72.0 (read 2026-11-22): ``--pypi`` is for wheels; ``pixi add`` takes
+# conda's specifications and PyPI's requirements as they are.
+
+_PLACE = pattern(r"(.+)/\.pixi/envs/([^/]+)")
+_CONDA_NAME = pattern(r"[^A-Za-z0-9._-].*")  # what follows the name in a specification of conda's
+_DEFAULT = "default"
+_WITH_AN_ARGUMENT = ("--python",)
+
+
+def for_pixi(fixes: tuple[Fix, ...], target: Target) -> tuple[Fix, ...]:
+    """The fixes as pixi commands, where the target is an environment of pixi."""
+    if target.made_by.value != "pixi":
+        return fixes
+    told = (_told(fix, target.prefix.value or "") for fix in fixes)
+    return tuple(dict.fromkeys(told))
+
+
+def _told(fix: Fix, prefix: str) -> Fix:
+    words = _as_pixi(fix.command) if fix.command else None
+    if words is None:
+        return fix
+    return replace(fix, text=f"{fix.text.removesuffix('.')}, {_where(prefix)}.", command=words, safe=False)
+
+
+def _where(prefix: str) -> str:
+    found = _PLACE.fullmatch(prefix)
+    if found is None:
+        return "in the folder of the pixi project"
+    of_one = "" if found[2] == _DEFAULT else f", for a feature of its environment {found[2]}"
+    return f"in the pixi project {found[1]}{of_one}"
+
+
+def _as_pixi(command: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What pip's, uv's or conda's words are for pixi; None for another program's."""
+    by_conda = command[0] in ("conda", "mamba", "micromamba")
+    if not by_conda and "pip" not in command[:3]:
+        return None
+    verb, words = _words(command[1:] if by_conda else command[command.index("pip") + 1 :])
+    kind = () if by_conda else ("--pypi",)
+    if verb in ("remove", "uninstall"):
+        return ("pixi", "remove", *kind, *words)
+    if "--force-reinstall" in command:
+        return ("pixi", "reinstall", *(_CONDA_NAME.sub("", word) if by_conda else name_in(word) for word in words))
+    return ("pixi", "add", *kind, *words) if verb == "install" else None
+
+
+def _words(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The verb, and what it is about, apart from options."""
+    verb, *rest = command
+    found, passed_over = [], False
+    for word in rest:
+        if not passed_over and not word.startswith("-"):
+            found.append(word)
+        passed_over = not passed_over and word in _WITH_AN_ARGUMENT
+    return verb, tuple(found)
+
+
+# explain and run are about a text or a program, whoever's; what lock and bundle make is advised for another machine.
+ABOUT_A_TARGET = ("doctor", "preflight", "resolve", "install", "rollback", "probe", "smoke")
+_OURS, _OPTION = "gpuenv", "--python"
+# Not where it stands already, and not where the command lists what is the same for every target.
+_IN_WORDS = pattern(
+    rf"\b{_OURS} (?:{'|'.join(ABOUT_A_TARGET)})\b(?![^.;,()]* {_OPTION}\b)(?<!rollback)(?! --list)"
+    rf"|\b{_OURS} rollback\b(?![^.;,()]* {_OPTION}\b)"
+)
+
+
+def about(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
+    """The fixes with ``--python`` in each gpuenv command, in commands and texts; unchanged if ``python`` is None."""
+    if python is None:
+        return tuple(fixes)
+    return tuple(
+        replace(fix, text=words_about(fix.text, python), command=fix.command and _command(fix.command, python))
+        for fix in fixes
+    )
+
+
+def words_about(text: str, python: str | None) -> str:
+    """A sentence with ``--python`` behind each command of ours that stands in it."""
+    if python is None:
+        return text
+    import shlex  # noqa: PLC0415 - for a cure alone
+
+    return _IN_WORDS.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)
+
+
+def _command(command: tuple[str, ...], python: str) -> tuple[str, ...]:
+    """The command about this target, also behind ``env -u NAME``; another program's as it is."""
+    if _OURS not in command or _OPTION in command:
+        return command
+    end = command.index(_OURS) + 2
+    verb = command[end - 1 : end]
+    return (*command[:end], _OPTION, python, *command[end:]) if set(verb) & set(ABOUT_A_TARGET) else command
