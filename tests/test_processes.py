@@ -69,16 +69,15 @@ def test_programs_are_started_in_one_module_alone() -> None:
 
     The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a smoke
     test asks another library in a process without CuPy. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the
-    user's own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
+    user's own, with the user's own terminal and no deadline.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.common.stranger"}
-    own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
-    assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
+    assert importing == {"gpuenv.probe.children", "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 
-def test_processes_are_made_without_subprocess_in_two_places() -> None:
-    """The first child, and forks; the payload and the supervisor of the smoke tests make theirs in the target."""
+def test_no_process_is_made_without_subprocess() -> None:
+    """But by the payload and the supervisor of the smoke tests, in the target."""
     making = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe", "spawnv"}
     found = {
         (module.name, node.func.attr)
@@ -88,7 +87,7 @@ def test_processes_are_made_without_subprocess_in_two_places() -> None:
         if getattr(node.func.value, "id", "") == "os"
     }
     own = {entry for entry in found if not entry[0].startswith("gpuenv.smoke.")}
-    assert own == {("gpuenv.probe.early", "posix_spawn"), ("gpuenv.probe.forked", "fork")}
+    assert own == set()
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

@@ -55,7 +55,7 @@ def run_cuda(asking: Asking) -> ChildResult:
 
 def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
     """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
-    command = in_target(interpreter, name, *arguments)
+    command = [*in_target(interpreter, name, *arguments)]
     return run_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 

@@ -113,22 +113,25 @@ def run(system: Path, command: list[str], log: Path, user: str = "root") -> int:
     """Runs a command inside the system; its output is added to the log.
 
     Returns:
-        The exit code.
+        The exit code; 124, as of timeout(1), if it did not end in time.
     """
     environment = {name: value for name, value in os.environ.items() if _NETWORK.fullmatch(name)}
     environment |= {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
     environment |= {"HOME": HOMES[user], "USER": user, "DEBIAN_FRONTEND": "noninteractive"}
     inside = ["chroot", f"--userspec={user}:{user}", str(system), *command]
     with log.open("ab") as output:
-        return subprocess.run(
-            [*_UNSHARE, _MOUNT, system, *inside],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-            timeout=SECONDS,
-        ).returncode
+        try:
+            return subprocess.run(
+                [*_UNSHARE, _MOUNT, system, *inside],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=SECONDS,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return 124
 
 
 def outcome(log: Path) -> str:
