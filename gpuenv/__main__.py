@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 _WINDOWS_CODES = 1 << 32
+_COLLECT_AFTER = 100_000  # new objects
 
 
 def main() -> None:
@@ -36,11 +37,15 @@ def _main(arguments: list[str]) -> int:
         return 0
     _search_last(os.environ.get("PYTHONPATH", ""))
     # Imported here, after PYTHONPATH was put last.
+    import gc  # noqa: PLC0415
     import signal  # noqa: PLC0415
     import warnings  # noqa: PLC0415
 
     from gpuenv.interrupt import heed  # noqa: PLC0415
 
+    # A start makes 50,000 objects that all stay; looking for garbage among them takes a tenth of the doctor's time
+    # (0.43 s of wall time in place of 0.49, median of seven runs, 2026-11-23).
+    gc.set_threshold(_COLLECT_AFTER)
     if os.environ.get("PYTHONWARNINGS"):
         warnings.simplefilter("ignore")  # meant for the user's own program; "error" would end this one
     heed()

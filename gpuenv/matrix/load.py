@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.files import TooLargeError, read_at_most
-from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
 from gpuenv.matrix.validate import faults
 from gpuenv.model.codec import DecodeError, decode, encode
 
+_LARGEST = 8 * 1024 * 1024  # bytes, as strict_yaml has it
 _MOST = 50  # faults of form that are told; nobody reads more
 
 
@@ -36,11 +36,9 @@ def load(path: Path, *, compiled: Path | None = None) -> Matrix:
         OSError, UnicodeDecodeError: when the file cannot be read.
     """
     try:
-        data = read_at_most(path, strict_yaml.LARGEST)
+        data = read_at_most(path, _LARGEST)
     except TooLargeError as error:
-        raise MatrixError(
-            [f"{path}: line 1: larger than the {strict_yaml.LARGEST} bytes that a matrix may have"]
-        ) from error
+        raise MatrixError([f"{path}: line 1: larger than the {_LARGEST} bytes that a matrix may have"]) from error
     matrix = _read_compiled(compiled, data) if compiled else None
     return matrix or parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
 
@@ -72,6 +70,8 @@ def parse(text: str, name: str) -> Matrix:
     Raises:
         MatrixError: with every fault found.
     """
+    from gpuenv.matrix import strict_yaml  # noqa: PLC0415 - the compiled matrix needs no YAML, which takes 10 ms
+
     try:
         document = strict_yaml.parse(text)
     except strict_yaml.YamlError as error:

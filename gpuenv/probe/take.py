@@ -1,4 +1,7 @@
-"""``take_snapshot``: runs every probe side by side and assembles their answers."""
+"""``take_snapshot``: runs every probe side by side and assembles their answers.
+
+What reads an answer is imported while the children run.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.snapshot import Snapshot, Source
-from gpuenv.probe.answers import snapshot_of
-from gpuenv.probe.ask_programs import ask_nvcc, ask_smi
-from gpuenv.probe.ask_start import how_it_starts
-from gpuenv.probe.ask_target import ask_files, ask_libraries, target_facts
 from gpuenv.probe.asking import Asking, run_cuda, run_kernel, run_nvml, run_target
 from gpuenv.probe.children import join_all
-from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
-from gpuenv.probe.raw_target import TargetFacts
 from gpuenv.probe.request import Request
 from gpuenv.probe.target import find_interpreter
+
+if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot, Source
+    from gpuenv.probe.raw_target import TargetFacts
 
 _PATIENCE = 2.0  # seconds until the caller learns which probes still run
 _LESSER = "nvidia-smi"  # decides nothing that the other probes have answered
@@ -71,6 +71,8 @@ class Inquiry:
         Raises:
             Exception: a fault of this program in reading an answer, which is no silence of the source.
         """
+        from gpuenv.probe.answers import snapshot_of  # noqa: PLC0415 - see the module
+
         try:
             self._wait(announce)
             answers = dict(self._answers)
@@ -119,22 +121,51 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
     return {
         **tasks,
         "kernel": lambda: _kernel(asking),
-        "nvml": lambda: nvml_facts(run_nvml(asking)),
-        "libcuda": lambda: cuda_facts(run_cuda(asking)),
-        _LESSER: lambda: ask_smi(asking),
+        "nvml": lambda: _nvml(asking),
+        "libcuda": lambda: _cuda(asking),
+        _LESSER: lambda: _smi(asking),
     }
 
 
 def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    kernel, source = kernel_facts(run_kernel(asking))
+    result = run_kernel(asking)
+    from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_facts import kernel_facts  # noqa: PLC0415 - see the module
+
+    kernel, source = kernel_facts(result)
     return kernel, source, *ask_nvcc(asking, kernel)
+
+
+def _nvml(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
+    result = run_nvml(asking)
+    from gpuenv.probe.driver_facts import nvml_facts  # noqa: PLC0415 - see the module
+
+    return nvml_facts(result)
+
+
+def _cuda(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
+    result = run_cuda(asking)
+    from gpuenv.probe.driver_facts import cuda_facts  # noqa: PLC0415 - see the module
+
+    return cuda_facts(result)
+
+
+def _smi(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
+    from gpuenv.probe.ask_programs import ask_smi  # noqa: PLC0415 - see the module
+
+    return ask_smi(asking)
 
 
 def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[TargetFacts, Source] | None]) -> Any:  # noqa: ANN401
     """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
     try:
-        target, source = target_facts(run_target(asking, interpreter, "interpreter"))
+        result = run_target(asking, interpreter, "interpreter")
+        from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
+
+        target, source = target_facts(result)
         if target.python is None:
+            from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
+
             target = how_it_starts(asking, interpreter, target, source)
         facts.put((target, source))
         libraries, libraries_source = ask_libraries(asking, interpreter, target)
@@ -147,4 +178,8 @@ def _files(asking: Asking, facts: SimpleQueue[tuple[TargetFacts, Source] | None]
     found = None
     with suppress(Empty):
         found = facts.get(timeout=max(0.0, asking.deadline - time.monotonic()))
-    return None if found is None else ask_files(asking, *found, deep=deep)
+    if found is None:
+        return None
+    from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - see the module
+
+    return ask_files(asking, *found, deep=deep)
