@@ -1,4 +1,4 @@
-"""Records to plain JSON values and back, by their type hints; and the JSON Schema of a record.
+"""Records to plain JSON values and back, by their type hints.
 
 A record is a frozen dataclass of: text, numbers, booleans, enums, versions (anything with ``parse``), other records,
 tuples and text-keyed mappings of these, and optionals. A wrong input raises ``DecodeError`` with the path to it.
@@ -7,17 +7,20 @@ tuples and text-keyed mappings of these, and optionals. A wrong input raises ``D
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.model.harmless import harmless
 from gpuenv.model.numbers import LARGEST
 
 R = TypeVar("R")
+_Reader: TypeAlias = "Callable[[Any], Any]"  # makes a field's value from a plain one; raises DecodeError
 _PLAIN = frozenset((str, int, float, bool, type(None)))
+_LARGEST = {int: LARGEST, float: 2**1023}
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 class DecodeError(ValueError):
@@ -29,8 +32,8 @@ class DecodeError(ValueError):
     """
 
     def __init__(self, path: str, said: str) -> None:
-        """Takes the path with the dot before it, as it is gathered."""
-        self.path, self.said = path.lstrip("."), said
+        """Takes the path from the outermost record, each step with its dot or brackets."""
+        self.steps, self.path, self.said = path, path.lstrip("."), said
         super().__init__(f"{harmless(self.path) or 'the input'}: {said}")
 
 
@@ -61,133 +64,164 @@ def decode(kind: type[R], data: object, *, texts: bool = False) -> R:
     Raises:
         DecodeError: with the path to the fault and what was expected there.
     """
-    return cast("R", _Decoder(texts).value(kind, data, "", {}))
+    return cast("R", _reader(cast("Any", kind), texts)(data))
+
+
+@cache
+def _reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001, PLR0911 - a type hint, private, one return a form
+    """Builds the reader of a type hint once; a matrix has thousands of values of a few types."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        inner = _reader(next(option for option in args if option is not type(None)), texts)
+        return lambda data: None if data is None else inner(data)
+    if origin is tuple:
+        return _tuple_reader(_reader(args[0], texts))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_reader(_reader(args[1], texts))
+    if hasattr(origin or kind, "parse"):
+        return _version_reader(kind)
+    if is_dataclass(origin or kind):
+        return _record_reader(kind, texts)
+    if issubclass(kind, Enum):
+        return _enum_reader(kind)
+    return _text if kind is str else _scalar_reader(kind, texts)
+
+
+def _tuple_reader(item: _Reader) -> _Reader:
+    def read(data: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a plain value
+        if not isinstance(data, list):
+            raise _error("a list", data)
+        entries = []
+        try:
+            for entry in data:
+                entries.append(item(entry))  # noqa: PERF401 - the length names the entry at fault
+        except DecodeError as error:
+            raise _within(f"[{len(entries)}]", error) from error.__cause__
+        return tuple(entries)
+
+    return read
+
+
+def _mapping_reader(item: _Reader) -> _Reader:
+    def read(data: Any) -> dict[str, Any]:  # noqa: ANN401 - a plain value
+        if not isinstance(data, dict):
+            raise _error("an object", data)
+        entries = {}
+        for key, entry in data.items():
+            try:
+                entries[str(key)] = item(entry)
+            except DecodeError as error:
+                raise _within(f".{key}", error) from error.__cause__
+        return entries
+
+    return read
+
+
+def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 - a record's class
+    origin = get_origin(kind) or kind
+    bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
+    names = _field_names(origin)
+
+    @cache
+    def readers() -> list[tuple[str, _Reader]]:  # at the first use, since a record may hold itself
+        hints = get_type_hints(origin)
+        return [(name, _reader(_bind(hints[name], bound), texts)) for name in names]
+
+    def read(data: Any) -> object:  # noqa: ANN401 - a plain value
+        if not isinstance(data, dict):
+            raise _error("an object", data)
+        if texts and (unknown := sorted(set(data) - set(names))):
+            raise DecodeError(f".{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
+        given = {}
+        for name, reader in readers():
+            if name in data:
+                try:
+                    given[name] = reader(data[name])
+                except DecodeError as error:
+                    raise _within(f".{name}", error) from error.__cause__
+        try:
+            return origin(**given)
+        except TypeError as error:
+            lacking = ", ".join(name for name in _required(origin) if name not in data)
+            raise DecodeError("", f"lacks {lacking or error}") from error
+
+    return read
+
+
+def _bind(hint: Any, bound: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - a type hint
+    """The type hint of a generic record's field, with its type variables replaced."""
+    if hint in bound:
+        return bound[hint]
+    parameters = getattr(hint, "__parameters__", ())
+    return hint[tuple(bound[parameter] for parameter in parameters)] if parameters else hint
 
 
 def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
     return cast("tuple[str, ...]", kind.__match_args__)
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-@cache
-def _origin(kind: Any) -> Any:  # noqa: ANN401 - a type hint; asked of every value
-    return get_origin(kind)
-
-
-@cache
-def _args(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type hint
-    return get_args(kind)
-
-
-class _Decoder:
-    """Goes down the type hints and the data together; ``bound`` holds what generic records were given."""
-
-    def __init__(self, texts: bool) -> None:  # noqa: FBT001 - one private caller
-        self._texts = texts
-
-    def value(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
-        kind = bound.get(kind, kind)
-        if kind is str and isinstance(data, str):
-            return data
-        origin = _origin(kind)
-        if origin in (Union, types.UnionType):
-            return self._optional(kind, data, path, bound)
-        if origin is tuple:
-            if not isinstance(data, list):
-                raise _error(path, "a list", data)
-            item = _args(kind)[0]
-            return tuple(self.value(item, entry, f"{path}[{number}]", bound) for number, entry in enumerate(data))
-        if isinstance(origin, type) and issubclass(origin, Mapping):
-            if not isinstance(data, dict):
-                raise _error(path, "an object", data)
-            item = _args(kind)[1]
-            return {str(key): self.value(item, entry, f"{path}.{key}", bound) for key, entry in data.items()}
-        if is_dataclass(origin or kind):
-            return self._record(kind, data, path, bound)
-        return self._scalar(kind, data, path)
-
-    def _optional(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
-        if data is None:
-            return None
-        (inner,) = [option for option in _args(kind) if option is not type(None)]
-        return self.value(inner, data, path, bound)
-
-    def _record(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
-        origin = _origin(kind) or kind
-        if hasattr(origin, "parse"):
-            return _parsed(origin, data, path)
-        if not isinstance(data, dict):
-            raise _error(path, "an object", data)
-        if parameters := getattr(origin, "__parameters__", ()):
-            bound = dict(zip(parameters, (bound.get(given, given) for given in _args(kind)), strict=False))
-        names, hints = _field_names(origin), _hints(origin)
-        if self._texts and (unknown := sorted(set(data) - set(names))):
-            raise DecodeError(f"{path}.{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
-        given = {n: self.value(hints[n], data[n], f"{path}.{n}", bound) for n in names if n in data}
-        try:
-            return origin(**given)
-        except TypeError as error:
-            lacking = ", ".join(name for name in _required(origin) if name not in data)
-            raise DecodeError(path, f"lacks {lacking or error}") from error
-
-    def _scalar(self, kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            try:
-                return kind(data)
-            except ValueError:
-                raise _error(path, "one of " + ", ".join(str(member.value) for member in kind), data) from None
-        if self._texts and isinstance(data, str) and kind is not str:
-            return _from_text(kind, data, path)
-        if not isinstance(data, (int, float) if kind is float else kind):
-            raise _error(path, _NAMES[kind], data)
-        return _number(kind, data, path) if kind in (int, float) else data
-
-
-_LARGEST = {int: LARGEST, float: 2**1023}
-_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-
-
 def _required(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
     return [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
 
-def _from_text(kind: Any, data: str, path: str) -> object:  # noqa: ANN401 - a type hint
-    if kind is bool:
-        if data in ("true", "false"):
-            return data == "true"
-        raise _error(path, _NAMES[bool], data)
-    try:
-        return _number(kind, kind(data), path)
-    except ValueError:
-        raise _error(path, _NAMES[kind], data) from None
+def _version_reader(kind: Any) -> _Reader:  # noqa: ANN401 - a class with parse
+    parse = lru_cache(maxsize=4096)(kind.parse)  # a matrix and a snapshot name the same versions again and again
+
+    def read(data: Any) -> object:  # noqa: ANN401 - a plain value
+        if not isinstance(data, str):
+            raise _error("text", data)
+        try:
+            return parse(data)
+        except ValueError as error:
+            raise DecodeError("", str(error)) from error
+
+    return read
 
 
-def _number(kind: type[int | float], data: Any, path: str) -> int | float:  # noqa: ANN401 - a number, or true and false
-    """A number that JSON has, which infinity and NaN are not, and that others than Python can read."""
-    if isinstance(data, bool) or not abs(data) <= _LARGEST[kind]:
-        raise _error(path, _NAMES[kind], data)
-    return kind(data)
+def _enum_reader(kind: type[Enum]) -> _Reader:
+    def read(data: Any) -> Enum:  # noqa: ANN401 - a plain value
+        try:
+            return kind(data)
+        except ValueError:
+            raise _error("one of " + ", ".join(str(member.value) for member in kind), data) from None
+
+    return read
 
 
-def _parsed(kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
+def _text(data: Any) -> str:  # noqa: ANN401 - a plain value
     if not isinstance(data, str):
-        raise _error(path, "text", data)
+        raise _error("text", data)
+    return data
+
+
+def _scalar_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 - int, float or bool
+    accepted = (int, float) if kind is float else (kind,)
+
+    def read(data: Any) -> object:  # noqa: ANN401 - a plain value
+        value = _from_text(kind, data) if texts and isinstance(data, str) else data
+        # JSON has no infinity and no NaN, and other readers of it than Python have no larger numbers.
+        if not isinstance(value, accepted) or (
+            kind is not bool and (isinstance(value, bool) or not abs(value) <= _LARGEST[kind])
+        ):
+            raise _error(_NAMES[kind], data)
+        return kind(value)
+
+    return read
+
+
+def _from_text(kind: Any, data: str) -> object:  # noqa: ANN401 - int, float or bool
+    if kind is bool:
+        return {"true": True, "false": False}.get(data)
     try:
-        return _version(kind, data)
-    except ValueError as error:
-        raise DecodeError(path, str(error)) from error
+        return kind(data)
+    except ValueError:
+        return None
 
 
-@lru_cache(maxsize=4096)
-def _version(kind: Any, text: str) -> object:  # noqa: ANN401 - any class with parse
-    """Versions do not change, and a matrix or a snapshot tells the same ones again and again."""
-    return kind.parse(text)
+def _within(step: str, error: DecodeError) -> DecodeError:
+    """The error as the record around it sees it."""
+    return DecodeError(step + error.steps, error.said)
 
 
-def _error(path: str, expected: str, data: object) -> DecodeError:
-    shown = repr(data)
-    return DecodeError(path, f"expected {expected}, found {shown[:60]}")
+def _error(expected: str, data: object) -> DecodeError:
+    return DecodeError("", f"expected {expected}, found {repr(data)[:60]}")
