@@ -1,4 +1,4 @@
-"""``python -m tests.bench``: what gpuenv costs beside a bare interpreter, a Typer program and its peers.
+"""``python -m tests.bench``: what gpuenv costs beside a bare interpreter and its peers.
 
 ``--check`` fails where a budget is not kept or a ratio is worse than the recorded one; ``--record`` records this run.
 Peers and a fresh gpuenv are installed into environments of their own below ``.cache/bench``: a package index is needed.
@@ -29,20 +29,6 @@ CACHE = REPOSITORY / ".cache/bench"
 RECORDED = Path(__file__).with_name("recorded.json")
 HEALTHY = REPOSITORY / "tests/machines/h200-580.yaml"
 PEERS = {"cuda-doctor": ("cuda-doctor",), "env-doctor": ("env-doctor", "check")}
-TYPER_PROGRAM = """\
-import typer
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-@app.callback(invoke_without_command=True)
-def root(version: bool = False) -> None:
-    if version:
-        print("program 1.0")
-        raise typer.Exit
-@app.command()
-def one() -> None: ...
-@app.command()
-def two() -> None: ...
-app()
-"""
 _MIB = 1024 * 1024
 
 
@@ -137,14 +123,11 @@ def _commands(folder: Path, environments: Environments) -> list[Command]:
     profile = load(HEALTHY)
     machine = materialise(profile, folder / "machine", build(folder / "stub"), CudaLibraries(folder / "cuda").of)
     target = str(Targets(folder / "targets").interpreter(profile.target))
-    program = folder / "program.py"
-    program.write_text(TYPER_PROGRAM, encoding="utf-8")
     on_machine = dict(machine.environment)
     plain = {"PATH": os.defpath, "HOME": on_machine["HOME"], "LC_ALL": "C.UTF-8"}
     gpuenv, python = environments.program("gpuenv", "gpuenv"), environments.python("gpuenv")
     return [
         Command("bare interpreter", (python, "-c", "pass"), plain, folder),
-        Command("Typer program", (python, str(program), "--version"), plain, folder),
         Command("gpuenv --version", (gpuenv, "--version"), plain, folder),
         Command("gpuenv --help", (gpuenv, "--help"), plain, folder),
         Command("gpuenv probe", (gpuenv, "probe", "--format", "json", "--python", target), on_machine, folder),
@@ -194,7 +177,7 @@ def _row(name: str, result: Measured) -> str:
 def _verdict_row(verdict: Verdict) -> str:
     recorded = "" if verdict.recorded is None else f", recorded {verdict.recorded:.2f}"
     word = "kept" if verdict.kept else "NOT KEPT"
-    return f"{verdict.budget.name:40} {verdict.ratio:6.2f}  at most {verdict.budget.most:.1f}{recorded}  {word}"
+    return f"{verdict.budget.name:40} {verdict.ratio:6.2f}  at most {verdict.budget.most:.2f}{recorded}  {word}"
 
 
 def _table(title: str, rows: list[str]) -> None:

@@ -23,11 +23,10 @@ class Budget:
 
 BUDGETS = (
     Budget("gpuenv --version", "bare interpreter", 8.0),
-    Budget("gpuenv --version", "Typer program", 1.5),
-    Budget("gpuenv doctor", "cuda-doctor", 0.6),
-    Budget("gpuenv doctor", "env-doctor check", 0.4),
+    Budget("gpuenv doctor", "cuda-doctor", 0.75),
+    Budget("gpuenv doctor", "env-doctor check", 0.6),
 )
-MOST_DISTRIBUTIONS = 12
+MOST_DISTRIBUTIONS = 14
 
 
 @dataclass(frozen=True, slots=True)
