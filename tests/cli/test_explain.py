@@ -173,6 +173,7 @@ def _measured(path: Path, mib: int) -> tuple[int, Any]:
     return used // 1024, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_a_large_log_takes_bounded_memory(tmp_path: Path) -> None:
     small, _ = _measured(tmp_path / "small.log", 2)
     large, answer = _measured(tmp_path / "large.log", 24)

@@ -112,6 +112,7 @@ def lower(pattern: str) -> str:
     return re.sub(r"\\.|\(\?P|[A-Z]", lambda match: match[0] if len(match[0]) > 1 else match[0].lower(), pattern)
 
 
+@pytest.mark.long
 def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
     """Over every text that is at hand: what a pattern finds, one of its literals finds before it."""
     cases = [case.error_text for name in SETS for case in load(name)]
