@@ -17,6 +17,7 @@ THINGS = (
     *("uv", "pip", "conda", "index", "engine"),
     *("disk", "HOME", "cache folder", "terminal", "clock", "locale"),
 )
+_NOTHING_KEPT = "these commands keep nothing there"
 _ONLY_LOOKED_AT = "a node is looked at, never opened"
 _A_SETTING = "a word in a variable, read at once"
 _A_READING = "a number that the kernel gives at once"
@@ -29,6 +30,8 @@ WITHOUT_MEANING: dict[tuple[str, str], str] = {
     ("locale", "slow"): _A_SETTING,
     ("locale", "hung"): _A_SETTING,
     ("locale", "dying"): _A_SETTING,
+    ("cache folder", "huge"): _NOTHING_KEPT,
+    ("cache folder", "hung"): _NOTHING_KEPT,
     ("disk", "hung"): "the kernel lets nobody go who waits for it, not even at a deadline",
 }
 

@@ -87,7 +87,8 @@ def spoilt_home(how: str) -> Spoiling:
         else:
             (home / ".local/share/gpuenv").mkdir(parents=True)
             (home / ".cache/gpuenv").mkdir(parents=True)
-            MATRIX.get(how, _as_it_is)(home / ".local/share/gpuenv/matrix.yaml")
+            if how in MATRIX:
+                MATRIX[how](home / ".local/share/gpuenv/matrix.yaml")
         if how == "unreadable":
             home.chmod(0)
         if how == "lying: somebody else's" and os.geteuid() == 0:
@@ -107,10 +108,6 @@ NOWHERE: dict[str, str | None] = {
     "unreadable: read-only": "/proc",
     "huge: a name beyond all measure": "/nonexistent/" + "x" * 10_000,
 }
-
-
-def _as_it_is(_: Path) -> None:
-    pass
 
 
 def _endless(path: Path) -> None:
@@ -139,12 +136,7 @@ def spoilt_cache(how: str) -> Spoiling:
         if how == "rubbish: a file":
             cache.write_text("", encoding="utf-8")
             return {"XDG_CACHE_HOME": str(cache)}
-        for call in surroundings.calls[:2]:
-            surroundings.run(call, {"XDG_CACHE_HOME": str(cache)})
-        entries = [path for path in cache.rglob("*") if path.is_file()]
-        assert entries
-        for path in entries:
-            ENTRIES.get(how, _as_it_is)(path)
+        (cache / "gpuenv").mkdir(parents=True)
         if how == "unreadable":
             cache.chmod(0)
         return {"XDG_CACHE_HOME": str(cache), **surroundings.as_opened(cache, how)}
@@ -158,28 +150,6 @@ CACHES = {
     "lying: relative": "here",
     "unreadable: read-only": "/proc",
     "dying: full": "/dev/full",
-}
-
-
-def _swapped(path: Path) -> None:
-    """The entry of another file: right in its form, and for something else."""
-    head, _, body = path.read_text(encoding="utf-8").partition("\n")
-    path.write_text(f"{head[:-1]}0\n{body}", encoding="utf-8")
-
-
-def _fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-ENTRIES: dict[str, Callable[[Path], object]] = {
-    "rubbish": lambda path: path.write_bytes(b"\xff\0["),
-    "empty: empty entries": lambda path: path.write_bytes(b""),
-    "huge": _endless,
-    "hung": _fifo,
-    "dying: cut in the middle": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "lying": _swapped,
-    "lying: others may write": lambda path: path.chmod(0o666),
 }
 
 
@@ -198,7 +168,7 @@ SPOILT: dict[tuple[str, str], Spoiling] = {
     **{("HOME", how): spoilt_home(how) for how in HOMES},
     **{
         ("cache folder", how): spoilt_cache(how)
-        for how in (*CACHES, "rubbish: a file", "unreadable", "slow", "dying: as it is opened", *ENTRIES)
+        for how in (*CACHES, "rubbish: a file", "unreadable", "slow", "dying: as it is opened")
     },
     ("cache folder", "absent: TMPDIR"): fixed(TMPDIR="/nonexistent"),
     ("cache folder", "unreadable: TMPDIR"): fixed(TMPDIR="/proc"),
