@@ -1,7 +1,8 @@
 """Records to plain JSON values and back, by their type hints.
 
-A record is a frozen dataclass of: text, numbers, booleans, enums, versions (anything with ``parse``), other records,
-tuples and text-keyed mappings of these, and optionals. A wrong input raises ``DecodeError`` with the path to it.
+A record is a frozen dataclass or a NamedTuple of: text, numbers, booleans, enums, versions (anything with ``parse``),
+other records, tuples and text-keyed mappings of these, and optionals. A wrong input raises ``DecodeError`` with the
+path to it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class DecodeError(ValueError):
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """A record as dicts, lists and scalars, in the order of its fields."""
     kind: Any = type(value)
-    if kind not in _PLAIN and is_dataclass(kind):  # plain is nearly all of what a long record holds
+    if kind not in _PLAIN and is_record(kind):  # plain is nearly all of what a long record holds
         if hasattr(kind, "parse"):
             return str(value)
         return {name: encode(getattr(value, name)) for name in _field_names(kind)}
@@ -80,7 +81,7 @@ def _reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001, PLR0911
         return _mapping_reader(_reader(args[1], texts))
     if hasattr(origin or kind, "parse"):
         return _version_reader(kind)
-    if is_dataclass(origin or kind):
+    if is_record(origin or kind):
         return _record_reader(kind, texts)
     if issubclass(kind, Enum):
         return _enum_reader(kind)
@@ -156,11 +157,18 @@ def _bind(hint: Any, bound: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - a type 
     return hint[tuple(bound[parameter] for parameter in parameters)] if parameters else hint
 
 
+def is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
+    """Whether a type is that of a record."""
+    return is_dataclass(kind) or hasattr(kind, "_field_defaults")
+
+
 def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
     return cast("tuple[str, ...]", kind.__match_args__)
 
 
 def _required(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
+    if not is_dataclass(kind):
+        return [name for name in _field_names(kind) if name not in kind._field_defaults]
     return [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -88,6 +89,22 @@ def test_a_fault_is_named_with_its_path(data: object, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Snapshot, data)
     assert str(caught.value).startswith(message)
+
+
+class Row(NamedTuple):
+    """A record of a table."""
+
+    name: str
+    versions: tuple[DriverVersion, ...]
+    note: str | None = None
+
+
+def test_a_named_tuple_is_a_record() -> None:
+    row = Row("580", (DriverVersion.parse("580.65.06"),))
+    assert encode((row,)) == [{"name": "580", "versions": ["580.65.06"], "note": None}]
+    assert decode(Row, encode(row)) == row
+    with pytest.raises(DecodeError, match="the input: lacks versions"):
+        decode(Row, {"name": "580"})
 
 
 def test_keys_of_a_later_release_are_ignored() -> None:
