@@ -173,6 +173,16 @@ class Check:
         return self.code.startswith(GPU_FAMILIES)
 
     @property
+    def concerns_target(self) -> bool:
+        """Whether it is about what is installed in the target environment."""
+        return self.code.startswith(("ENV", "WHL", "LIB"))
+
+    @property
+    def concerns_libraries(self) -> bool:
+        """Whether it is about the CUDA libraries, which may come from elsewhere than the target."""
+        return self.code.startswith("LIB")
+
+    @property
     def of_the_tests(self) -> bool:
         """Whether it reads the result of the GPU tests; without one it does not run."""
         return self.code.startswith("SMK")
