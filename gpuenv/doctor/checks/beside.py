@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gpuenv.doctor.evidence import packages_as_evidence
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -37,7 +38,7 @@ def lookalike(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{', '.join(odd)} is no distribution of CuPy's own",
-        tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in odd.items()),
+        packages_as_evidence(odd),
         (
             Fix(f"See who has published it, and remove it where you do not know: pip show {' '.join(odd)}"),
             Fix("The wheels of CuPy are named in its installation guide: cupy-cuda12x, cupy-cuda13x."),
@@ -74,7 +75,7 @@ def needs_another_cupy(facts: Facts) -> Outcome:
         yield Symptom(
             f"{need.name} {need.release} needs {wanted}, found {found}",
             (Evidence(f"Requires-Dist of {need.name}", need.requirement, "its metadata"),)
-            + tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in there.items()),
+            + packages_as_evidence(there),
             (Fix(f"Install {wanted}, or a release of {need.name} that fits this CuPy, or part the two."),),
             Severity.WARNING,
         )
@@ -136,7 +137,7 @@ def framework_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} built for the CPU alone",
-        tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in found.items()),
+        packages_as_evidence(found),
         (Fix("Where it shall use the GPU, install its build for the CUDA major that CuPy uses."),),
         Severity.NOTE,
     )

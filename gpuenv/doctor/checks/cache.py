@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy_variables import refused_variables
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Fix, Severity
 
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
 
@@ -26,7 +26,6 @@ def unwritable(facts: Facts) -> Outcome:
     target = facts.snapshot.target
     if not target.kernel_cache_fault.known or not target.cupy:
         return
-    told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
     refused = refused_variables(facts.snapshot.environment, target.cupy[0].release)
     if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
         return  # that variable is told by itself: import cupy ends there already
@@ -36,8 +35,7 @@ def unwritable(facts: Facts) -> Outcome:
         name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
-        readings(facts.snapshot, "target.kernel_cache", "target.kernel_cache_fault")
-        + (Evidence("environment.CUPY_CACHE_DIR", told or "not set", "the environment"),),
+        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_fault", "environment.CUPY_CACHE_DIR"),
         (
             Fix(f"Name a folder that this user may write: {name}={folder}."),
             Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
@@ -60,7 +58,7 @@ def shared(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"CuPy's kernel cache, {target.kernel_cache.value}, belongs to other users in whole or in part",
-        readings(facts.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
+        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
         (Fix("Name a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one a job."),),
         Severity.WARNING,
     )

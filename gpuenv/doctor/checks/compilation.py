@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major
 from gpuenv.doctor.predicates import without_gpu
@@ -51,13 +51,9 @@ def builtins(facts: Facts) -> Outcome:
     yield Symptom(
         f"NVRTC cannot use its builtins: {said}",
         (
-            Evidence(nvrtc.soname, f"{nvrtc.release or 'unknown'} in {nvrtc.path}", "NVRTC itself"),
+            _loaded(nvrtc),
             Evidence(found.soname, found.path or "not found", "NVRTC's compilation of an empty program"),
-            Evidence(
-                "environment.LD_LIBRARY_PATH",
-                facts.snapshot.environment.get("LD_LIBRARY_PATH") or "not set",
-                "the environment",
-            ),
+            *evidence_of(facts.snapshot, "environment.LD_LIBRARY_PATH"),
         ),
         (_nvrtc_fix(facts, nvrtc),),
     )
@@ -97,7 +93,7 @@ def headers_missing(facts: Facts) -> Outcome:
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
         + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
-        readings(facts.snapshot, "target.headers", "target.cuda_path")
+        evidence_of(facts.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
         (*((_naming(unnamed),) if unnamed else ()), _headers_fix(facts)),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
@@ -146,9 +142,9 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     variables = _variables(facts)
     yield Symptom(
         f"NVRTC is of CUDA {nvrtc.release}, and the CUDA headers that it meets first are of {headers}",
-        readings(facts.snapshot, "target.headers_cuda")
-        + (Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),)
-        + readings(facts.snapshot, "target.cuda_path")
+        evidence_of(facts.snapshot, "target.headers_cuda")
+        + (_loaded(nvrtc),)
+        + evidence_of(facts.snapshot, "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
         (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
@@ -169,14 +165,10 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     yield Symptom(
         f"NVRTC {nvrtc.release} is conda's, and the CUDA headers that it meets first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
-        readings(facts.snapshot, "target.headers", "target.headers_cuda")
+        evidence_of(facts.snapshot, "target.headers", "target.headers_cuda")
         + (
-            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
-            Evidence(
-                "environment.CONDA_PREFIX",
-                facts.snapshot.environment.get("CONDA_PREFIX") or "not set",
-                "the environment",
-            ),
+            _loaded(nvrtc),
+            *evidence_of(facts.snapshot, "environment.CONDA_PREFIX"),
         ),
         (Fix("Activate the environment before Python starts.", ("conda", "run", f"--prefix={prefix}", "python")),),
         Severity.WARNING,
@@ -218,7 +210,7 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
         f"{what} this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in gpus))}",
         tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in gpus)
         + (
-            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
+            _loaded(nvrtc),
             Evidence("compiled for", ", ".join(map(str, sorted(row.capabilities))), facts.matrix.cite(row.source)),
         ),
         tuple(_to_another_nvrtc(facts, there, nvrtc)),
@@ -272,9 +264,9 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
     yield Symptom(
         f"NVRTC {nvrtc.release} writes PTX, and the driver reads that of CUDA {level} at most",
         (
-            Evidence(f"environment.{_AS_PTX}", told, "the environment"),
-            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
-            *readings(facts.snapshot, "driver.cuda"),
+            *evidence_of(facts.snapshot, f"environment.{_AS_PTX}"),
+            _loaded(nvrtc),
+            *evidence_of(facts.snapshot, "driver.cuda"),
         ),
         (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
     )
@@ -291,6 +283,10 @@ def _is_one(told: str) -> bool:
 def _variables(facts: Facts) -> list[tuple[str, str]]:
     environment = facts.snapshot.environment
     return [(name, environment[name]) for name in ("CUDA_PATH", "CUDA_HOME") if name in environment]
+
+
+def _loaded(nvrtc: Library) -> Evidence:
+    return Evidence(nvrtc.soname, f"{nvrtc.release or 'unknown'} in {nvrtc.path}", "NVRTC itself")
 
 
 def _library(facts: Facts, name: str) -> Library | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.driver_libraries import unfound
-from gpuenv.doctor.evidence import fact, readings, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.predicates import (
@@ -42,9 +42,9 @@ def container_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "This container was started without access to a GPU",
-        readings(snapshot, "host.container")
+        evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
-        + source(snapshot, "libcuda"),
+        + evidence_of(snapshot, "libcuda"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
     )
 
@@ -67,10 +67,9 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
         "This container was not given the driver's libraries",
-        readings(snapshot, "host.container")
+        evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml"),
+        + evidence_of(snapshot, "libcuda", "nvml"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
@@ -99,10 +98,9 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     rules = snapshot.container_support.device_rules
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
-        source(snapshot, "nvml")
-        + source(snapshot, "libcuda")
+        evidence_of(snapshot, "nvml", "libcuda")
         + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),)
-        + (fact("container_support.device_rules", rules) if rules.known else ()),
+        + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
             Fix("Start the container again."),
             *_under_selinux(snapshot),
@@ -150,12 +148,9 @@ def container_without_compute(facts: Facts) -> Outcome:
         or snapshot.source("nvml").state is not SourceState.ANSWERED
     ):
         return
-    told = snapshot.environment.get("NVIDIA_DRIVER_CAPABILITIES")
     yield Symptom(
         "This container was given the GPU without CUDA: libcuda is not mounted",
-        (Evidence("environment.NVIDIA_DRIVER_CAPABILITIES", told or "not set", "the environment"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml"),
+        evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
         (with_compute(snapshot),),
     )
 
@@ -195,7 +190,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
-        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + readings(snapshot, "driver.cuda_init"),
+        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
         with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
@@ -213,9 +208,7 @@ def _without_any(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The kernel's module drives the GPU, and /dev has none of its nodes here",
         (Evidence("driver.device_nodes", "none", "/dev"),)
-        + readings(snapshot, "driver.module", "gpu_count")
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda"),
+        + evidence_of(snapshot, "driver.module", "gpu_count", "nvml", "libcuda"),
         (
             Fix(
                 "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
@@ -301,13 +294,12 @@ def docker_without_toolkit(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
         return
-    support = snapshot.container_support
-    of_snap = (support.docker.value or "").startswith("/snap/")
+    of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(
         "Docker is on this host, and cannot hand its GPUs to containers: there is no NVIDIA container toolkit",
-        fact("container_support.docker", support.docker)
-        + fact("container_support.has_toolkit", support.has_toolkit)
-        + fact("container_support.runtimes", support.runtimes),
+        evidence_of(
+            snapshot, "container_support.docker", "container_support.has_toolkit", "container_support.runtimes"
+        ),
         (*container_toolkit(snapshot), *((_SNAP,) if of_snap else ())),
         Severity.NOTE,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import empty_metadata, install_fix, keep_condas, left_in, only_one, own_cupys
 from gpuenv.doctor.predicates import seen_to_be_absent
@@ -83,9 +83,9 @@ def cupy_missing(facts: Facts) -> Outcome:
     if not told and (site := left_in(snapshot.target)) is not None:
         yield Symptom(
             "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
-            readings(snapshot, "target.cupy_module")
+            evidence_of(snapshot, "target.cupy_module")
             + tuple(Evidence("target.left_metadata", e.path, "tells no name") for e in empty_metadata(snapshot.target))
-            + readings(snapshot, "target.kind"),
+            + evidence_of(snapshot, "target.kind"),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
                 *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
@@ -98,7 +98,7 @@ def cupy_missing(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "CuPy is not in the target environment",
-        readings(snapshot, "target.executable", "target.kind"),
+        evidence_of(snapshot, "target.executable", "target.kind"),
         (
             *_near(snapshot.target.environments_near),
             *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
@@ -131,7 +131,7 @@ def _recorded_alone(facts: Facts) -> Symptom | None:
     return Symptom(
         f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
         tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
-        + readings(facts.snapshot, "target.prefix"),
+        + evidence_of(facts.snapshot, "target.prefix"),
         (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
         cause=Cause.CORRUPT_INSTALLATION,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.driver_libraries import folder, unfound
-from gpuenv.doctor.evidence import readings, searched, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import compute_part, driver_fixes, module_build, restart
 from gpuenv.doctor.fixes.kernel_module import (
     blocks,
@@ -71,8 +71,8 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
         _holders((*held, *by_nova))
-        + readings(snapshot, "driver.module")
-        + (readings(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
+        + evidence_of(snapshot, "driver.module")
+        + (evidence_of(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
         in_its_place(facts),
     )
 
@@ -101,12 +101,10 @@ def module_not_loaded(facts: Facts) -> Outcome:
     yield Symptom(
         _title(away, others),
         _holders((*away, *others))
-        + readings(snapshot, "driver.module")
-        + source(snapshot, "nvml")
-        + readings(snapshot, "host.kernel")
-        + (readings(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
-        + (readings(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
-        + (readings(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
+        + evidence_of(snapshot, "driver.module", "nvml", "host.kernel")
+        + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
+        + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
+        + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
         _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
     )
 
@@ -191,9 +189,7 @@ def no_driver(facts: Facts) -> Outcome:
         else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
         _holders(away)
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml")
-        + readings(snapshot, "driver.module"),
+        + evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         _in_virtual_machines(away) if away else driver_fixes(facts),
     )
 
@@ -220,7 +216,7 @@ def driver_incomplete(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
-        source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "driver.module"),
+        evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         (
             _OF_A_MANAGER
             if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
@@ -259,7 +255,7 @@ def libcuda_unloadable(facts: Facts) -> Outcome:
         )
     yield Symptom(
         f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} is there, but cannot be loaded",
-        source(snapshot, "libcuda") + source(snapshot, "nvml"),
+        evidence_of(snapshot, "libcuda", "nvml"),
         (Fix(remedy),),
         Severity.ERROR if libcuda else Severity.WARNING,
     )
@@ -288,10 +284,9 @@ def _not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
     """The libcuda of the loaded module's version is in a folder that the loader does not search."""
     return Symptom(
         f"The loader does not find the driver's libcuda, which is there: {library.path}",
-        source(snapshot, "libcuda")
+        evidence_of(snapshot, "libcuda")
         + (Evidence("driver.libraries", library.path, "the folders that drivers use"),)
-        + readings(snapshot, "driver.module_version")
-        + searched(snapshot)[:1],
+        + evidence_of(snapshot, "driver.module_version", "environment.LD_LIBRARY_PATH"),
         tuple(_found(snapshot, library)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact, readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import whose
 from gpuenv.doctor.fixes.gpus import showing
 from gpuenv.doctor.fixes.packages import pip_fix
@@ -83,7 +83,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
     yield Symptom(
         f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
-        readings(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
+        evidence_of(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
         (
             *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
@@ -246,7 +246,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{label} needs NumPy {wanted}, found {numpy.value or 'none'}",
-        fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", cited),),
+        evidence_of(facts.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {wanted}", cited),),
         (
             *numpy_out_of_the_way(facts.snapshot),
             pip_fix(facts.snapshot, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
@@ -305,7 +305,7 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
-                readings(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
+                evidence_of(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
                 (
                     *install_fix(facts, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import event_evidence, hardware_lines, source
+from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines
 from gpuenv.doctor.fixes.gpus import called, option_of, resets
 from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
@@ -86,7 +86,7 @@ def gpu_lost(facts: Facts) -> Outcome:
             for gpu in lost
         )
         + event_evidence(facts.snapshot)
-        + source(facts.snapshot, "libcuda"),
+        + evidence_of(facts.snapshot, "libcuda"),
         (
             *(resets(reset, map(option_of, lost)) if to_reset else ()),
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact, readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -37,9 +37,7 @@ def other_than_granted(facts: Facts) -> Outcome:
     by = snapshot.grant.by.value or "the scheduler"
     yield Symptom(
         f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
-        fact("grant.gpus", granted)
-        + readings(snapshot, "grant.devices")
-        + fact("visible_count", seen)
+        evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
         + (Evidence("environment.CUDA_VISIBLE_DEVICES", told if told is not None else "not set", "the environment"),),
         (_cure(fewer=fewer, by_variable=told is not None),),
         Severity.WARNING,

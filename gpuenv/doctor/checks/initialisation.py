@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import fact, lines_with, readings, searched, source, troubles
+from gpuenv.doctor.evidence import evidence_of, lines_with, troubles
 from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
 from gpuenv.doctor.predicates import (
     contained,
@@ -61,7 +61,7 @@ def no_room_for_memory(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
-        lines + source(facts.snapshot, "libcuda") + readings(facts.snapshot, "host.kernel"),
+        lines + evidence_of(facts.snapshot, "libcuda", "host.kernel"),
         (
             Fix(
                 "Turn HMM off for the module nvidia-uvm.",
@@ -90,7 +90,7 @@ def no_firmware(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The driver does not find its firmware, so the GPU is not started",
-        lines + readings(snapshot, "driver.module_version") + source(snapshot, "libcuda"),
+        lines + evidence_of(snapshot, "driver.module_version", "libcuda"),
         (
             Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
@@ -126,7 +126,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
-        readings(facts.snapshot, "driver.cuda_library") + source(facts.snapshot, "libcuda"),
+        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
     )
 
@@ -155,13 +155,10 @@ def system_not_ready(facts: Facts) -> Outcome:
     )
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
-        source(snapshot, "libcuda")
-        + readings(snapshot, "driver.version")
-        + tuple(
-            entry
-            for place, gpu in enumerate(snapshot.gpus)
-            if gpu.fabric.state.known
-            for entry in fact(f"gpus[{place}].fabric.state", gpu.fabric.state)
+        evidence_of(snapshot, "libcuda", "driver.version")
+        + evidence_of(
+            snapshot,
+            *(f"gpus[{place}].fabric.state" for place, gpu in enumerate(snapshot.gpus) if gpu.fabric.state.known),
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
@@ -205,9 +202,7 @@ def forward_compatibility(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
-        readings(facts.snapshot, "driver.cuda_library")
-        + source(facts.snapshot, "libcuda")
-        + readings(facts.snapshot, "driver.version"),
+        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
             Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
@@ -237,7 +232,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
-        readings(snapshot, "driver.cuda_library") + source(snapshot, "libcuda"),
+        evidence_of(snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
     )
 
@@ -252,9 +247,7 @@ def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
     return Symptom(
         f"The loader does not find the libcuda that Windows brings, {unfound.path}",
         (Evidence("driver.libraries", unfound.path, "the folders that drivers use"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml")
-        + searched(snapshot)[:1],
+        + evidence_of(snapshot, "libcuda", "nvml", "environment.LD_LIBRARY_PATH"),
         (
             Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
             Fix(
@@ -274,7 +267,7 @@ def _old_windows_driver(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"The driver in Windows, {driver}, is too old for CUDA in WSL",
-        readings(snapshot, "driver.version", "driver.cuda_library") + source(snapshot, "libcuda"),
+        evidence_of(snapshot, "driver.version", "driver.cuda_library", "libcuda"),
         driver_fixes(facts),
     )
 
@@ -298,7 +291,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "CUDA has stopped working after the machine was asleep",
-        source(snapshot, "libcuda") + readings(snapshot, "host.suspends") + source(snapshot, "nvml"),
+        evidence_of(snapshot, "libcuda", "host.suspends", "nvml"),
         (
             Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
             Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
@@ -332,15 +325,15 @@ def initialisation_failed(facts: Facts) -> Outcome:
         if snapshot.source("libcuda").state.value == "failed":
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
         elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
-            modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
-            yield _without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
+            modes = (f"gpus[{place}].mig" for place in range(len(snapshot.gpus)))
+            yield _without_instance(snapshot, evidence_of(snapshot, *modes, "visible_count"))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
-    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "gpu_count")
+    evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
     evidence += troubles(snapshot)
     if code in MPS_TROUBLES:
-        yield _by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
+        yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):

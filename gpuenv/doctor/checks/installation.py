@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import (
     install_fix,
@@ -160,7 +160,7 @@ def shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cupy takes {module}, not the CuPy that is installed",
-        readings(facts.snapshot, "target.cupy_module")
+        evidence_of(facts.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         # What lies in the folder of work is met by programs that are started from there alone.
@@ -184,7 +184,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
-        readings(facts.snapshot, "target.pathfinder_hidden_by")
+        evidence_of(facts.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
@@ -208,7 +208,7 @@ def numpy_shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
-        readings(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
+        evidence_of(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
             Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
             Fix("Or give that file or folder another name, or start the program from another folder."),
@@ -286,8 +286,8 @@ def for_another_interpreter(facts: Facts) -> Outcome:
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",
-                (readings(facts.snapshot, "target.platform") if foreign else ())
-                + readings(facts.snapshot, "target.python")
+                (evidence_of(facts.snapshot, "target.platform") if foreign else ())
+                + evidence_of(facts.snapshot, "target.python")
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
                 _with_this_interpreter(facts, entry),
                 cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,

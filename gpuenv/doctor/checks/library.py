@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import cuda_bringers, readings, searched, source
+from gpuenv.doctor.evidence import SEARCHED, cuda_bringers, evidence_of, packages_as_evidence
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, uses_pathfinder
 from gpuenv.doctor.loader_errors import Refusal, Untaken, library_of_symbol, refusal_of, untaken
@@ -64,7 +64,7 @@ def cannot_be_taken(facts: Facts) -> Outcome:
     yield Symptom(
         f"{first}{f' and {more} more' if more else ''} cannot be loaded: {_WHY[kind]}",
         tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
-        + readings(facts.snapshot, "target.prefix"),
+        + evidence_of(facts.snapshot, "target.prefix"),
         _untaken_fixes(kind, [words for _, words in of_kind]),
         cause=Cause.CORRUPT_INSTALLATION if kind is Untaken.DAMAGED else None,
     )
@@ -130,7 +130,7 @@ def loading_crashes(facts: Facts) -> Outcome:
     does = "crashes" if state.state is SourceState.CRASHED else "does not end"
     yield Symptom(
         f"Loading {', '.join(lost) or 'the CUDA libraries'} for {there[0].distribution if there else 'CuPy'} {does}",
-        source(facts.snapshot, "libraries") + loaded,
+        evidence_of(facts.snapshot, "libraries") + loaded,
         _fixes(facts, again=True),
     )
 
@@ -201,20 +201,16 @@ def _foreseen(facts: Facts) -> Outcome:
     """
     target, major = facts.snapshot.target, installed_cuda_major(facts)
     told = {name: cuda_major_of_wheel(name, of) for name, of in target.packages.items() if _NVRTC.fullmatch(name)}
-    newer = tuple(
-        Evidence(f"target.packages.{name}", target.packages[name], "its metadata")
-        for name, of in told.items()
-        if (major, of) == _OLD_AND_NEW_NAMES
-    )
+    newer = {name: target.packages[name] for name, of in told.items() if (major, of) == _OLD_AND_NEW_NAMES}
     if not newer or target.libraries or not uses_pathfinder(target.cupy[0].release):
         return
     if facts.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
         return
     brought = bringers(facts)
-    there = ", ".join(f"{entry.fact.removeprefix('target.packages.')} {entry.value}" for entry in newer)
+    there = ", ".join(f"{name} {release}" for name, release in newer.items())
     yield Symptom(
         f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
-        newer + brought,
+        packages_as_evidence(newer) + brought,
         _ways_out(facts),
         cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
@@ -279,7 +275,9 @@ def library_missing(facts: Facts) -> Outcome:
         return
     named = ", ".join(library.soname for library in missing)
     yield Symptom(
-        f"CUDA libraries that CuPy loads are not found: {named}", evidence + searched(facts.snapshot), _fixes(facts)
+        f"CUDA libraries that CuPy loads are not found: {named}",
+        evidence + evidence_of(facts.snapshot, *SEARCHED),
+        _fixes(facts),
     )
 
 
@@ -364,22 +362,18 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
     return (toolkit if other else Fix(f"I{what}"),)
 
 
-_NVRTC_WHEEL = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
-
-
 def _nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
     """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
     own = installed_cuda_major(facts)
-    return tuple(
-        _told(facts, name)
-        for name, release in facts.snapshot.target.packages.items()
-        if _NVRTC_WHEEL.fullmatch(name) and cuda_major_of_wheel(name, release) not in (None, own)
+    told = facts.snapshot.target.packages.items()
+    return packages_as_evidence(
+        {n: r for n, r in told if _NVRTC.fullmatch(n) and cuda_major_of_wheel(n, r) not in (None, own)}
     )
 
 
 def wheels(facts: Facts) -> tuple[Evidence, ...]:
     """The evidence for them: their NVRTC, or all of them where there is none."""
-    return _nvrtcs(facts) or tuple(_told(facts, name) for name in _names(facts))
+    return _nvrtcs(facts) or packages_as_evidence({n: facts.snapshot.target.packages[n] for n in _names(facts)})
 
 
 def bringers(facts: Facts) -> tuple[Evidence, ...]:
@@ -421,13 +415,9 @@ def _names(facts: Facts) -> tuple[str, ...]:
     """All of them: each library is looked for by itself, and one that stays is still loaded first."""
     own, packages = installed_cuda_major(facts), facts.snapshot.target.packages
     majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
-    of_nvrtc = {majors[name] for name in majors if _NVRTC_WHEEL.fullmatch(name)} - {own}
+    of_nvrtc = {majors[name] for name in majors if _NVRTC.fullmatch(name)} - {own}
     others = of_nvrtc or {*majors.values()} - {own}
     return tuple(name for name, major in majors.items() if major in others) if own is not None else ()
-
-
-def _told(facts: Facts, name: str) -> Evidence:
-    return Evidence(f"target.packages.{name}", facts.snapshot.target.packages[name], "its metadata")
 
 
 _RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
@@ -463,7 +453,7 @@ def refused(facts: Facts) -> Outcome:
         tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
         + (Evidence(named, found, "its own word"),)
         + bringers
-        + searched(facts.snapshot)[:1],
+        + evidence_of(facts.snapshot, "environment.LD_LIBRARY_PATH"),
         _same_release(facts, refusal, provider),
         cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
     )

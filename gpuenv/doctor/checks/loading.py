@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact, readings, searched
+from gpuenv.doctor.evidence import SEARCHED, evidence_of, fact, packages_as_evidence
 from gpuenv.doctor.installed import install_fix, installed_cuda_major, is_condas
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
@@ -46,7 +46,7 @@ def own_module(facts: Facts) -> Outcome:
     What to do: take the folder with the old libstdc++ out of LD_LIBRARY_PATH, or in conda install libstdcxx-ng; for a
     library of CUDA, install the CuPy of the CUDA that is there; where something else is named, install CuPy again.
     """
-    target, environment = facts.snapshot.target, facts.snapshot.environment
+    target = facts.snapshot.target
     reason = target.extension.reason or ""
     if facts.snapshot.host.os.value == "windows":
         yield from _lacks_a_dll(facts, reason)
@@ -56,16 +56,12 @@ def own_module(facts: Facts) -> Outcome:
     lacking = _linked_library(reason)
     if lacking is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else that is told
-            yield without_library(facts, lacking, readings(facts.snapshot, "target.extension"))
+            yield without_library(facts, lacking, evidence_of(facts.snapshot, "target.extension"))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
         f"CuPy's compiled module cannot be loaded: {reason}",
-        readings(facts.snapshot, "target.extension")
-        + tuple(
-            Evidence(f"environment.{name}", environment.get(name) or "not set", "the environment")
-            for name in ("LD_LIBRARY_PATH", "LD_PRELOAD")
-        ),
+        evidence_of(facts.snapshot, "target.extension", "environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD"),
         (
             Fix("Take the folder with the older libstdc++ out of LD_LIBRARY_PATH, or let a newer one stand before it.")
             if runtime
@@ -86,7 +82,7 @@ def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
         return
     yield Symptom(
         f"A DLL that CuPy's compiled module depends on is not found, and no CUDA toolkit is there: {reason}",
-        readings(snapshot, "target.extension") + (Evidence("environment.CUDA_PATH", "not set", "the environment"),),
+        evidence_of(snapshot, "target.extension", "environment.CUDA_PATH"),
         (
             Fix(f"Install a toolkit of CUDA {major or 'of its wheel line'}, which sets CUDA_PATH."),
             *install_fix(facts, "Or install the CuPy that brings its libraries along."),
@@ -110,7 +106,7 @@ def path_to_nowhere(facts: Facts) -> Outcome:
         yield Symptom(
             f"{name} names a folder that is not there: {snapshot.environment.get(name, '')}",
             (Evidence(f"environment.{name}", snapshot.environment.get(name, ""), "the environment"),)
-            + readings(snapshot, "target.cuda_path"),
+            + evidence_of(snapshot, "target.cuda_path"),
             (Fix(f"Unset {name}, or let it name a toolkit that is there.", ("env", "-u", name, "python")),),
             Severity.WARNING,
         )
@@ -129,7 +125,8 @@ def _inside_a_toolkit(facts: Facts) -> Outcome:
         right = told[: len(root)]
         yield Symptom(
             f"{name} names the folder {last} of a toolkit, and not the toolkit: {told}",
-            (Evidence(f"environment.{name}", told, "the environment"),) + readings(facts.snapshot, "target.cuda_path"),
+            (Evidence(f"environment.{name}", told, "the environment"),)
+            + evidence_of(facts.snapshot, "target.cuda_path"),
             (Fix(f"Let it name the toolkit itself: {name}={right}", ("env", f"{name}={right}", "python")),),
             # On Windows CuPy adds its folder bin to those that are searched, and import cupy ends where there is none.
             Severity.ERROR if facts.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
@@ -184,7 +181,7 @@ def _missing(name: str, library: Library | None, asked: list[str], wheels: dict[
     return Symptom(
         f"{name} is asked for by {' and '.join(by)}, and CuPy does not find it",
         (Evidence(library.soname if library else name, (library and library.error) or "not found", "the loader"),)
-        + tuple(Evidence(f"target.packages.{package}", release, "its metadata") for package, release in wheels.items())
+        + packages_as_evidence(wheels)
         + tuple(Evidence("environment.CUPY_ACCELERATORS", word, "the environment") for word in asked),
         (Fix(f"Install the {name} of the CUDA major of CuPy's wheel line, or do not ask for it."),),
         Severity.WARNING,
@@ -241,7 +238,7 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
     of_conda = {name: facts.snapshot.target.conda_packages.get(name) for name in _OF_CONDA}
     others = tuple(Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via) for kit in there)
     others += tuple(Evidence(f"target.packages.{n}", r, "conda's records") for n, r in of_conda.items() if r)
-    told = evidence + others + searched(facts.snapshot)
+    told = evidence + others + evidence_of(facts.snapshot, *SEARCHED)
     if same:
         where = f"{same[0].path}, where the loader does not look"
         return Symptom(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, used
-from gpuenv.doctor.evidence import readings, searched, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import libraries_of_the_host
 from gpuenv.doctor.fixes.distributions import compute_part, family, module_build, restart
 from gpuenv.doctor.predicates import baked_libraries, contained, like_a_machine
@@ -89,7 +89,7 @@ def _of_libcuda_alone(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
         words = f"Take {stray.path} off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
         missing = Fix(f"Where no libcuda is found then, install that of the same driver, of exactly {module}.")
         title = f"The loader finds a libcuda of another driver than {module}, which is loaded: {stray.path}"
-        evidence = _evidence(snapshot) + searched(snapshot)[:1]
+        evidence = _evidence(snapshot) + evidence_of(snapshot, "environment.LD_LIBRARY_PATH")
         return Symptom(title, evidence, (Fix(words), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
     title = f"libcuda is of {stray.release}, and the rest of the driver of {module}"
     return Symptom(title, _evidence(snapshot), (install,), cause=Cause.DRIVER_INSTALL_BROKEN)
@@ -106,7 +106,12 @@ def _beside_the_right(snapshot: Snapshot, found: list[DriverLibrary], right: lis
         return Symptom(title, evidence, (Fix(words, ("sudo", "ldconfig")),))
     words = f"Take {named} off the loader's path, or remove it: the one of {module} is {meant}."
     title = f"The loader finds a library of another driver than {module}, which is loaded, first"
-    return Symptom(title, evidence + searched(snapshot)[:1], (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
+    return Symptom(
+        title,
+        evidence + evidence_of(snapshot, "environment.LD_LIBRARY_PATH"),
+        (Fix(words),),
+        cause=Cause.DRIVER_INSTALL_BROKEN,
+    )
 
 
 def _in_a_container(snapshot: Snapshot) -> Symptom:
@@ -157,10 +162,9 @@ def _restarted(snapshot: Snapshot) -> Fix:
 
 def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
-        readings(snapshot, "driver.module_version", "driver.library_version")
+        evidence_of(snapshot, "driver.module_version", "driver.library_version")
         + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda")
+        + evidence_of(snapshot, "nvml", "libcuda")
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import lines_with, logged, readings
+from gpuenv.doctor.evidence import evidence_of, lines_with, logged
 from gpuenv.doctor.fixes.distributions import family, the_compiler
 from gpuenv.doctor.fixes.kernel_module import into_this_kernel
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
@@ -46,10 +46,10 @@ def module_not_built(facts: Facts) -> Outcome:
     )
     yield Symptom(
         title if builds else f"The NVIDIA driver's module is not installed for this kernel, {kernel}",
-        readings(snapshot, "host.kernel")
+        evidence_of(snapshot, "host.kernel")
         + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
-        + (readings(snapshot, "driver.module_kernels") if others else ())
-        + readings(snapshot, "driver.module"),
+        + (evidence_of(snapshot, "driver.module_kernels") if others else ())
+        + evidence_of(snapshot, "driver.module"),
         (
             *(the_compiler(snapshot, build.compiler) for build in failed if build.compiler),
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
@@ -90,7 +90,7 @@ def _of_another_kernel(snapshot: Snapshot) -> Outcome:
     kernel = snapshot.host.kernel.value
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
-        lines + readings(snapshot, "host.kernel", "driver.module"),
+        lines + evidence_of(snapshot, "host.kernel", "driver.module"),
         (
             *(into_this_kernel(snapshot, kernel) if kernel else ()),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
@@ -105,7 +105,7 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
         return
     yield Symptom(
         "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
-        logged(snapshot, lines[-3:]) + readings(snapshot, "host.secure_boot", "driver.module"),
+        logged(snapshot, lines[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
         signing_fixes(snapshot),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
 from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
 from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
@@ -48,7 +48,7 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     if facts.needs.gpus_absent and not snapshot.amd_gpus:
-        yield _none(readings(snapshot, "gpu_count"))
+        yield _none(evidence_of(snapshot, "gpu_count"))
         return
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
@@ -116,7 +116,7 @@ def _macos(snapshot: Snapshot) -> Symptom:
     """CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026)."""
     return Symptom(
         "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
-        readings(snapshot, "host.os", "host.arch"),
+        evidence_of(snapshot, "host.os", "host.arch"),
         (
             Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
             NONE_EXPECTED,
@@ -139,7 +139,7 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
-        nodes + installed + readings(snapshot, "rocm") + evidence,
+        nodes + installed + evidence_of(snapshot, "rocm") + evidence,
         (
             Fix("Build CuPy for ROCm from its source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv examines those alone."),
@@ -212,7 +212,7 @@ def _names(snapshot: Snapshot) -> str:
 
 
 def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
-    return (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),) + readings(
+    return (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),) + evidence_of(
         snapshot, "gpu_count", "visible_count"
     )
 
@@ -250,6 +250,6 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",
             (Evidence("environment.NVIDIA_VISIBLE_DEVICES", repr(mounted), "the environment"),)
-            + readings(snapshot, "host.container"),
+            + evidence_of(snapshot, "host.container"),
             (Fix("Start the container with NVIDIA_VISIBLE_DEVICES=all, or name the GPUs it shall have."),),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -132,7 +132,7 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
         place, gpu = with_uuid(facts.snapshot.gpus, uuid)
-        cause, why = _blame(place, gpu)
+        cause, why = _blame(facts.snapshot, place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
@@ -211,7 +211,7 @@ def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence,
     for uuid in dict.fromkeys(test.gpu for test in tests):
         place, gpu = with_uuid(snapshot.gpus, uuid)
         if gpu is not None and gpu.processes.value:
-            found += fact(f"gpus[{place}].processes", gpu.processes)
+            found += evidence_of(snapshot, f"gpus[{place}].processes")
     return found
 
 
@@ -313,26 +313,21 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
 _TELLING = GRAVE_REASONS | {"software-power-cap"}
 
 
-def _blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
+def _blame(snapshot: Snapshot, place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
     """The cause and the facts behind it: others first, then faults of the hardware; else it is held down."""
     if gpu is None:
         return Cause.GPU_THROTTLED, ()
     if gpu.processes.value:
-        return Cause.GPU_BUSY, fact(f"gpus[{place}].processes", gpu.processes)
+        return Cause.GPU_BUSY, evidence_of(snapshot, f"gpus[{place}].processes")
     path, health = f"gpus[{place}].health", gpu.health
     if health.rows_failed.value:
-        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.rows_failed", health.rows_failed)
+        return Cause.GPU_HARDWARE_FAULT, evidence_of(snapshot, f"{path}.rows_failed")
     if health.ecc_uncorrected.value:
-        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.ecc_uncorrected", health.ecc_uncorrected)
+        return Cause.GPU_HARDWARE_FAULT, evidence_of(snapshot, f"{path}.ecc_uncorrected")
     why: tuple[Evidence, ...] = ()
     if not _TELLING.isdisjoint(health.throttle_reasons.value or ()):
-        why += fact(f"{path}.throttle_reasons", health.throttle_reasons)
-    return Cause.GPU_THROTTLED, why + _link(place, gpu)
-
-
-def _link(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
-    """A link that is narrower than it could be; its generation falls by itself while a GPU is idle."""
-    link = gpu.pcie
-    if link.width.value and link.width_most.value and link.width.value < link.width_most.value:
-        return fact(f"gpus[{place}].pcie.width", link.width) + fact(f"gpus[{place}].pcie.width_most", link.width_most)
-    return ()
+        why += evidence_of(snapshot, f"{path}.throttle_reasons")
+    width, most = gpu.pcie.width.value, gpu.pcie.width_most.value
+    if width and most and width < most:  # the link's generation, unlike its width, falls by itself while a GPU is idle
+        why += evidence_of(snapshot, f"gpus[{place}].pcie.width", f"gpus[{place}].pcie.width_most")
+    return Cause.GPU_THROTTLED, why

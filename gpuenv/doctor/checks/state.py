@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu, GpuHealth
+from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu
 from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = ("DRV100", "GPU201", "GPU202", "GPU203")
 _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 _MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
 _MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
+_RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
 _FULL = 20  # one part in so many is left
 _LINKS_OF_A_BRIDGE = 4
 
@@ -43,8 +44,8 @@ def compute_mode(facts: Facts) -> Outcome:
     closed = [(place, gpu) for place, gpu in seen if _closed(facts.snapshot, gpu)]
     if not closed:
         return
-    evidence = [entry for place, gpu in closed for entry in fact(f"gpus[{place}].compute_mode", gpu.compute_mode)]
-    evidence += [entry for place, gpu in closed for entry in _holders(place, gpu)]
+    evidence = evidence_of(facts.snapshot, *(f"gpus[{place}].compute_mode" for place, _ in closed))
+    evidence += tuple(entry for place, gpu in closed for entry in _holders(place, gpu))
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
     open_ones = [gpu for _, gpu in seen if not _closed(facts.snapshot, gpu)]
     other = showing(open_ones[:1], facts.snapshot.gpus)
@@ -54,7 +55,7 @@ def compute_mode(facts: Facts) -> Outcome:
     yield Symptom(
         f"{', '.join(called(gpu) for _, gpu in closed)}: "
         + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process holds it"),
-        tuple(evidence),
+        evidence,
         tuple(fixes),
         Severity.WARNING if open_ones else Severity.ERROR,
     )
@@ -103,31 +104,19 @@ def memory_errors(facts: Facts) -> Outcome:
         if health.rows_failed.value:
             yield Symptom(
                 f"{called(gpu)}: a memory row could not be remapped",
-                fact(f"{path}.rows_failed", health.rows_failed)
-                + fact(f"{path}.rows_uncorrected", health.rows_uncorrected),
+                evidence_of(facts.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
                 (Fix("Have the GPU replaced; until then keep work off it."),),
             )
-        elif waiting := _waiting(health, path):
+        elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
             yield Symptom(
                 f"{called(gpu)}: memory errors wait for a reset",
-                waiting,
+                evidence_of(facts.snapshot, *(f"{path}.{name}" for name in waiting)),
                 (
                     *resets("End every program on it, then reset it.", [option_of(gpu)]),
                     Fix("Or restart the machine; if errors come back, have the GPU replaced."),
                 ),
                 Severity.WARNING,
             )
-
-
-def _waiting(health: GpuHealth, path: str) -> tuple[Evidence, ...]:
-    found: tuple[Evidence, ...] = ()
-    if health.rows_pending.value:
-        found += fact(f"{path}.rows_pending", health.rows_pending)
-    if health.pages_pending.value:
-        found += fact(f"{path}.pages_pending", health.pages_pending)
-    if health.ecc_uncorrected.value:
-        found += fact(f"{path}.ecc_uncorrected", health.ecc_uncorrected)
-    return found
 
 
 @check("GPU207", Cause.GPU_THROTTLED, requires=_BEFORE)
@@ -149,7 +138,7 @@ def nvlink_down(facts: Facts) -> Outcome:
         yield Symptom(
             f"{called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
-            + (fact(f"gpus[{place}].fabric.state", gpu.fabric.state) if gpu.fabric.state.known else ()),
+            + (evidence_of(facts.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
             (
                 Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
                 Fix("Switch off and seat the NVLink bridge anew, where there is one."),
@@ -185,12 +174,12 @@ def held_down(facts: Facts) -> Outcome:
         grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
         if not grave:
             continue
-        path = f"gpus[{place}].health"
         yield Symptom(
             f"{called(gpu)}: its clock is held down: {', '.join(grave)}",
-            fact(f"{path}.throttle_reasons", gpu.health.throttle_reasons)
-            + fact(f"{path}.temperature", gpu.health.temperature)
-            + fact(f"{path}.clock", gpu.health.clock),
+            evidence_of(
+                facts.snapshot,
+                *(f"gpus[{place}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
+            ),
             (
                 Fix("See what it says of heat and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
                 _COOL if any("thermal" in reason for reason in grave) else _LOOK_AT_IT,
@@ -220,7 +209,7 @@ def memory_taken(facts: Facts) -> Outcome:
             fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
         yield Symptom(
             f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
-            fact(f"gpus[{place}].memory_free", gpu.memory_free) + _holders(place, gpu),
+            evidence_of(facts.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
             tuple(fixes),
             Severity.WARNING,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
-from gpuenv.doctor.evidence import logged, readings
+from gpuenv.doctor.evidence import evidence_of, logged
 from gpuenv.doctor.fixes.distributions import (
     family,
     modules_of_the_other_kind,
@@ -90,7 +90,7 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
     old = row.last is not None and branch > row.last
     return Symptom(
         f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
-        readings(snapshot, "driver.version")
+        evidence_of(snapshot, "driver.version")
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", needed, row.source),),
         (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(product.name, facts),
@@ -151,7 +151,7 @@ def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tupl
     said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
-        readings(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
+        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
         no_one_driver(facts) or (_other_modules(snapshot, wants_open=wants_open),),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
@@ -182,7 +182,7 @@ def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
     old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
     return Symptom(
         f"Driver branch {driver.branch} does not support the GPU {device.device} {'any more' if old else 'yet'}",
-        readings(snapshot, "driver.version")
+        evidence_of(snapshot, "driver.version")
         + _device(device, f"near {near.name}, by its id" if near else "newer than every known id")
         + logged(snapshot, said[-2:]),
         (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
@@ -202,7 +202,7 @@ def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
     words = f"Install a driver of branch {branch}, the last one for this GPU"
     return Symptom(
         f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
-        readings(snapshot, "driver.version") + _device(device, "in no table") + logged(snapshot, [named[-1][0]]),
+        evidence_of(snapshot, "driver.version") + _device(device, "in no table") + logged(snapshot, [named[-1][0]]),
         (_none_left(branch) if _is_gone(branch, matrix) else older_driver(snapshot, family(snapshot), branch, words),),
         _severity(snapshot),
         _removed(branch, matrix),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -44,10 +44,9 @@ def target_broken(facts: Facts) -> Outcome:
     files = tuple(Evidence("runs when it starts", path, _FOLDERS) for path in snapshot.target.startup_files)
     yield Symptom(
         title,
-        readings(snapshot, "target.executable")
-        + source(snapshot, "target")
+        evidence_of(snapshot, "target.executable", "target")
         + (_variable(snapshot) or files)
-        + (readings(snapshot, "target.unstartable") if snapshot.target.unstartable.known else ()),
+        + (evidence_of(snapshot, "target.unstartable") if snapshot.target.unstartable.known else ()),
         fixes,
     )
 
@@ -109,7 +108,7 @@ def _unreadable(snapshot: Snapshot) -> Symptom:
     target = snapshot.target
     return Symptom(
         f"This user may not read the target's packages: {', '.join(target.unreadable)}",
-        readings(snapshot, "target.executable")
+        evidence_of(snapshot, "target.executable")
         + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
         (
             Fix("Have whoever installed them let this user read that folder."),
@@ -124,7 +123,7 @@ def _lost(snapshot: Snapshot) -> Symptom:
     folder, prefix = target.lost_environment.value, target.prefix.value
     return Symptom(
         f"{folder} is no virtual environment any more: it has no pyvenv.cfg, so that Python takes {prefix} instead",
-        readings(snapshot, "target.executable", "target.lost_environment", "target.prefix"),
+        evidence_of(snapshot, "target.executable", "target.lost_environment", "target.prefix"),
         (
             Fix(
                 "Have its settings written anew; its packages stay.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings, source
+from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
 from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Fix, Severity
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import LibraryOrigin
 
@@ -29,7 +29,7 @@ def another_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "On this Tegra board, another libcuda than JetPack's is loaded",
-        readings(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin") + source(snapshot, "libcuda"),
+        evidence_of(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin", "libcuda"),
         (
             Fix("Remove the packages of the other driver.", ("sudo", "apt-get", "remove", "libcuda1", "nvidia-driver")),
             Fix("Install JetPack's own again, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
@@ -53,8 +53,7 @@ def wheels_for_servers(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"On this Tegra board, the target has CUDA wheels for servers: {', '.join(wheels)}",
-        readings(snapshot, "host.tegra")
-        + tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in wheels.items()),
+        evidence_of(snapshot, "host.tegra") + packages_as_evidence(wheels),
         (
             Fix(
                 "Remove them; JetPack's own toolkit in /usr/local/cuda serves CuPy"

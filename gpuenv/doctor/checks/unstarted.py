@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.evidence import hardware_lines, lines_with, readings, source
+from gpuenv.doctor.evidence import evidence_of, hardware_lines, lines_with
 from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -92,7 +92,7 @@ def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tu
     )
     yield Symptom(
         title,
-        lines + devices + readings(snapshot, "driver.version") + source(snapshot, "nvml"),
+        lines + devices + evidence_of(snapshot, "driver.version", "nvml"),
         fixes,
         Severity.WARNING if driver_sees_gpu(snapshot) and not _keeps_cuda_from_all(snapshot) else Severity.ERROR,
     )

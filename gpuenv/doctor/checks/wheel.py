@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.installed import older_than_the_matrix
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -44,7 +44,7 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
     yield Symptom(
         f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
-        readings(facts.snapshot, "target.python", "host.libc", "host.arch")
+        evidence_of(facts.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
@@ -62,7 +62,7 @@ def _of_an_old_jetpack(facts: Facts) -> Symptom:
     level = facts.needs.driver_cuda
     return Symptom(
         f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
-        readings(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
+        evidence_of(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
             Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
             Fix(
@@ -136,7 +136,7 @@ def nothing_fits(facts: Facts) -> Outcome:
         ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
         + " fits this machine"
         + (f"; the smallest change is {change}" if change else ""),
-        readings(facts.snapshot, "driver.version")
+        evidence_of(facts.snapshot, "driver.version")
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution, cause),
