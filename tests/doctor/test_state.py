@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.doctor.checks import state
+from gpuenv.doctor.checks import gpu as checks
 from gpuenv.doctor.registry import CheckFunction, Facts, Symptom
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
@@ -40,7 +40,13 @@ def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[S
     return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
 
 
-EVERY = (state.compute_mode, state.memory_errors, state.nvlink_down, state.held_down, state.memory_taken)
+EVERY = (
+    checks.compute_mode,
+    checks.memory_errors,
+    checks.nvlink_down,
+    checks.held_down,
+    checks.memory_taken,
+)
 
 
 @pytest.mark.parametrize("function", EVERY)
@@ -51,10 +57,10 @@ def test_a_healthy_gpu_and_an_unknown_one_are_no_findings(matrix: Matrix, functi
 
 
 def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_warning(matrix: Matrix) -> None:
-    (alone,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD,)))
+    (alone,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD,)))
     assert alone.severity is Severity.ERROR
     assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
-    (beside,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    (beside,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
     assert beside.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in beside.fix[0].text
 
@@ -76,13 +82,13 @@ def test_the_server_of_mps_lets_others_in(
 ) -> None:
     gpu = replace(HELD, users=(GpuUser(4711, name, None),))
     snapshot = Snapshot(gpus=(gpu,), environment=variables)
-    assert bool(found(matrix, state.compute_mode, snapshot)) is closed
+    assert bool(found(matrix, checks.compute_mode, snapshot)) is closed
 
 
 def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) -> None:
     hidden = replace(HELD, ordinal=Gpu().ordinal)
     assert (
-        found(matrix, state.compute_mode, Snapshot(gpus=(hidden, replace(SECOND, ordinal=known(0, "libcuda"))))) == []
+        found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, replace(SECOND, ordinal=known(0, "libcuda"))))) == []
     )
 
 
@@ -100,7 +106,7 @@ def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) 
 def test_memory_errors_that_wait_are_warnings_and_those_past_mending_errors(
     matrix: Matrix, health: GpuHealth, severity: Severity | None
 ) -> None:
-    symptoms = found(matrix, state.memory_errors, Snapshot(gpus=(replace(EMPTY, health=health),)))
+    symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(replace(EMPTY, health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 
 
@@ -114,24 +120,24 @@ def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
     links = tuple(NvLink(number, active=number < up) for number in range(18))
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
     gpu = replace(EMPTY, nvlinks=links, fabric=fabric)
-    assert len(found(matrix, state.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+    assert len(found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
 def test_a_single_bridge_carries_all_links(matrix: Matrix, up: int, of: int) -> None:
     gpu = replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
-    (symptom,) = found(matrix, state.nvlink_down, Snapshot(gpus=(gpu,)))
+    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert symptom.severity is Severity.WARNING
     without = replace(EMPTY, nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
-    assert found(matrix, state.nvlink_down, Snapshot(gpus=(without,))) == []
+    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(without,))) == []
 
 
 def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) -> None:
     def linked(up: int) -> Gpu:
         return replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
 
-    assert found(matrix, state.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
-    (symptom,) = found(matrix, state.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
+    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
+    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
     assert "7 of 18" in symptom.title
 
 
@@ -147,7 +153,7 @@ def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) ->
 )
 def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
     gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
-    assert len(found(matrix, state.held_down, Snapshot(gpus=(gpu,)))) == findings
+    assert len(found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(
@@ -155,25 +161,25 @@ def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tu
 )
 def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
     gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
-    (symptom,) = found(matrix, state.held_down, Snapshot(gpus=(gpu,)))
+    (symptom,) = found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))
     assert words in symptom.fix[1].text
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
     full = replace(EMPTY, memory_free=known(GIB, "nvml"))
-    (symptom,) = found(matrix, state.memory_taken, Snapshot(gpus=(full, SECOND)))
+    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
     other = replace(SECOND, memory_free=known(GIB, "nvml"))
-    assert found(matrix, state.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
+    assert found(matrix, checks.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
 
 
 def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
     slower = replace(EMPTY, ordinal=known(1, "libcuda"))
     fastest = replace(EMPTY, index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    (full,) = found(matrix, state.memory_taken, Snapshot(gpus=(slower, fastest)))
+    (full,) = found(matrix, checks.memory_taken, Snapshot(gpus=(slower, fastest)))
     assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
-    (held,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    (held,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
     assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
 
 
@@ -181,5 +187,5 @@ def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
     closed = replace(EMPTY, ordinal=missing("x"), hidden_by=known("control group", "x"))
     full = replace(SECOND, ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     free = replace(EMPTY, index=known(2, "nvml"), ordinal=known(1, "libcuda"))
-    (symptom,) = found(matrix, state.memory_taken, Snapshot(gpus=(closed, full, free)))
+    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(closed, full, free)))
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")

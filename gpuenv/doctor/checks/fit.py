@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gpuenv.doctor.checks.cupy import ONE_CUPY
+from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import whose
 from gpuenv.doctor.fixes.gpus import showing
-from gpuenv.doctor.fixes.packages import pip_fix
-from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, numpy_out_of_the_way, why_not_known
+from gpuenv.doctor.fixes.packages import install_fix, numpy_out_of_the_way, pip_fix
+from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
 from gpuenv.doctor.predicates import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import minors_of, serves

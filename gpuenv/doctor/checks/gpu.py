@@ -1,19 +1,31 @@
-"""GPUs that are there and broken: by NVML, and by the kernel's log."""
+"""GPUs that are broken or that the installed driver does not drive, and their state: mode, memory, links, clock."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines
-from gpuenv.doctor.fixes.gpus import called, option_of, resets
-from gpuenv.doctor.predicates import contained
+from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
+from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines, logged
+from gpuenv.doctor.fixes.distributions import (
+    family,
+    modules_of_the_other_kind,
+    older_driver,
+    open_modules,
+    proprietary_modules,
+)
+from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
+from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.matrix.products import product_by_pci, product_near_pci
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import Gpu
+from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu
 from gpuenv.model.identity import pci_key
-from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.xid import HARDWARE
 
 
@@ -110,3 +122,415 @@ def _place(gpu: Gpu) -> str:
     address = pci_key(gpu.pci.value)
     numbered = "GPU" if gpu.index.value is None else f"GPU {gpu.index.value}"
     return f"{numbered}{f' at {address}' if address else ''}"
+
+
+_KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
+# As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
+_NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
+_NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
+_REFUSED = pattern(r"NVRM: .*is not supported by the")
+# NVIDIA's driver, nv-kernel.o: of a GPU that a former branch drove; seen in public logs with 390, 470 and 580.
+_LEGACY = pattern(r"NVRM:\s+supported through the NVIDIA (\d{1,4})\.xx Legacy drivers")
+_ID = pattern(r"[0-9A-Fa-f]{1,4}")
+_LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
+
+
+@check(
+    "GPU204",
+    Cause.GPU_REMOVED_FROM_DRIVER,
+    Cause.GPU_TOO_NEW_FOR_DRIVER,
+    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
+    requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
+)
+def gpu_unknown_to_driver(facts: Facts) -> Outcome:
+    """The driver does not support the GPU: not any more, not yet, or not with this kind of its kernel modules.
+
+    What it means: each driver branch drives a range of generations, and of the two kinds of its kernel modules the open
+    ones drive Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
+    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation left support before this
+    branch, came after it, or needs the other kind of modules; or the driver says so in the kernel's log. Where it is
+    the only GPU, the kernel module does not even stay loaded.
+    What to do: install the last branch that supports an old GPU, or a newer one for a new GPU; or the other kind of
+    kernel modules of the same branch.
+    """
+    found = False
+    for device in left_out(facts.snapshot):
+        if _is_nobodys(device, facts):
+            continue
+        symptom = (
+            _by_branch(device, facts)
+            or _by_kind(device, facts)
+            or _by_its_words(device, facts)
+            or _by_the_branch_it_names(device, facts)
+        )
+        if symptom is not None:
+            found = True
+            yield symptom
+    if not found and not driver_sees_gpu(facts.snapshot):
+        yield from _by_the_log_alone(facts)
+
+
+def _is_nobodys(device: PciGpu, facts: Facts) -> bool:
+    """Whether it is an old display card without any usable driver, next to GPUs that work."""
+    product = product_by_pci(device.device, facts.matrix)
+    row = branches_for(product.compute_capability, facts.matrix) if product else None
+    return row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot)
+
+
+def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU whose generation this branch does not drive; one that the kernel module drives is not."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver, product = snapshot.driver.version.value, product_by_pci(device.device, matrix)
+    taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
+    if driver is None or product is None or taken:
+        return None
+    row = branches_for(product.compute_capability, matrix)
+    branch = branch_of(driver, matrix)
+    needed = row.wants(branch) if row else None
+    if row is None or needed is None:
+        return None
+    old = row.last is not None and branch > row.last
+    return Symptom(
+        f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
+        evidence_of(snapshot, "driver.version")
+        + _device(device, matrix.cite(product.source))
+        + (Evidence("needed", needed, row.source),),
+        (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(product.name, facts),
+        _severity(snapshot),
+        _removed(row.last, matrix) if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+    )
+
+
+def _is_gone(last: int | None, matrix: Matrix) -> bool:
+    """Whether the last branch for a GPU is older than any that a CuPy runs on."""
+    return last is not None and last < min(row.branch for row in matrix.driver_branches)
+
+
+def _removed(last: int | None, matrix: Matrix) -> Cause:
+    return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if _is_gone(last, matrix) else Cause.GPU_REMOVED_FROM_DRIVER
+
+
+def _none_left(last: int | None) -> Fix:
+    return Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it.")
+
+
+def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
+    """One that drives this GPU and loses none of those that work; what works may be all that is wanted."""
+    snapshot, needed = facts.snapshot, wanted(facts)
+    if not needed.possible:
+        return no_one_driver(facts)
+    leave = Fix(f"Or leave the driver as it is, where {name} is not to be used: the others go on without it.")
+    words = f"Install a driver of {needed.branches}"
+    other = older_driver(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
+    return (other, leave) if driver_sees_gpu(snapshot) else (other,)
+
+
+def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that the other kind of kernel modules drives."""
+    snapshot = facts.snapshot
+    product = product_by_pci(device.device, facts.matrix)
+    if product is None or facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
+        return None
+    kind, needed = _kind_in_use(snapshot), kind_for(product.compute_capability, snapshot)
+    if kind is None or needed in (None, kind):
+        return None
+    return _of_the_other_kind(product.name, needed == "open", facts, _device(device, _KINDS))
+
+
+def _kind_in_use(snapshot: Snapshot) -> str | None:
+    """``open`` or ``proprietary``, of the loaded module or of the last load in the kernel's log."""
+    if snapshot.driver.flavor.known:
+        return snapshot.driver.flavor.value
+    told = [match for line in snapshot.kernel_log.value or () if (match := _LOADED.search(line.text))]
+    if not told:
+        return None
+    return "open" if told[-1][1] else "proprietary"
+
+
+def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
+    snapshot = facts.snapshot
+    used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
+    said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
+    return Symptom(
+        f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
+        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
+        no_one_driver(facts) or (_other_modules(snapshot, wants_open=wants_open),),
+        _severity(snapshot),
+        Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
+    )
+
+
+def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+    """The kind that drives it, unless a GPU that works would be lost by that."""
+    driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
+    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):
+        return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
+    written = modules_of_the_other_kind(snapshot, wants_open=wants_open)
+    by_package = open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
+    return written[0] if written else by_package
+
+
+def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that is in no table and that the driver refuses; neighbouring PCI ids tell its generation."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver = snapshot.driver.version.value
+    said = [line for line in _lines(snapshot) if _REFUSED.search(line)]
+    if not said or driver is None or product_by_pci(device.device, matrix) is not None:
+        return None
+    if _ID.fullmatch(device.device) is None:
+        return None  # the system did not tell it
+    near = product_near_pci(device.device, matrix)
+    row = branches_for(near.compute_capability, matrix) if near else None
+    old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
+    return Symptom(
+        f"Driver branch {driver.branch} does not support the GPU {device.device} {'any more' if old else 'yet'}",
+        evidence_of(snapshot, "driver.version")
+        + _device(device, f"near {near.name}, by its id" if near else "newer than every known id")
+        + logged(snapshot, said[-2:]),
+        (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
+        _severity(snapshot),
+        Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+    )
+
+
+def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that is in no table: the driver ignores it, and names the branch that drove its kind last."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver = snapshot.driver.version.value
+    named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
+    if not named or driver is None or driver_sees_gpu(snapshot) or product_by_pci(device.device, matrix) is not None:
+        return None
+    branch = int(named[-1][1][1])
+    words = f"Install a driver of branch {branch}, the last one for this GPU"
+    return Symptom(
+        f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
+        evidence_of(snapshot, "driver.version") + _device(device, "in no table") + logged(snapshot, [named[-1][0]]),
+        (_none_left(branch) if _is_gone(branch, matrix) else older_driver(snapshot, family(snapshot), branch, words),),
+        _severity(snapshot),
+        _removed(branch, matrix),
+    )
+
+
+def _by_the_log_alone(facts: Facts) -> Outcome:
+    """The driver's log names the kind of modules it needs, for a GPU that is not on the bus or in no table."""
+    snapshot = facts.snapshot
+    for said, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
+        if any(said.search(line) for line in _lines(snapshot)):
+            yield _of_the_other_kind("the GPU", wants_open, facts, ())
+            return
+
+
+def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
+    return (Evidence(f"PCI device {device.pci}", f"10de:{device.device}", cited),)
+
+
+def _lines(snapshot: Snapshot) -> list[str]:
+    return [message.text for message in snapshot.kernel_log.value or ()]
+
+
+def _severity(snapshot: Snapshot) -> Severity:
+    return Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR
+
+
+_BEFORE = ("DRV100", "GPU201", "GPU202", "GPU203")
+_EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
+_MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
+_MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
+_RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
+_FULL = 20  # one part in so many is left
+_LINKS_OF_A_BRIDGE = 4
+
+
+def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
+    """The GPUs that this process sees, with their place in the Snapshot."""
+    return [(place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
+
+
+def _listed_alone(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
+    """The GPUs of nvidia-smi where libcuda was not probed, as in a paste."""
+    return [] if probed(snapshot) else [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.index.known]
+
+
+@check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
+def compute_mode(facts: Facts) -> Outcome:
+    """The GPU's compute mode keeps this process out.
+
+    What it means: in prohibited mode no process can compute on the GPU; in exclusive mode one process can, and it is
+    there already. CUDA lists the GPU and then says that all devices are busy or unavailable. Under MPS the one process
+    is MPS's server, which lets others in.
+    How it is seen: NVML tells the compute mode and the processes that hold the GPU.
+    What to do: wait for the process that holds it, take another GPU, or set the mode to default.
+    """
+    seen = _seen(facts.snapshot) or _listed_alone(facts.snapshot)
+    closed = [(place, gpu) for place, gpu in seen if _closed(facts.snapshot, gpu)]
+    if not closed:
+        return
+    evidence = evidence_of(facts.snapshot, *(f"gpus[{place}].compute_mode" for place, _ in closed))
+    evidence += tuple(entry for place, gpu in closed for entry in _holders(place, gpu))
+    prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
+    open_ones = [gpu for _, gpu in seen if not _closed(facts.snapshot, gpu)]
+    other = showing(open_ones[:1], facts.snapshot.gpus)
+    fixes = [Fix(f"Take a GPU that is open: {' '.join(other)}.")] if other else []
+    first = closed[0][1].index.value
+    fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
+    yield Symptom(
+        f"{', '.join(called(gpu) for _, gpu in closed)}: "
+        + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process holds it"),
+        evidence,
+        tuple(fixes),
+        Severity.WARNING if open_ones else Severity.ERROR,
+    )
+
+
+def _closed(snapshot: Snapshot, gpu: Gpu) -> bool:
+    mode = gpu.compute_mode.value
+    if mode is ComputeMode.PROHIBITED:
+        return True
+    return mode in _EXCLUSIVE and bool(gpu.processes.value) and not _shared_by_mps(snapshot, gpu)
+
+
+def _shared_by_mps(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether the process that holds the GPU is MPS's server, as its name or the variables say."""
+    if any((user.name or "").startswith(_MPS) for user in gpu.users):
+        return True
+    nameless = all(user.name is None for user in gpu.users)
+    told = any(name in snapshot.environment for name in _MPS_VARIABLES)
+    return nameless and (told or bool(snapshot.mps.daemon.value))
+
+
+def _holders(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            f"gpus[{place}].users",
+            f"process {user.pid}{f' ({user.name})' if user.name else ''}"
+            + (f", {user.memory >> 20} MiB" if user.memory is not None else ""),
+            gpu.processes.source or "nvml",
+        )
+        for user in gpu.users[:4]
+    )
+
+
+@check("GPU206", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
+def memory_errors(facts: Facts) -> Outcome:
+    """The GPU's memory has errors that wait for a reset, or that can no longer be mended.
+
+    What it means: a page to be retired or a row to be remapped stays in use until the GPU is reset; programs that meet
+    it end with an ECC error. A remapping that has failed means that there is no spare row left: the GPU is to be
+    replaced. Errors that were corrected are no fault.
+    How it is seen: NVML's counts of uncorrected errors since the driver was loaded, of retired pages and remapped rows.
+    What to do: end the programs on the GPU and reset it, or restart the machine; if errors come back, have it replaced.
+    """
+    for place, gpu in enumerate(facts.snapshot.gpus):
+        health, path = gpu.health, f"gpus[{place}].health"
+        if health.rows_failed.value:
+            yield Symptom(
+                f"{called(gpu)}: a memory row could not be remapped",
+                evidence_of(facts.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
+                (Fix("Have the GPU replaced; until then keep work off it."),),
+            )
+        elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
+            yield Symptom(
+                f"{called(gpu)}: memory errors wait for a reset",
+                evidence_of(facts.snapshot, *(f"{path}.{name}" for name in waiting)),
+                (
+                    *resets("End every program on it, then reset it.", [option_of(gpu)]),
+                    Fix("Or restart the machine; if errors come back, have the GPU replaced."),
+                ),
+                Severity.WARNING,
+            )
+
+
+@check("GPU207", Cause.GPU_THROTTLED, requires=_BEFORE)
+def nvlink_down(facts: Facts) -> Outcome:
+    """An NVLink of a GPU is down where all should be up.
+
+    What it means: on an NVSwitch machine every link of a GPU leads to a switch, and the bridge of a pair of GPUs that
+    have four links or fewer carries all of them; one that is down costs bandwidth, and collective operations may fail.
+    Elsewhere links without a bridge are down by design, and are no fault.
+    How it is seen: NVML says that some links are up and others are not, while the fabric's registration is complete, or
+    the GPU has few links; or that a GPU has fewer up than another one of its kind.
+    What to do: look for SXid and Xid messages in the kernel's log, seat the bridge anew or reset the GPUs, have the
+    board looked at.
+    """
+    for place, gpu in enumerate(facts.snapshot.gpus):
+        down = [link.link for link in gpu.nvlinks if not link.active]
+        if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, facts.snapshot):
+            continue
+        yield Symptom(
+            f"{called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
+            (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
+            + (evidence_of(facts.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
+            (
+                Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
+                Fix("Switch off and seat the NVLink bridge anew, where there is one."),
+            ),
+            Severity.WARNING,
+        )
+
+
+def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
+    """Whether a switch or a single bridge has all its links; or its twin has more of them up."""
+    if gpu.fabric.state.value == "completed" or len(gpu.nvlinks) <= _LINKS_OF_A_BRIDGE:
+        return True
+    twins = [other for other in snapshot.gpus if other.name.value == gpu.name.value]
+    return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
+
+
+_COOL = Fix(
+    "Cool it: look at fans, dust and the room's temperature; a board without a fan needs the air of a server's case."
+)
+_LOOK_AT_IT = Fix("Look at fans, dust, the room's temperature and the power cables of the GPU.")
+
+
+@check("GPU210", Cause.GPU_THROTTLED, requires=_BEFORE)
+def held_down(facts: Facts) -> Outcome:
+    """The GPU's clock is held down by heat or by its power supply.
+
+    What it means: the GPU protects itself: it is too hot, or the board or the server signals that there is not enough
+    power. Programs run on, several times slower. An idle GPU, or one at its power limit under load, is none of these.
+    How it is seen: NVML's reasons for the clock: a thermal slowdown, a hardware slowdown or the power brake.
+    What to do: look at fans, dust, the room's temperature and the power cables; put less load on the server.
+    """
+    for place, gpu in enumerate(facts.snapshot.gpus):
+        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+        if not grave:
+            continue
+        yield Symptom(
+            f"{called(gpu)}: its clock is held down: {', '.join(grave)}",
+            evidence_of(
+                facts.snapshot,
+                *(f"gpus[{place}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
+            ),
+            (
+                Fix("See what it says of heat and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
+                _COOL if any("thermal" in reason for reason in grave) else _LOOK_AT_IT,
+            ),
+            Severity.WARNING,
+        )
+
+
+@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"), of_process=True)
+def memory_taken(facts: Facts) -> Outcome:
+    """Other processes hold nearly all memory of the GPU that programs take first.
+
+    What it means: a program that names no device uses the first that CUDA lists. Little of that GPU's memory is left,
+    so allocations fail, though nothing is broken.
+    How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the whole.
+    What to do: end what holds it, or choose another GPU by CUDA_VISIBLE_DEVICES.
+    """
+    seen = _seen(facts.snapshot)
+    for place, gpu in seen:
+        total, free = gpu.memory_total.value, gpu.memory_free.value
+        if gpu.ordinal.value != 0 or gpu.mig.value or total is None or free is None or free * _FULL >= total:
+            continue
+        freest = max((other for _, other in seen), key=lambda other: other.memory_free.value or 0)
+        fixes = [Fix("End the processes that hold it, or wait for them.", ("nvidia-smi",))]
+        other = showing([freest], facts.snapshot.gpus)
+        if other and freest is not gpu and (freest.memory_free.value or 0) > free:
+            fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
+        yield Symptom(
+            f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
+            evidence_of(facts.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
+            tuple(fixes),
+            Severity.WARNING,
+        )

@@ -1,10 +1,10 @@
-"""The driver is there; can CUDA be initialised?"""
+"""Can CUDA be initialised, and does this process then see the GPUs that it was granted?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import evidence_of, lines_with, troubles
+from gpuenv.doctor.evidence import evidence_of, lines_with, packages_as_evidence, troubles
 from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
 from gpuenv.doctor.predicates import (
     contained,
@@ -20,10 +20,64 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpu import Virtualization
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+
+_OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
+_SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
+
+
+@check("TEG901", Cause.JETSON_TEGRA, requires=("DRV100", "DRV101", "CTR301"))
+def another_libcuda(facts: Facts) -> Outcome:
+    """On a Tegra board, libcuda is not the one of its own platform.
+
+    What it means: the GPU of a Jetson is driven by the driver that JetPack brings. A driver package for servers with
+    Arm processors installs another libcuda, which finds no GPU there.
+    How it is seen: the board's mark, a libcuda outside of the folders of Tegra, and an initialisation that fails.
+    What to do: remove the packages of the other driver, and install those of JetPack again.
+    """
+    snapshot = facts.snapshot
+    driver = snapshot.driver
+    if not facts.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_OF_JETPACK):
+        return
+    yield Symptom(
+        "On this Tegra board, another libcuda than JetPack's is loaded",
+        evidence_of(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin", "libcuda"),
+        (
+            Fix("Remove the packages of the other driver.", ("sudo", "apt-get", "remove", "libcuda1", "nvidia-driver")),
+            Fix("Install JetPack's own again, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
+        ),
+    )
+
+
+@check("TEG902", Cause.JETSON_TEGRA, requires=("ENV401", "TEG901"))
+def wheels_for_servers(facts: Facts) -> Outcome:
+    """On a Tegra board, the CUDA libraries are those for servers.
+
+    What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for servers with Arm processors (SBSA), and hold
+    no code for the GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build serves both.
+    How it is seen: the board's mark, and CUDA wheels of CUDA 11 or 12 in the target.
+    What to do: remove these wheels, and let CuPy find JetPack's toolkit in /usr/local/cuda.
+    """
+    snapshot = facts.snapshot
+    packages = snapshot.target.packages
+    wheels = {name: release for name, release in packages.items() if _SERVER_WHEEL.fullmatch(name)}
+    if not facts.needs.tegra or not wheels:
+        return
+    yield Symptom(
+        f"On this Tegra board, the target has CUDA wheels for servers: {', '.join(wheels)}",
+        evidence_of(snapshot, "host.tegra") + packages_as_evidence(wheels),
+        (
+            Fix(
+                "Remove them; JetPack's own toolkit in /usr/local/cuda serves CuPy"
+                + (", once it is mounted into the container." if contained(snapshot) else ".")
+            ),
+        ),
+        Severity.WARNING,
+    )
+
 
 _BEFORE_INITIALISATION = (
     "DRV100",
@@ -484,3 +538,48 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
             Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
         ),
     )
+
+
+@check(
+    "GPU212",
+    Cause.VISIBLE_DEVICES_HIDE_GPU,
+    Cause.SOURCES_DISAGREE,
+    requires=("DRV100", "GPU201", "GPU202", "GPU203", "CTR301", "CTR305"),
+)
+def other_than_granted(facts: Facts) -> Outcome:
+    """This process sees another number of GPUs than it was granted.
+
+    What it means: with fewer, a variable that was set in a profile or a script hides a part of what the job waited and
+    pays for. With more, nothing keeps the job to its own: it computes on GPUs that were granted to others.
+    How it is seen: the scheduler's or the container engine's own word (its variables) against the number of devices
+    that libcuda shows.
+    What to do: take CUDA_VISIBLE_DEVICES out of profiles and scripts, since the scheduler sets it; with more, ask for
+    its device control groups to be turned on.
+    """
+    snapshot = facts.snapshot
+    granted, seen = snapshot.grant.gpus, snapshot.visible_count
+    if not granted.value or seen.value is None or not seen.value or snapshot.driver.cuda_init.value:
+        return
+    if granted.value == seen.value or any(gpu.mig.value for gpu in snapshot.gpus):
+        return  # of a GPU in MIG mode a process sees one instance, whatever was granted
+    fewer = seen.value < granted.value
+    if fewer and snapshot.environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
+        return  # the tasks of a step share what the step was granted
+    told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
+    by = snapshot.grant.by.value or "the scheduler"
+    yield Symptom(
+        f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
+        evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
+        + (Evidence("environment.CUDA_VISIBLE_DEVICES", told if told is not None else "not set", "the environment"),),
+        (_cure(fewer=fewer, by_variable=told is not None),),
+        Severity.WARNING,
+        cause=None if fewer and told is not None else Cause.SOURCES_DISAGREE,
+    )
+
+
+def _cure(*, fewer: bool, by_variable: bool) -> Fix:
+    if not fewer:
+        return Fix("Let CUDA_VISIBLE_DEVICES name those that were granted; ask for device control groups.")
+    if by_variable:
+        return Fix("Leave CUDA_VISIBLE_DEVICES as the scheduler has set it.")
+    return Fix("Ask for all of them in the job's step as well, as with srun --gpus.")
