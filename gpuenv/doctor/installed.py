@@ -52,10 +52,6 @@ def installed(facts: Facts) -> Installed | None:
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
 
 
-def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
-    return line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)
-
-
 def _told_cuda(target: Target) -> CudaVersion | None:
     """The CUDA minor of the first CuPy, from the name of its line or from conda's cudatoolkit."""
     of_its_line = cuda_minor(target.cupy[0].distribution)
@@ -72,7 +68,12 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
     A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is known, the
     line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
-    same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
+    same = [
+        line
+        for line in matrix.wheel_lines
+        if line.cuda_major == major
+        and (cuda is None or (line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)))
+    ]
     own = (line for line in same if line.name == distribution)
     of_any_minor = (line for line in same if line.last_cuda is None)
     return next(own, None) or next(of_any_minor, None) or next(iter(same), None)

@@ -176,7 +176,19 @@ def device_node_missing(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     nodes = driver_nodes(snapshot)
     if not nodes and _hidden_from_it(snapshot):
-        yield _without_any(snapshot)
+        # systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host.
+        yield Symptom(
+            "The kernel's module drives the GPU, and /dev has none of its nodes here",
+            (Evidence("driver.device_nodes", "none", "/dev"),)
+            + evidence_of(snapshot, "driver.module", "gpu_count", "nvml", "libcuda"),
+            (
+                Fix(
+                    "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
+                    "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
+                ),
+                Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+            ),
+        )
         return
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
@@ -201,22 +213,6 @@ def _hidden_from_it(snapshot: Snapshot) -> bool:
     driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     return bare and driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
-
-
-def _without_any(snapshot: Snapshot) -> Symptom:
-    """systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host."""
-    return Symptom(
-        "The kernel's module drives the GPU, and /dev has none of its nodes here",
-        (Evidence("driver.device_nodes", "none", "/dev"),)
-        + evidence_of(snapshot, "driver.module", "gpu_count", "nvml", "libcuda"),
-        (
-            Fix(
-                "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
-                "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
-            ),
-            Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
-        ),
-    )
 
 
 @check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))

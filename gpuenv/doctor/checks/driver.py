@@ -439,7 +439,13 @@ def driver_incomplete(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     lying = unfound(snapshot)
     if lying is not None:
-        yield _not_looked_in(snapshot, lying)
+        yield Symptom(
+            f"The loader does not find the driver's libcuda, which is there: {lying.path}",
+            evidence_of(snapshot, "libcuda")
+            + (Evidence("driver.libraries", lying.path, "the folders that drivers use"),)
+            + evidence_of(snapshot, "driver.module_version", "environment.LD_LIBRARY_PATH"),
+            tuple(_found(snapshot, lying)),
+        )
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
@@ -508,17 +514,6 @@ _OWN_LOADER = Fix(
     "A Python with a loader of its own (Nix, Guix): in LD_LIBRARY_PATH, a folder with links to the driver's libraries "
     "alone; the whole of the system's folder would bring another C library along."
 )
-
-
-def _not_looked_in(snapshot: Snapshot, library: DriverLibrary) -> Symptom:
-    """The libcuda of the loaded module's version is in a folder that the loader does not search."""
-    return Symptom(
-        f"The loader does not find the driver's libcuda, which is there: {library.path}",
-        evidence_of(snapshot, "libcuda")
-        + (Evidence("driver.libraries", library.path, "the folders that drivers use"),)
-        + evidence_of(snapshot, "driver.module_version", "environment.LD_LIBRARY_PATH"),
-        tuple(_found(snapshot, library)),
-    )
 
 
 def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:

@@ -33,7 +33,9 @@ def lookalike(facts: Facts) -> Outcome:
     odd = {
         name: release
         for name, release in packages.items()
-        if _LOOKALIKE.fullmatch(name) and name not in known and not _is_of_cupy(name)
+        if _LOOKALIKE.fullmatch(name)
+        and name not in known
+        and not (is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda")))
     }
     if not odd:
         return
@@ -46,11 +48,6 @@ def lookalike(facts: Facts) -> Outcome:
         ),
         Severity.WARNING,
     )
-
-
-def _is_of_cupy(name: str) -> bool:
-    """Source, conda's packages, and the lines that were published."""
-    return is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda"))
 
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))

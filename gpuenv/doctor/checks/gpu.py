@@ -346,11 +346,6 @@ def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
     return [(place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
 
 
-def _listed_alone(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """The GPUs of nvidia-smi where libcuda was not probed, as in a paste."""
-    return [] if probed(snapshot) else [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.index.known]
-
-
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
 def compute_mode(facts: Facts) -> Outcome:
     """The GPU's compute mode keeps this process out.
@@ -361,7 +356,9 @@ def compute_mode(facts: Facts) -> Outcome:
     How it is seen: NVML tells the compute mode and the processes that hold the GPU.
     What to do: wait for the process that holds it, take another GPU, or set the mode to default.
     """
-    seen = _seen(facts.snapshot) or _listed_alone(facts.snapshot)
+    seen = _seen(facts.snapshot) or (
+        [] if probed(facts.snapshot) else [(n, gpu) for n, gpu in enumerate(facts.snapshot.gpus) if gpu.index.known]
+    )
     closed = [(place, gpu) for place, gpu in seen if _closed(facts.snapshot, gpu)]
     if not closed:
         return

@@ -468,14 +468,9 @@ def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
-    may_help = not facts.needs.tegra and _may_lack_uvm(snapshot, code)
+    may_help = not facts.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
     special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
-
-
-def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:
-    """Whether the module may not be at work: its node is not there, or CUDA does not say what it lacks."""
-    return _UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN)
 
 
 def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:

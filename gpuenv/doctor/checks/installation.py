@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -115,16 +115,14 @@ def cupy_missing(facts: Facts) -> Outcome:
         "CuPy is not in the target environment",
         evidence_of(snapshot, "target.executable", "target.kind"),
         (
-            *_near(snapshot.target.environments_near),
+            *(
+                Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path))
+                for path in snapshot.target.environments_near
+            ),
             *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
             *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )
-
-
-def _near(environments: Sequence[str]) -> tuple[Fix, ...]:
-    """Other environments that may be meant: what is proposed further on is for the one that was examined."""
-    return tuple(Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path)) for path in environments)
 
 
 def _later(facts: Facts) -> tuple[Fix, ...]:
@@ -183,7 +181,11 @@ def files_at_fault(facts: Facts) -> Outcome:
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
     used = [entry for entry in target.file_faults if _is_used(entry)]
-    broken = [entry for entry in used if entry.state in _GONE or _is_harmed_binary(entry)]
+    broken = [
+        entry
+        for entry in used
+        if entry.state in _GONE or (entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path)))
+    ]
     for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
         if found:
             yield _at_fault(facts, found, severity)
@@ -236,10 +238,6 @@ _WORDS = {
 def _is_used(entry: FileFault) -> bool:
     path = PurePosixPath(entry.path)
     return bool(_USED.search(path.name)) and not _NOT_USED & set(path.parts)
-
-
-def _is_harmed_binary(entry: FileFault) -> bool:
-    return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
 
 
 @check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)

@@ -336,7 +336,18 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = _other_toolkits(facts) + _nvrtcs(facts) + _frameworks(facts)
+    others = (
+        tuple(
+            Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
+            for kit in facts.snapshot.toolkits
+            if kit.toolkit.value
+            and kit.toolkit.value.major != installed_cuda_major(facts)
+            and kit.has_nvrtc
+            and not kit.in_target
+        )
+        + _nvrtcs(facts)
+        + _frameworks(facts)
+    )
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     major = installed_cuda_major(facts)
@@ -382,18 +393,6 @@ def _why_not(library: Library) -> str:
     """Not found; or what else keeps it from being loaded, such as a library that it needs itself."""
     error = library.error or ""
     return "not found" if not error or error.startswith(library.soname) else error
-
-
-def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
-    """Toolkits on the host whose NVRTC is of another major."""
-    return tuple(
-        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
-        for kit in facts.snapshot.toolkits
-        if kit.toolkit.value
-        and kit.toolkit.value.major != installed_cuda_major(facts)
-        and kit.has_nvrtc
-        and not kit.in_target
-    )
 
 
 def _frameworks(facts: Facts) -> tuple[Evidence, ...]:

@@ -53,7 +53,15 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
     if snapshot.host.os.value == "darwin":
-        yield _macos(snapshot)
+        # CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026).
+        yield Symptom(
+            "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
+            evidence_of(snapshot, "host.os", "host.arch"),
+            (
+                Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
+                NONE_EXPECTED,
+            ),
+        )
         return
     of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
     if of_amd and (facts.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
@@ -107,18 +115,6 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             *more,
-            NONE_EXPECTED,
-        ),
-    )
-
-
-def _macos(snapshot: Snapshot) -> Symptom:
-    """CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026)."""
-    return Symptom(
-        "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
-        evidence_of(snapshot, "host.os", "host.arch"),
-        (
-            Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
             NONE_EXPECTED,
         ),
     )

@@ -87,12 +87,14 @@ def a_test_failed(facts: Facts) -> Outcome:
     if result is None:
         return
     failed = [test for test in result.tests if test.status in BROKEN]
+    on_purpose = f"{result.fault}: a fault planted on purpose"
+    planted = (Evidence(FAULT_VARIABLE, on_purpose, "environment"),) if result.fault else ()
     for cause, tests in _by_cause(failed).items():
         sound = _where_they_pass(result.tests, tests)
         where = f" on {_listed(facts.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
-            _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
+            planted + _told(tests) + _beside(facts.snapshot, sound),
             _cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
@@ -168,14 +170,6 @@ def _beside(snapshot: Snapshot, sound: Sequence[str]) -> tuple[Evidence, ...]:
     if not sound:
         return ()
     return (Evidence("the same tests", f"passed on {_listed(snapshot, sound)}, in the same environment", "smoke"),)
-
-
-def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
-    return (
-        (Evidence(FAULT_VARIABLE, f"{result.fault}: a fault planted on purpose", "environment"),)
-        if result.fault
-        else ()
-    )
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:

@@ -77,7 +77,9 @@ def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | N
     if own is None or family(snapshot) != "ubuntu" or len(prebuilt) != len(files):
         return None
     kinds = {
-        _kind(match) for match in prebuilt if _is_alike(match["kernel"], own) and branch in (None, int(match["branch"]))
+        (match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
+        for match in prebuilt
+        if _is_alike(match["kernel"], own) and branch in (None, int(match["branch"]))
     }
     return f"linux-modules-nvidia-{kinds.pop()}-{kernel}" if len(kinds) == 1 else None
 
@@ -85,10 +87,6 @@ def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | N
 def _is_alike(kernel: str, own: re.Match[str]) -> bool:
     other = _OF_UBUNTU.fullmatch(kernel)
     return other is not None and other["flavour"] == own["flavour"]
-
-
-def _kind(match: re.Match[str]) -> str:
-    return match["branch"] + ("-server" if match["server"] else "") + (match["open"] or "")
 
 
 def _in_words(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str, ...]) -> Fix:
