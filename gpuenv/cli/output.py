@@ -341,7 +341,8 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.form == "json":
         emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
     elif wanted.form == "text":
-        from gpuenv.report.text import report_lines, smoke_lines
+        from gpuenv.report.smoke import smoke_lines
+        from gpuenv.report.text import report_lines
 
         lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)
         emit_lines(lines, wanted.path, color=how.color, redacted=how.redact)

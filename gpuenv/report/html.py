@@ -13,11 +13,11 @@ from gpuenv.model.finding import CheckRun, Finding, Severity
 from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
-from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
+from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.report.findings import allowance_text
 from gpuenv.report.report import SCHEMA, Report, Status, crashed, open_questions, verdict
-from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series
-from gpuenv.report.text import command_text, counts_text, evidence_text, machine_rows
+from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
+from gpuenv.report.text import command_text, evidence_text, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -210,33 +210,28 @@ _DIGITS = 12  # of a UUID, which tell GPUs apart
 
 def smoke_section(report: Report) -> Iterator[str]:
     """The section; nothing where the GPU tests were not asked for."""
-    if report.smoke is None:
+    result = report.smoke
+    if result is None:
         return
-    rows, series = smoke_rows(report), smoke_series(report.smoke)
+    told = f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
+    rows = [
+        (
+            badge(test.status.value, _TEST_TONES.get(test.status, "bad")),
+            mono(test_label(test)),
+            escaped(test.gpu or ""),
+            f"{test.duration:.2f} s",
+            escaped(test.detail or ""),
+        )
+        for test in result.tests
+    ]
+    times = [Bar(test_label(test), test.duration, f"{test.duration:.2f} s") for test in result.tests]
     body = [
-        f"<p>{escaped(_smoke_sentence(report.smoke))}</p>",
-        *_measured(series),
-        *table(("", "test", "GPU", "took", "detail"), [_cells(row) for row in rows]),
-        bars(
-            [Bar(row.label, row.duration, f"{row.duration:.2f} s") for row in rows], "seconds that each GPU test took"
-        ),
+        f"<p>{escaped(told)}</p>",
+        *_measured(smoke_series(result)),
+        *table(("", "test", "GPU", "took", "detail"), rows),
+        bars(times, "seconds that each GPU test took"),
     ]
     yield from section("smoke", "GPU tests", body)
-
-
-def _smoke_sentence(result: SmokeResult) -> str:
-    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
-
-
-def _cells(row: SmokeRow) -> tuple[str, ...]:
-    tone = _TEST_TONES.get(row.status, "bad")
-    return (
-        badge(row.status.value, tone),
-        mono(row.label),
-        escaped(row.gpu),
-        f"{row.duration:.2f} s",
-        escaped(row.detail),
-    )
 
 
 def _measured(series: Sequence[Series]) -> Iterator[str]:

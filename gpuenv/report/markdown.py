@@ -13,7 +13,7 @@ from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.findings import allowance_text, wheel_text
 from gpuenv.report.report import Report, crashed, open_questions, verdict
-from gpuenv.report.smoke_rows import smoke_rows
+from gpuenv.report.smoke import measured_texts, test_label
 from gpuenv.report.text import command_text, counted, evidence_text, machine_rows, wheel_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -94,20 +94,19 @@ def _allowed(report: Report) -> Iterator[str]:
 
 
 def _smoke(report: Report) -> Iterator[str]:
-    rows = smoke_rows(report)
-    if not rows:
+    if report.smoke is None or not report.smoke.tests:
         return
     yield "### GPU tests"
     yield ""
     cells = [
         (
-            row.status.value,
-            _code(row.label),
-            _code(row.gpu),
-            f"{row.duration:.2f} s",
-            _code("; ".join([row.detail, *row.measured]).strip("; ")),
+            test.status.value,
+            _code(test_label(test)),
+            _code(test.gpu or ""),
+            f"{test.duration:.2f} s",
+            _code("; ".join([test.detail or "", *measured_texts(test)]).strip("; ")),
         )
-        for row in rows
+        for test in report.smoke.tests
     ]
     yield from _table(("", "test", "GPU", "took", "detail"), cells)
 

@@ -18,7 +18,7 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke_rows import smoke_series
+from gpuenv.report.smoke import smoke_series
 
 Labels = dict[str, str]
 _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
