@@ -15,7 +15,7 @@ from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.report.findings import allowance_text
-from gpuenv.report.report import SCHEMA, Report, Status, crashed, open_questions, verdict
+from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
 from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
 from gpuenv.report.text import command_text, evidence_text, machine_rows
 
@@ -82,7 +82,7 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
-    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in (*open_questions(report), *crashed(report))]
+    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in undecided(report)]
     if unknown:
         body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
     allowed = [f"<li>{escaped(allowance_text(entry))}</li>" for entry in report.allow_list]

@@ -12,7 +12,7 @@ from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.findings import allowance_text, wheel_text
-from gpuenv.report.report import Report, crashed, open_questions, verdict
+from gpuenv.report.report import Report, undecided, verdict
 from gpuenv.report.smoke import measured_texts, test_label
 from gpuenv.report.text import command_text, counted, evidence_text, machine_rows, wheel_lines
 
@@ -112,7 +112,7 @@ def _smoke(report: Report) -> Iterator[str]:
 
 
 def _closing(report: Report) -> Iterator[str]:
-    unknown = [*open_questions(report), *crashed(report)]
+    unknown = undecided(report)
     if unknown:
         yield "### Could not be told"
         yield ""

@@ -107,7 +107,10 @@ def _machine(report: Report) -> Iterator[_Metric]:
     yield _info("driver", "The driver.", {"version": str(version or ""), "cuda": str(level or "")})
     yield _one("gpus", "GPUs that the driver lists.", len(snapshot.gpus))
     labelled = [(_gpu_labels(number, gpu), gpu) for number, gpu in enumerate(snapshot.gpus)]
-    infos = ({**labels, **_gpu_words(gpu)} for labels, gpu in labelled)
+    infos = (
+        {**labels, "name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
+        for labels, gpu in labelled
+    )
     yield _Metric("gpu_info", "One a GPU.", tuple((labels, 1.0) for labels in infos))
     for name, told, read in _NUMBERS:
         values = ((labels, read(gpu)) for labels, gpu in labelled)
@@ -117,10 +120,6 @@ def _machine(report: Report) -> Iterator[_Metric]:
 def _gpu_labels(number: int, gpu: Gpu) -> Labels:
     index = number if gpu.index.value is None else gpu.index.value
     return {"gpu": str(index), "uuid": gpu.uuid.value or ""}
-
-
-def _gpu_words(gpu: Gpu) -> Labels:
-    return {"name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
 
 
 def _smoke(report: Report) -> Iterator[_Metric]:

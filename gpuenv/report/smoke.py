@@ -41,7 +41,7 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]
         yield from _tests(others, verbose=verbose)
     yield from _compared(result.compared)
     yield Line()
-    yield Line(_smoke_closing(result), Style.QUIET, 2)
+    yield Line(f"{_counted(result)}; exit code {result.exit_code}.", Style.QUIET, 2)
 
 
 def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
@@ -139,10 +139,6 @@ def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator
         )
     if not worse:
         yield Line("  none worse by more than the tolerance", Style.GOOD)
-
-
-def _smoke_closing(result: SmokeResult) -> str:
-    return f"{_counted(result)}; exit code {result.exit_code}."
 
 
 def counts_text(result: SmokeResult) -> str:

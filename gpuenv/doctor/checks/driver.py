@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, unfound, used
 from gpuenv.doctor.evidence import evidence_of, hardware_lines, lines_with, logged
 from gpuenv.doctor.fixes.containers import libraries_of_the_host
-from gpuenv.doctor.fixes.distributions import compute_part, driver_fixes, family, module_build, restart, the_compiler
+from gpuenv.doctor.fixes.distributions import (
+    COMPUTE_PART,
+    driver_fixes,
+    family,
+    install_command,
+    module_build,
+    restart,
+    the_compiler,
+)
 from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.fixes.kernel_module import (
     blocks,
@@ -456,7 +464,10 @@ def driver_incomplete(facts: Facts) -> Outcome:
         (
             _OF_A_MANAGER
             if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
-            else Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),
+            else Fix(
+                "Install the compute part of the same driver, or reinstall the driver.",
+                install_command(snapshot, COMPUTE_PART),
+            ),
             *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
         ),
     )
@@ -607,7 +618,7 @@ def _of_libcuda_alone(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
     if not to_finish_first and (right := counterparts(snapshot, libcuda)):
         return _beside_the_right(snapshot, libcuda, right)
     # A package brings the release of its repository: Arch Linux has but the newest, Ubuntu the newest of a branch.
-    command = None if family(snapshot) == "arch" else compute_part(snapshot)
+    command = None if family(snapshot) == "arch" else install_command(snapshot, COMPUTE_PART)
     later = "Where its package is of another release by now, update the whole driver and restart."
     install = Fix(f"Install the libcuda of the same driver, of exactly {module}. {later}", command)
     if is_foreign(snapshot, stray):

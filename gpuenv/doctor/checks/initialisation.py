@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import evidence_of, lines_with, packages_as_evidence, troubles
-from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
+from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
 from gpuenv.doctor.predicates import (
     contained,
     driver_nodes,
@@ -146,7 +146,9 @@ def no_firmware(facts: Facts) -> Outcome:
         "The driver does not find its firmware, so the GPU is not started",
         lines + evidence_of(snapshot, "driver.module_version", "libcuda"),
         (
-            Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
+            Fix(
+                "Install the firmware of exactly this driver, or the driver again.", install_command(snapshot, FIRMWARE)
+            ),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
@@ -218,7 +220,7 @@ def system_not_ready(facts: Facts) -> Outcome:
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
             Fix(
                 f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
-                fabric_manager(snapshot),
+                install_command(snapshot, FABRIC_MANAGER),
             ),
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),

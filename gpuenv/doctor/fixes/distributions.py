@@ -7,7 +7,7 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.predicates import contained, driver_nodes
@@ -32,6 +32,21 @@ _SEEN = {
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
+_Names = Mapping[str, str]  # of a package, by family; braces stand for the driver's branch and version
+COMPUTE_PART = {  # libcuda
+    "debian": "libcuda1",
+    "fedora": "xorg-x11-drv-nvidia-cuda",
+    "rhel": "nvidia-driver-cuda",
+    "arch": "nvidia-utils",
+    "ubuntu": "libnvidia-compute-{branch}",
+}
+FIRMWARE = {"debian": "firmware-nvidia-gsp", "ubuntu": "nvidia-firmware-{branch}-{version}"}
+FABRIC_MANAGER = {
+    **dict.fromkeys(("debian", "suse", "rhel"), "cuda-drivers-fabricmanager-{branch}"),
+    "ubuntu": "nvidia-fabricmanager-{branch}",
+}
+_OPEN_DRIVER = dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open")
+_OPEN_MODULES = {**_OPEN_DRIVER, "debian": "nvidia-open-kernel-dkms", "ubuntu": "nvidia-driver-{branch}-open"}
 # Google, Container-Optimized OS, Run GPUs: it has no package manager.
 _OWN_PROGRAMS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
@@ -44,10 +59,12 @@ def family(snapshot: Snapshot) -> str | None:
     return seen or _FAMILIES.get(name.partition(" ")[0])
 
 
-def _package(snapshot: Snapshot, names: dict[str, str]) -> tuple[str, ...] | None:
-    """The command that installs a package, by the names that it has in each family."""
-    kind = family(snapshot)
-    return (*_INSTALL[kind], *names[kind].split()) if kind in names and kind in _INSTALL else None
+def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None:
+    """The command that installs a package for the driver that is there; None where its name is not known."""
+    kind, branch, version = family(snapshot) or "", snapshot.driver.branch.value, snapshot.driver.version.value
+    name = names.get(kind, "")
+    unknown = not name or (branch is None and "{branch}" in name) or (version is None and "{version}" in name)
+    return None if unknown else (*_INSTALL[kind], *name.format(branch=branch, version=version).split())
 
 
 def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
@@ -99,8 +116,8 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
         return (install, *_besides_the_package(snapshot))
-    package = _package(snapshot, dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"))
-    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", package))
+    install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
+    return (*_stream(snapshot), install)
 
 
 def _chooses_newest(facts: Facts) -> bool:
@@ -131,14 +148,8 @@ def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 def open_modules(snapshot: Snapshot) -> Fix:
     """How to come to the open kernel modules of the driver that is there."""
-    branch = snapshot.driver.branch.value
-    names = {
-        "debian": "nvidia-open-kernel-dkms",
-        **dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"),
-        **({"ubuntu": f"nvidia-driver-{branch}-open"} if branch else {}),
-    }
     words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
-    return Fix(words, _package(snapshot, names))
+    return Fix(words, install_command(snapshot, _OPEN_MODULES))
 
 
 def proprietary_modules(snapshot: Snapshot) -> Fix:
@@ -146,30 +157,7 @@ def proprietary_modules(snapshot: Snapshot) -> Fix:
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
     names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
-    return Fix(words, _package(snapshot, names))
-
-
-def firmware(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the firmware of the driver that is there."""
-    branch, version = snapshot.driver.branch.value, snapshot.driver.version.value
-    names = {
-        "debian": "firmware-nvidia-gsp",
-        **({"ubuntu": f"nvidia-firmware-{branch}-{version}"} if branch and version else {}),
-    }
-    return _package(snapshot, names)
-
-
-def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the package of libcuda."""
-    branch = snapshot.driver.branch.value
-    names = {
-        "debian": "libcuda1",
-        "fedora": "xorg-x11-drv-nvidia-cuda",
-        "rhel": "nvidia-driver-cuda",
-        "arch": "nvidia-utils",
-        **({"ubuntu": f"libnvidia-compute-{branch}"} if branch else {}),
-    }
-    return _package(snapshot, names)
+    return Fix(words, install_command(snapshot, names))
 
 
 def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
@@ -183,7 +171,7 @@ def the_compiler(snapshot: Snapshot, name: str) -> Fix:
     """How to come to the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
     return Fix(
         f"Install the compiler that this kernel was built with, {name}, and let DKMS build the module again.",
-        _package(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
+        install_command(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
     )
 
 
@@ -205,16 +193,6 @@ def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
     return ("sudo", *found) if found else None
 
 
-def fabric_manager(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the fabric manager of the driver's branch."""
-    branch = snapshot.driver.branch.value
-    if branch is None:
-        return None
-    name = f"cuda-drivers-fabricmanager-{branch}"
-    names = {"debian": name, "suse": name, "rhel": name, "ubuntu": f"nvidia-fabricmanager-{branch}"}
-    return _package(snapshot, names)
-
-
 def restart(snapshot: Snapshot, why: str) -> Fix:
     """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
     if snapshot.host.wsl.value:
@@ -226,7 +204,9 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
 
 def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
-    install = None if contained(snapshot) else _package(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+    install = (
+        None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+    )
     where = "If that is refused: on the host, install" if contained(snapshot) else "Install"
     first = Fix(f"{where} the NVIDIA container toolkit.", install)
     if snapshot.host.container.value is Container.PODMAN:
