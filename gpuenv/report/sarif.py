@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import Explained, all_checks
@@ -107,7 +106,10 @@ def _suppressions(finding: Finding) -> list[dict[str, Any]]:
 
 def uri_of(path: str) -> str:
     """A path as a URI."""
-    return quote(path, safe="/")
+    return "".join(
+        c if c.isascii() and (c.isalnum() or c in "-._~/") else "".join(f"%{byte:02X}" for byte in c.encode())
+        for c in path
+    )
 
 
 def _invocation(report: Report) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from typing import NamedTuple
 
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.checks.installation import ONE_CUPY
@@ -47,36 +47,11 @@ _UNTAKEN = pattern(
 _DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
 
 
-class Untaken(Enum):
-    """Why the loader cannot load a file that exists; the first member that matches counts."""
+class Refusal(NamedTuple):
+    """What the loader did not find in another library."""
 
-    NOEXEC = "noexec"
-    LIMIT = "limit"
-    RESERVE = "reserve"
-    UNMAPPED = "unmapped"
-    DENIED = "denied"
-    DAMAGED = "damaged"
-
-
-def untaken(words: str | None) -> Untaken | None:
-    """Why a file that is there cannot be loaded, by the loader's words; None where that is not what they say."""
-    if not words or _DRIVERS_OWN.search(words):  # a library of the driver's: other checks tell of it
-        return None
-    found = {match.lastgroup for match in _UNTAKEN.finditer(words)}
-    return next((kind for kind in Untaken if kind.value in found), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What the loader did not find in another library.
-
-    Attributes:
-        symbol: the symbol; empty where a whole version is missing.
-        by: the soname of that library, if the loader names it.
-    """
-
-    symbol: str
-    by: str | None
+    symbol: str  # empty where a whole version is missing
+    by: str | None  # the soname of that library, if the loader names it
 
 
 def refusal_of(library: Library) -> Refusal | None:
@@ -99,15 +74,33 @@ _LIMIT = pattern(r"ulimit -v is (\d+) KiB")
 _FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")
 _FINDERS = pattern(r"^Failed to dlopen [^:]*: ")  # cuda-pathfinder's, before the loader's own words
 # GNU C Library Manual, Dynamic Linking Tunables: optional_static_tls is "the amount of surplus static TLS in bytes".
-_MORE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384"
-_AGAIN = ("gpuenv", "doctor")
-_WHY = {
-    Untaken.NOEXEC: "the file system is mounted noexec",
-    Untaken.LIMIT: "this process may not map as much memory as that needs",
-    Untaken.RESERVE: "too little is reserved for the variables that each thread has of its own",
-    Untaken.UNMAPPED: "the loader cannot map it into memory",
-    Untaken.DENIED: "this user may not read the file",
-    Untaken.DAMAGED: "the file is damaged, or of another machine",
+_MORE_TLS = ("env", "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384", "gpuenv", "doctor")
+# Why the loader cannot load a file that is there, by the groups of the pattern, the first one that matches; and fixes.
+_LOADER_FAULTS = {
+    "noexec": (
+        "the file system is mounted noexec",
+        (Fix("Make the environment on another file system, or have this one mounted without noexec."),),
+    ),
+    "limit": (
+        "this process may not map as much memory as that needs",
+        (Fix("Raise the limit{limit} in the shell or the job that starts the program: ulimit -v unlimited"),),
+    ),
+    "reserve": (
+        "too little is reserved for the variables that each thread has of its own",
+        (
+            Fix("See whether a larger reserve helps; then set that where CuPy is started.", _MORE_TLS),
+            Fix("Or leave out what is preloaded (LD_PRELOAD, LD_AUDIT), or import CuPy before what takes the reserve."),
+        ),
+    ),
+    "unmapped": (
+        "the loader cannot map it into memory",
+        (Fix("See how their file system is mounted, and what limits the memory of this process: ulimit -a"),),
+    ),
+    "denied": (
+        "this user may not read the file",
+        (Fix("Let this user read them, or make an environment of your own."),),
+    ),
+    "damaged": ("the file is damaged, or of another machine", (Fix("Install again what {files} belongs to."),)),
 }
 
 
@@ -131,52 +124,34 @@ def cannot_be_taken(facts: Facts) -> Outcome:
     What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
     put damaged ones in anew.
     """
-    told = list(_untaken_evidence(facts))
-    kind = next((kind for kind in Untaken if any(why is kind for _, _, why in told)), None)
+    target = facts.snapshot.target
+    refused = [("CuPy's compiled module", target.extension.reason)] if not target.extension.known else []
+    refused += [(entry.soname, entry.error) for entry in target.libraries if entry.path is None and not entry.optional]
+    faults = [(name, words or "", _loader_fault(words)) for name, words in refused]
+    kind = next((kind for kind in _LOADER_FAULTS if any(fault == kind for _, _, fault in faults)), None)
     if kind is None:
         return
-    of_kind = [(name, words) for name, words, why in told if why is kind]
+    why, fixes = _LOADER_FAULTS[kind]
+    of_kind = [(name, words) for name, words, fault in faults if fault == kind]
     first, more = of_kind[0][0], len(of_kind) - 1
+    limits = [int(found[1]) for _, words in of_kind if (found := _LIMIT.search(words))]
+    limit = f" of {limits[0] // 1024} MiB" if limits else ""
+    files = ", ".join(dict.fromkeys(found[1] for _, words in of_kind if (found := _FILE.search(words)))) or "the file"
     yield Symptom(
-        f"{first}{f' and {more} more' if more else ''} cannot be loaded: {_WHY[kind]}",
+        f"{first}{f' and {more} more' if more else ''} cannot be loaded: {why}",
         tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
         + evidence_of(facts.snapshot, "target.prefix"),
-        _untaken_fixes(kind, [words for _, words in of_kind]),
-        cause=Cause.CORRUPT_INSTALLATION if kind is Untaken.DAMAGED else None,
+        tuple(replace(fix, text=fix.text.format(limit=limit, files=files)) for fix in fixes),
+        cause=Cause.CORRUPT_INSTALLATION if kind == "damaged" else None,
     )
 
 
-def _untaken_evidence(facts: Facts) -> Iterator[tuple[str, str, Untaken]]:
-    """What is there and was not taken, the loader's words and why: CuPy's own module, and the libraries it needs."""
-    target = facts.snapshot.target
-    own = untaken(target.extension.reason) if not target.extension.known else None
-    if own is not None:
-        yield "CuPy's compiled module", target.extension.reason or "", own
-    for library in target.libraries:
-        why = untaken(library.error) if library.path is None and not library.optional else None
-        if why is not None:
-            yield library.soname, library.error or "", why
-
-
-def _untaken_fixes(kind: Untaken, said: Iterable[str]) -> tuple[Fix, ...]:
-    words = list(said)
-    files = list(dict.fromkeys(found[1] for text in words if (found := _FILE.search(text))))
-    if kind is Untaken.NOEXEC:
-        return (Fix("Make the environment on another file system, or have this one mounted without noexec."),)
-    if kind is Untaken.LIMIT:
-        found = next((found for text in words if (found := _LIMIT.search(text))), None)
-        now = f" of {int(found[1]) // 1024} MiB" if found else ""
-        return (Fix(f"Raise the limit{now} in the shell or the job that starts the program: ulimit -v unlimited"),)
-    if kind is Untaken.RESERVE:
-        return (
-            Fix("See whether a larger reserve helps; then set that where CuPy is started.", ("env", _MORE, *_AGAIN)),
-            Fix("Or leave out what is preloaded (LD_PRELOAD, LD_AUDIT), or import CuPy before what takes the reserve."),
-        )
-    if kind is Untaken.UNMAPPED:
-        return (Fix("See how their file system is mounted, and what limits the memory of this process: ulimit -a"),)
-    if kind is Untaken.DENIED:
-        return (Fix("Let this user read them, or make an environment of your own."),)
-    return (Fix(f"Install again what {', '.join(files) or 'the file'} belongs to."),)
+def _loader_fault(words: str | None) -> str | None:
+    """Why a file that is there cannot be loaded, by the loader's words; None where that is not what they say."""
+    if not words or _DRIVERS_OWN.search(words):  # other checks report a library of the driver
+        return None
+    found = {match.lastgroup for match in _UNTAKEN.finditer(words)}
+    return next((kind for kind in _LOADER_FAULTS if kind in found), None)
 
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
@@ -228,20 +203,23 @@ def other_major_first(facts: Facts) -> Outcome:
     What to do: remove the CUDA wheels of the other major, or keep CuPy and the package that brought them in
     environments of their own, or install the CuPy of that major.
     """
-    astray = [library for library in facts.snapshot.target.libraries if _is_of_other_major(library)]
+    astray = [library for library in facts.snapshot.target.libraries if _is_astray(library)]
     if not astray:
         yield from _by_its_own_word(facts)
         yield from _foreseen(facts)
         return
-    brought = bringers(facts)
-    yield Symptom(
+    yield _of_other_major(
+        facts,
         f"Libraries of another CUDA major are loaded in place of those CuPy needs: {_and_where(astray)}",
-        tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
-        + brought
-        + wheels(facts),
-        _ways_out(facts),
-        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
+        tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray),
+        wheels(facts),
     )
+
+
+def _of_other_major(facts: Facts, title: str, first: tuple[Evidence, ...], last: tuple[Evidence, ...] = ()) -> Symptom:
+    brought = bringers(facts)
+    cause = Cause.TORCH_CUPY_CONFLICT if brought else None
+    return Symptom(title, first + brought + last, _ways_out(facts), cause=cause)
 
 
 def _and_where(astray: Sequence[Library]) -> str:
@@ -259,14 +237,11 @@ def _by_its_own_word(facts: Facts) -> Outcome:
     astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
     if not astray:
         return
-    brought = bringers(facts)
-    yield Symptom(
+    yield _of_other_major(
+        facts,
         f"{facts.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
-        tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
-        + brought
-        + wheels(facts),
-        _ways_out(facts),
-        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
+        tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray),
+        wheels(facts),
     )
 
 
@@ -282,17 +257,12 @@ def _foreseen(facts: Facts) -> Outcome:
         return
     if facts.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
         return
-    brought = bringers(facts)
     there = ", ".join(f"{name} {release}" for name, release in newer.items())
-    yield Symptom(
-        f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
-        packages_as_evidence(newer) + brought,
-        _ways_out(facts),
-        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
-    )
+    title = f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}"
+    yield _of_other_major(facts, title, packages_as_evidence(newer))
 
 
-def _is_of_other_major(library: Library) -> bool:
+def _is_astray(library: Library) -> bool:
     found = _SONAME.search(library.finder_path or "")
     return found is not None and not library.soname.startswith(found[1])
 
