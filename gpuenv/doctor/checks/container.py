@@ -23,6 +23,12 @@ from gpuenv.model.presence import CONTROL, is_tegra
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
+# NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
+_WITHOUT_SELINUX = Fix(
+    "Where SELinux keeps it out from the start, turn its label off for this container.",
+    ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE"),
+)
+_WITH_A_GPU = Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1.")
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -89,13 +95,14 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     nodes = snapshot.driver.device_nodes
-    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
+    rules = snapshot.container_support.device_rules
+    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
+    refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
     refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
     if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode keeps this user out; nothing was lost
-    rules = snapshot.container_support.device_rules
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
         evidence_of(snapshot, "nvml", "libcuda")
@@ -103,7 +110,7 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
         + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
             Fix("Start the container again."),
-            *_under_selinux(snapshot),
+            *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
@@ -115,20 +122,6 @@ def _open_to_all(node: DeviceNode) -> bool:
     access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
     return node.mode[-3:-1] == "rw"
-
-
-def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off."""
-    if snapshot.host.container.value is not Container.PODMAN:
-        return ()
-    command = ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE")
-    return (Fix("Where SELinux keeps it out from the start, turn its label off for this container.", command),)
-
-
-def _rules_keep_out(snapshot: Snapshot) -> bool:
-    """Whether the control group's rules are known, and none lets this process read NVIDIA's devices."""
-    rules = snapshot.container_support.device_rules.value
-    return rules is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules)
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
@@ -231,18 +224,12 @@ def device_node_permission(facts: Facts) -> Outcome:
     closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
+    unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (*_opened(snapshot, closed), *_if_none_was_asked_for(snapshot)),
+        (*_opened(snapshot, closed), *((_WITH_A_GPU,) if unknown_grant else ())),
     )
-
-
-def _if_none_was_asked_for(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The alternative explanation in a Slurm job whose variables do not name its allocation."""
-    if snapshot.grant.by.value != "slurm" or snapshot.grant.gpus.known:
-        return ()
-    return (Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1."),)
 
 
 def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:

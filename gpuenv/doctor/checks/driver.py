@@ -336,8 +336,9 @@ def module_not_loaded(facts: Facts) -> Outcome:
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
     away, others = passed_on(snapshot), held_by_others(snapshot)
+    title = f"{_NOT_LOADED}{f', and {holders_of(others)} has the GPU' if others else ''}"
     yield Symptom(
-        _title(away, others),
+        f"{_kept(away)}, so the NVIDIA driver's module is not loaded" if away else title,
         _holders((*away, *others))
         + evidence_of(snapshot, "driver.module", "nvml", "host.kernel")
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
@@ -345,13 +346,6 @@ def module_not_loaded(facts: Facts) -> Outcome:
         + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
         _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
     )
-
-
-def _title(away: Sequence[PciGpu], others: Sequence[PciGpu]) -> str:
-    if away:
-        return f"{_kept(away)}, so the NVIDIA driver's module is not loaded"
-    held = f", and {holders_of(others)} has the GPU" if others else ""
-    return f"{_NOT_LOADED}{held}"
 
 
 def _kept(away: Sequence[PciGpu]) -> str:
@@ -539,15 +533,11 @@ def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
         if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not contained(snapshot):
             yield _TO_BE_LOADED
         yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
-        yield from _for_every_program(snapshot, library, place)
-
-
-def _for_every_program(snapshot: Snapshot, library: DriverLibrary, place: str) -> Iterator[Fix]:
-    if contained(snapshot):
-        yield Fix(f"For every program in the container: set LD_LIBRARY_PATH={place} where it is started.")
-    elif library.origin is not LibraryOrigin.NIXOS:
-        told = f"echo {place} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
-        yield Fix("For every program: name the folder to the loader.", ("sudo", "sh", "-c", told))
+        if contained(snapshot):
+            yield Fix(f"For every program in the container: set LD_LIBRARY_PATH={place} where it is started.")
+        elif library.origin is not LibraryOrigin.NIXOS:
+            told = f"echo {place} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
+            yield Fix("For every program: name the folder to the loader.", ("sudo", "sh", "-c", told))
 
 
 _OUT_OF_THE_IMAGE = Fix(
@@ -654,11 +644,10 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
     baked = baked_libraries(snapshot)
     own = tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
     if like_a_machine(snapshot):
-        return Symptom(
-            "The driver's libraries in this container are of another version than the host's kernel module",
-            _evidence(snapshot) + own,
-            _fixes_like_a_machine(snapshot, of_its_own=bool(baked)),
-        )
+        # Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart.
+        fixes = (libraries_of_the_host(snapshot), *(() if baked or _is_older(snapshot) else (_restarted(snapshot),)))
+        title = "The driver's libraries in this container are of another version than the host's kernel module"
+        return Symptom(title, _evidence(snapshot) + own, fixes)
     if baked:
         return Symptom(
             "The image has libraries of a driver in it that are of another version than the host's kernel module",
@@ -678,12 +667,6 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
         _evidence(snapshot),
         (*(_ANEW if _is_older(snapshot) else (_restarted(snapshot),)), *(() if mounts_seen else (_OUT_OF_THE_IMAGE,))),
     )
-
-
-def _fixes_like_a_machine(snapshot: Snapshot, *, of_its_own: bool) -> tuple[Fix, ...]:
-    """Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart."""
-    install = libraries_of_the_host(snapshot)
-    return (install,) if of_its_own or _is_older(snapshot) else (install, _restarted(snapshot))
 
 
 def _is_older(snapshot: Snapshot) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import islice
 
 from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines, logged
@@ -25,7 +25,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
+from gpuenv.model.snapshot import PciGpu, Snapshot
 from gpuenv.model.xid import HARDWARE
 
 
@@ -46,11 +46,14 @@ def hardware_events(facts: Facts) -> Outcome:
         return
     if any(gpu.fault.known for gpu in snapshot.gpus):
         return  # NVML tells of the same GPU
-    events = [event for event in hardware_lines(snapshot) if _is_ours(event, snapshot)]
+    names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
+    events = hardware_lines(snapshot)
+    if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with GPUs of others
+        events = tuple(event for event in events if event.pci in names)
     if not events:
         return
     kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE[event.xid]})" for event in events if event.xid)
-    named = dict.fromkeys(_label(event, snapshot) for event in events)
+    named = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
     yield Symptom(
         f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
         event_evidence(snapshot),
@@ -61,19 +64,6 @@ def hardware_events(facts: Facts) -> Outcome:
         ),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
     )
-
-
-def _is_ours(event: KernelMessage, snapshot: Snapshot) -> bool:
-    """Inside a container the log is the host's, and a GPU that was not given to it is not its affair."""
-    if not contained(snapshot) or snapshot.driver.cuda_init.value:
-        return True
-    return event.pci in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
-
-
-def _label(event: KernelMessage, snapshot: Snapshot) -> str:
-    same = (gpu for gpu in snapshot.gpus if event.pci and pci_key(gpu.pci.value) == event.pci)
-    name = next((gpu.name.value for gpu in same if gpu.name.value), "the GPU")
-    return f"{name} at {event.pci}" if event.pci else name
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
@@ -90,38 +80,33 @@ def gpu_lost(facts: Facts) -> Outcome:
     if not lost:
         return
     to_reset = all(gpu.fault.value == Nvml.RESET_REQUIRED for gpu in lost)
-    reset = "End every program on it, then reset it."
+    state = "cannot be opened"
+    if to_reset:
+        state = f"{'need' if len(lost) > 1 else 'needs'} a reset before {'they' if len(lost) > 1 else 'it'} can be used"
+    elif any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost):
+        state = f"{'have' if len(lost) > 1 else 'has'} fallen off the bus"
+    # The index, and the address by which the kernel's log and the chassis identify it.
+    places = (
+        "GPU"
+        + ("" if g.index.value is None else f" {g.index.value}")
+        + (f" at {key}" if (key := pci_key(g.pci.value)) else "")
+        for g in lost
+    )
     yield Symptom(
-        f"{', '.join(map(called, lost))} {_state(lost, to_reset=to_reset)}",
+        f"{', '.join(map(called, lost))} {state}",
         tuple(
-            Evidence(f"NVML's return code for {_place(gpu)}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
-            for gpu in lost
+            Evidence(f"NVML's return code for {place}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
+            for place, gpu in zip(places, lost, strict=True)
         )
         + event_evidence(facts.snapshot)
         + evidence_of(facts.snapshot, "libcuda"),
         (
-            *(resets(reset, map(option_of, lost)) if to_reset else ()),
+            *(resets("End every program on it, then reset it.", map(option_of, lost)) if to_reset else ()),
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
         grave_if_needed(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
-
-
-def _state(lost: Sequence[Gpu], *, to_reset: bool) -> str:
-    plural = len(lost) > 1
-    if to_reset:
-        return "need a reset before they can be used" if plural else "needs a reset before it can be used"
-    if any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost):
-        return f"{'have' if plural else 'has'} fallen off the bus"
-    return "cannot be opened"
-
-
-def _place(gpu: Gpu) -> str:
-    """The index, and the address by which the kernel's log and the chassis identify it."""
-    address = pci_key(gpu.pci.value)
-    numbered = "GPU" if gpu.index.value is None else f"GPU {gpu.index.value}"
-    return f"{numbered}{f' at {address}' if address else ''}"
 
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
@@ -155,8 +140,10 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     """
     found = False
     for device in left_out(facts.snapshot):
-        if _is_nobodys(device, facts):
-            continue
+        product = product_by_pci(device.device, facts.matrix)
+        row = branches_for(product.compute_capability, facts.matrix) if product else None
+        if row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot):
+            continue  # an old display card without any usable driver, next to GPUs that work
         symptom = (
             _by_branch(device, facts)
             or _by_kind(device, facts)
@@ -166,15 +153,10 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
         if symptom is not None:
             found = True
             yield symptom
-    if not found and not driver_sees_gpu(facts.snapshot):
-        yield from _by_the_log_alone(facts)
-
-
-def _is_nobodys(device: PciGpu, facts: Facts) -> bool:
-    """Whether it is an old display card without any usable driver, next to GPUs that work."""
-    product = product_by_pci(device.device, facts.matrix)
-    row = branches_for(product.compute_capability, facts.matrix) if product else None
-    return row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot)
+    if not found and not driver_sees_gpu(facts.snapshot):  # the log names the kind, of a GPU that is in no table
+        kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
+        named = (wants_open for words, wants_open in kinds if any(map(words.search, _lines(facts.snapshot))))
+        yield from (_of_the_other_kind("the GPU", wants_open, facts, ()) for wants_open in islice(named, 1))
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -309,15 +291,6 @@ def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
         _severity(snapshot),
         _removed(branch, matrix),
     )
-
-
-def _by_the_log_alone(facts: Facts) -> Outcome:
-    """The driver's log names the kind of modules it needs, for a GPU that is not on the bus or in no table."""
-    snapshot = facts.snapshot
-    for said, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
-        if any(said.search(line) for line in _lines(snapshot)):
-            yield _of_the_other_kind("the GPU", wants_open, facts, ())
-            return
 
 
 def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:

@@ -200,10 +200,17 @@ def system_not_ready(facts: Facts) -> Outcome:
     machine gives the same error until it is told to take work.
     """
     snapshot = facts.snapshot
-    told = snapshot.driver.cuda_init.value == Cuda.SYSTEM_NOT_READY or _waiting_for_registration(snapshot)
-    if not told or _without_switch(snapshot):
+    every = [gpu.fabric.state.value for gpu in snapshot.gpus]
+    states = [state for state in every if state in _UNREGISTERED]
+    waiting = bool(every) and not probed(snapshot) and states == every  # of a paste, in which libcuda was not asked
+    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
-    states = [gpu.fabric.state.value for gpu in snapshot.gpus if gpu.fabric.state.value in _UNREGISTERED]
+    without_switch = [
+        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
+        for gpu in snapshot.gpus
+    ]
+    if without_switch and all(without_switch):
+        return
     why = (
         _UNREGISTERED[states[0]]
         if states and states[0]
@@ -225,21 +232,6 @@ def system_not_ready(facts: Facts) -> Outcome:
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
-
-
-def _waiting_for_registration(snapshot: Snapshot) -> bool:
-    """Whether every GPU of a paste, which was not probed, waits for its registration."""
-    states = [gpu.fabric.state.value for gpu in snapshot.gpus]
-    return bool(states) and not probed(snapshot) and all(state in _UNREGISTERED for state in states)
-
-
-def _without_switch(snapshot: Snapshot) -> bool:
-    """Whether no NVSwitch can join these GPUs: each reports so, or is a board without NVSwitch."""
-    told = [
-        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
-        for gpu in snapshot.gpus
-    ]
-    return bool(told) and all(told)
 
 
 @check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
@@ -564,19 +556,16 @@ def other_than_granted(facts: Facts) -> Outcome:
         return  # the tasks of a step share what the step was granted
     told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
     by = snapshot.grant.by.value or "the scheduler"
+    fix = Fix("Let CUDA_VISIBLE_DEVICES name those that were granted; ask for device control groups.")
+    if fewer and told is not None:
+        fix = Fix("Leave CUDA_VISIBLE_DEVICES as the scheduler has set it.")
+    elif fewer:
+        fix = Fix("Ask for all of them in the job's step as well, as with srun --gpus.")
     yield Symptom(
         f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
         evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
         + (Evidence("environment.CUDA_VISIBLE_DEVICES", told if told is not None else "not set", "the environment"),),
-        (_cure(fewer=fewer, by_variable=told is not None),),
+        (fix,),
         Severity.WARNING,
         cause=None if fewer and told is not None else Cause.SOURCES_DISAGREE,
     )
-
-
-def _cure(*, fewer: bool, by_variable: bool) -> Fix:
-    if not fewer:
-        return Fix("Let CUDA_VISIBLE_DEVICES name those that were granted; ask for device control groups.")
-    if by_variable:
-        return Fix("Leave CUDA_VISIBLE_DEVICES as the scheduler has set it.")
-    return Fix("Ask for all of them in the job's step as well, as with srun --gpus.")

@@ -20,6 +20,7 @@ T = TypeVar("T")
 _GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "DRV122", "CTR306")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
+_SMI = ("nvidia-smi",)
 
 
 @check("DRV100", Cause.DRIVER_UNRESPONSIVE)
@@ -143,11 +144,20 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     state = snapshot.source("nvidia-smi").state
-    if _nvml_alone_refuses(facts):
-        if state is SourceState.ANSWERED:  # it starts NVML itself: what was refused was this program
-            yield NotKnown("NVML refused to start here, and started for nvidia-smi")
-        else:
-            yield _refusing(snapshot)
+    nvml, works = snapshot.driver.nvml_init.value, snapshot.driver.cuda_init.value == 0
+    # No library, or one of another release, is no refusal; and NVML drives nothing of old boards of Tegra's.
+    refuses = nvml not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH) and not facts.needs.tegra
+    if refuses and works and state is SourceState.ANSWERED:  # it starts NVML itself: this program was refused
+        yield NotKnown("NVML refused to start here, and started for nvidia-smi")
+        return
+    if refuses and works:
+        yield Symptom(
+            "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
+            evidence_of(snapshot, "nvml", "libcuda", *(("nvidia-smi",) if state in _FAILED else ())),
+            (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", _SMI),),
+            Severity.WARNING,
+            Cause.SOURCES_DISAGREE,
+        )
         return
     if state not in _FAILED:
         return
@@ -160,25 +170,7 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
         evidence_of(snapshot, "nvidia-smi", "nvml"),
-        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", ("nvidia-smi",)),),
+        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", _SMI),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
-    )
-
-
-def _nvml_alone_refuses(facts: Facts) -> bool:
-    """Whether nvmlInit gives an error where cuInit gives none; no library, or one of another release, is no refusal."""
-    driver = facts.snapshot.driver
-    told = driver.nvml_init.value not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH)
-    return told and driver.cuda_init.value == 0 and not facts.needs.tegra  # of old boards, NVML drives nothing
-
-
-def _refusing(snapshot: Snapshot) -> Symptom:
-    said = evidence_of(snapshot, "nvidia-smi") if snapshot.source("nvidia-smi").state in _FAILED else ()
-    return Symptom(
-        "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
-        evidence_of(snapshot, "nvml", "libcuda") + said,
-        (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", ("nvidia-smi",)),),
-        Severity.WARNING,
-        Cause.SOURCES_DISAGREE,
     )
