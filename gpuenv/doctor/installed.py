@@ -43,23 +43,19 @@ def installed(facts: Facts) -> Installed | None:
     if not found:
         return None
     major = installed_cuda_major(facts)
-    line = _line_of(found[0].distribution, major, _told_cuda(facts.snapshot.target), facts.matrix)
+    # The CUDA minor, from the name of its line or from conda's cudatoolkit.
+    of_conda = facts.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
+    try:
+        cuda = cuda_minor(found[0].distribution) or (CudaVersion.parse(of_conda) if of_conda else None)
+    except ValueError:
+        cuda = None
+    line = _line_of(found[0].distribution, major, cuda, facts.matrix)
     if line is None:
         return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
-
-
-def _told_cuda(target: Target) -> CudaVersion | None:
-    """The CUDA minor of the first CuPy, from the name of its line or from conda's cudatoolkit."""
-    of_its_line = cuda_minor(target.cupy[0].distribution)
-    of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
-    try:
-        return of_its_line or (CudaVersion.parse(of_conda) if of_conda else None)
-    except ValueError:
-        return None
 
 
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:

@@ -7,7 +7,7 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.predicates import contained, driver_nodes
@@ -76,7 +76,9 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
         install = Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}.")
         return _with_what_shows_it(snapshot, install)
-    return no_one_driver(facts) or _by_its_own_program(snapshot) or _driver_package(facts)
+    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    by_itself = (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
+    return no_one_driver(facts) or by_itself or _driver_package(facts)
 
 
 def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
@@ -90,11 +92,6 @@ def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # that of WSL 2 ends in -microsoft-standard-WSL2
         return (Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 shows no GPU."), install)
     return (install, Fix("Where .wslconfig in Windows says gpuSupport=false, take that out, and restart WSL."))
-
-
-def _by_its_own_program(snapshot: Snapshot) -> tuple[Fix, ...]:
-    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
-    return (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
 
 
 def _driver_package(facts: Facts) -> tuple[Fix, ...]:
@@ -117,7 +114,10 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
         return (install, *_besides_the_package(snapshot))
     install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
-    return (*_stream(snapshot), install)
+    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
+    streams = kind == "rhel" and release_of(snapshot) in WITH_STREAMS
+    stream = (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),) if streams else ()
+    return (*stream, install)
 
 
 def _chooses_newest(facts: Facts) -> bool:
@@ -137,13 +137,6 @@ def whose(snapshot: Snapshot) -> str:
     if snapshot.host.wsl.value:
         return " in Windows"
     return " on the host" if contained(snapshot) else ""
-
-
-def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
-    if family(snapshot) != "rhel" or release_of(snapshot) not in WITH_STREAMS:
-        return ()
-    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
-    return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
 
 
 def open_modules(snapshot: Snapshot) -> Fix:
@@ -240,8 +233,12 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     name = (snapshot.host.distribution.value or "").partition(" ")[0]
     older = needed.last if with_older else None
     if name == "nixos":
-        lines = " ".join(_of_nixos(needed, older))
-        words = f"Write {lines} into configuration.nix (the driver is unfree), let it be built, and restart."
+        lines = ['services.xserver.videoDrivers = [ "nvidia" ];']
+        if _open(needed) is not None:
+            lines.append(f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};")
+        if older is not None:
+            lines.append(f"{OF_NIXOS.format(older)};")
+        words = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), let it be built, and restart."
         return (Fix(words, _BUILT),)
     if name in _OF_UNIVERSAL_BLUE:
         ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
@@ -269,14 +266,6 @@ def _open(needed: Wants) -> bool | None:
     if PROPRIETARY in needed.kinds:
         return False
     return True if needed.kinds or needed.first is not None else None
-
-
-def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
-    yield 'services.xserver.videoDrivers = [ "nvidia" ];'
-    if _open(needed) is not None:
-        yield f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};"
-    if older is not None:
-        yield f"{OF_NIXOS.format(older)};"
 
 
 def _besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:

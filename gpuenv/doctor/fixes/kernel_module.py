@@ -8,7 +8,6 @@ kernel/drivers/video (INSTALL_MOD_DIR in the logs of the driver's own build).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuenv.doctor.driver_requirements import wanted
@@ -76,17 +75,13 @@ def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | N
     prebuilt = [match for path in files if (match := _PREBUILT.match(path))]
     if own is None or family(snapshot) != "ubuntu" or len(prebuilt) != len(files):
         return None
-    kinds = {
-        (match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
-        for match in prebuilt
-        if _is_alike(match["kernel"], own) and branch in (None, int(match["branch"]))
-    }
+    kinds = set()
+    for match in prebuilt:
+        other = _OF_UBUNTU.fullmatch(match["kernel"])
+        alike = other is not None and other["flavour"] == own["flavour"]
+        if alike and branch in (None, int(match["branch"])):
+            kinds.add(match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
     return f"linux-modules-nvidia-{kinds.pop()}-{kernel}" if len(kinds) == 1 else None
-
-
-def _is_alike(kernel: str, own: re.Match[str]) -> bool:
-    other = _OF_UBUNTU.fullmatch(kernel)
-    return other is not None and other["flavour"] == own["flavour"]
 
 
 def _in_words(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str, ...]) -> Fix:
@@ -166,7 +161,15 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
         return (*let_through(snapshot), kept_away(snapshot, name, f"Where {name} comes back,") or by_file)
     if there and not libraries_absent(snapshot):
         by_parameters = kept_away(snapshot, name, "NVIDIA's driver is installed:")
-        by_files = (_by_a_file(name), _early_too(snapshot, name))
+        lines = f"the line blacklist {name}"
+        if name == "nouveau":
+            lines = f"the lines blacklist {name} and options {name} modeset=0"
+        words = f"NVIDIA's driver is installed: keep {name} out of its way, by {lines}"
+        early = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
+        by_files = (
+            Fix(f"{words} in a file below /etc/modprobe.d, where they are not there yet."),
+            Fix(early, initial_disk(snapshot)),
+        )
         taking = restart(snapshot, "so that NVIDIA's module takes the GPU")
         return (*_of_the_right_kind(facts), *((by_parameters,) if by_parameters else by_files), taking)
     # Packages of the driver keep nouveau out; of nova the older ones know nothing.
@@ -176,14 +179,6 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
         *((nova,) if name == NOVA else ()),
         restart(snapshot, "so that the new module takes the GPU"),
     )
-
-
-def _by_a_file(name: str) -> Fix:
-    lines = f"the line blacklist {name}"
-    if name == "nouveau":
-        lines = f"the lines blacklist {name} and options {name} modeset=0"
-    words = f"NVIDIA's driver is installed: keep {name} out of its way, by {lines}"
-    return Fix(f"{words} in a file below /etc/modprobe.d, where they are not there yet.")
 
 
 def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
@@ -196,8 +191,3 @@ def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
         return ()
     words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
     return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
-
-
-def _early_too(snapshot: Snapshot, name: str) -> Fix:
-    words = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
-    return Fix(words, initial_disk(snapshot))

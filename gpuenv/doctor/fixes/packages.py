@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -14,7 +13,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.resolve import judge
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, is_cupy
-from gpuenv.model.resolution import Candidate, CandidateKind, Change, CondaChoice, Reachable
+from gpuenv.model.resolution import Candidate, CandidateKind, CondaChoice, Reachable
 from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState
 from gpuenv.model.target import Target
 
@@ -244,7 +243,14 @@ def _is_new(fact: str) -> bool:
 
 def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
     """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
-    ways = sorted(_ways(facts), key=lambda way: way.order)
+    judged = [(wheel, judge(wheel, facts.needs, facts.matrix).changes) for wheel in conda_candidates(facts.matrix)]
+    any_numpy = replace(facts.needs, numpy=None)
+    found = (
+        _Way(conda_choice(wheel, (), any_numpy, facts.matrix), Reachable(wheel.candidate, changes))
+        for wheel, changes in judged
+        if changes
+    )
+    ways = sorted(found, key=lambda way: way.order)
     told = text.removesuffix(".")
     if not ways:
         why = next((entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
@@ -262,24 +268,11 @@ def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, .
         said = f"{told}, with what it needs (mamba takes the same words): {' '.join((*specs, *moved))}"
         return (Fix(said, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
     if way.in_a_new_one:
-        python = next((_python(change) for change in way.reachable.changes if change.fact == "target.python"), None)
-        words = (f"python={python or _USUAL_PYTHON}", *specs)
+        wanted = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _USUAL_PYTHON)
+        offered = [word for word in wanted.split(", ") if not word.endswith("t")]  # no special build
+        words = (f"python={_USUAL_PYTHON if _USUAL_PYTHON in offered else offered[-1]}", *specs)
         said = f"{told}, in an environment of its own (mamba takes the same words): {' '.join(words)}"
         return (Fix(said, ("conda", "create", "--name=ENVIRONMENT", channel, *words)),)
     return (
         Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
     )
-
-
-def _ways(facts: Facts) -> Iterator[_Way]:
-    for wheel in conda_candidates(facts.matrix):
-        judged = judge(wheel, facts.needs, facts.matrix)
-        if judged.changes:
-            choice = conda_choice(wheel, (), replace(facts.needs, numpy=None), facts.matrix)
-            yield _Way(choice, Reachable(wheel.candidate, judged.changes))
-
-
-def _python(change: Change) -> str:
-    """One of those that would do: the usual one, else the last that is no special build."""
-    offered = [word for word in change.needed.split(", ") if not word.endswith("t")]
-    return _USUAL_PYTHON if _USUAL_PYTHON in offered else offered[-1]
