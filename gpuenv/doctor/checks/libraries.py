@@ -203,7 +203,11 @@ def other_major_first(facts: Facts) -> Outcome:
     What to do: remove the CUDA wheels of the other major, or keep CuPy and the package that brought them in
     environments of their own, or install the CuPy of that major.
     """
-    astray = [library for library in facts.snapshot.target.libraries if _is_astray(library)]
+    astray = [
+        library
+        for library in facts.snapshot.target.libraries
+        if (found := _SONAME.search(library.finder_path or "")) and not library.soname.startswith(found[1])
+    ]
     if not astray:
         yield from _by_its_own_word(facts)
         yield from _foreseen(facts)
@@ -262,11 +266,6 @@ def _foreseen(facts: Facts) -> Outcome:
     yield _of_other_major(facts, title, packages_as_evidence(newer))
 
 
-def _is_astray(library: Library) -> bool:
-    found = _SONAME.search(library.finder_path or "")
-    return found is not None and not library.soname.startswith(found[1])
-
-
 @check(
     "LIB601",
     Cause.CUDA_LIBRARY_MISSING,
@@ -289,7 +288,15 @@ def library_missing(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     state = snapshot.source("libraries")
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
-        yield NotKnown(state.detail or _not_asked(facts))
+        why, cupy, major = (
+            "the target's libraries were not asked for",
+            snapshot.target.cupy,
+            installed_cuda_major(facts),
+        )
+        if cupy and "target.cupy" in snapshot.assumed:
+            why = f"{cupy[0].distribution} is assumed, and nobody was asked for the libraries that it loads"
+            why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
+        yield NotKnown(state.detail or why)
         return
     if not snapshot.target.cupy:
         yield NotKnown("which CuPy the libraries are for was not told")
@@ -306,21 +313,20 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = (
-        tuple(
-            Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
-            for kit in facts.snapshot.toolkits
-            if kit.toolkit.value
-            and kit.toolkit.value.major != installed_cuda_major(facts)
-            and kit.has_nvrtc
-            and not kit.in_target
-        )
-        + _nvrtcs(facts)
-        + _frameworks(facts)
+    major = installed_cuda_major(facts)
+    others = tuple(
+        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
+        for kit in snapshot.toolkits
+        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
+    )
+    others += _nvrtcs(facts)
+    others += tuple(
+        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
+        for entry in facts.needs.brings
+        if not entry.is_library and entry.cuda_major != major
     )
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
-    major = installed_cuda_major(facts)
     if others and major is not None and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {major}, "
@@ -338,14 +344,6 @@ def library_missing(facts: Facts) -> Outcome:
     )
 
 
-def _not_asked(facts: Facts) -> str:
-    there, major = facts.snapshot.target.cupy, installed_cuda_major(facts)
-    if not there or "target.cupy" not in facts.snapshot.assumed:
-        return "the target's libraries were not asked for"
-    said = f"{there[0].distribution} is assumed, and nobody was asked for the libraries that it loads"
-    return f"{said}; --assume toolkit={major}.0 assumes a toolkit that has them" if major else said
-
-
 def _finder_is_gone(facts: Facts) -> bool:
     """Whether CuPy would find its CUDA wheels by a cuda.pathfinder that is missing; other checks report that."""
     target, major = facts.snapshot.target, installed_cuda_major(facts)
@@ -356,23 +354,10 @@ def _finder_is_gone(facts: Facts) -> bool:
 
 
 def _evidence(library: Library) -> Evidence:
-    return Evidence(library.soname, library.path or _why_not(library), library.found_via or "the target's loader")
-
-
-def _why_not(library: Library) -> str:
-    """Not found; or what else keeps it from being loaded, such as a library that it needs itself."""
+    """Where it is; or not found; or what else keeps it from being loaded, such as a library that it needs itself."""
     error = library.error or ""
-    return "not found" if not error or error.startswith(library.soname) else error
-
-
-def _frameworks(facts: Facts) -> tuple[Evidence, ...]:
-    """Installed frameworks that contain or depend on CUDA of another major."""
-    major = installed_cuda_major(facts)
-    return tuple(
-        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
-        for entry in facts.needs.brings
-        if not entry.is_library and entry.cuda_major != major
-    )
+    why_not = "not found" if not error or error.startswith(library.soname) else error
+    return Evidence(library.soname, library.path or why_not, library.found_via or "the target's loader")
 
 
 def _of_what_is_there(facts: Facts) -> tuple[Fix, ...]:
@@ -602,12 +587,16 @@ def headers_missing(facts: Facts) -> Outcome:
         return
     searched = ", ".join(folders) or "no folder at all"
     unnamed = _unnamed_toolkit(facts)
+    named = ("env", f"CUDA_PATH={unnamed.path}", "python") if unnamed else ()
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
         + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
         evidence_of(facts.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
-        (*((_naming(unnamed),) if unnamed else ()), _headers_fix(facts)),
+        (
+            *((Fix("Let CUDA_PATH name the toolkit that is there, before Python starts.", named),) if unnamed else ()),
+            _headers_fix(facts),
+        ),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
 
@@ -619,11 +608,6 @@ def _unnamed_toolkit(facts: Facts) -> Toolkit | None:
     major = installed_cuda_major(facts)
     kits = (kit for kit in facts.needs.toolkits if kit.has_headers and kit.toolkit.value)
     return next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
-
-
-def _naming(kit: Toolkit) -> Fix:
-    words = ("env", f"CUDA_PATH={kit.path}", "python")
-    return Fix("Let CUDA_PATH name the toolkit that is there, before Python starts.", words)
 
 
 def _headers_fix(facts: Facts) -> Fix:
@@ -1031,10 +1015,11 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
     told = evidence + others + evidence_of(facts.snapshot, *SEARCHED)
     if same:
         where = f"{same[0].path}, where the loader does not look"
+        folder = f"{same[0].path.rstrip('/')}/lib64"
         return Symptom(
             f"{cupy.distribution} is linked with {lacking.soname}, which may be in {where}",
             told + fact("toolkits[].toolkit", same[0].toolkit),
-            _found(same[0]),
+            (Fix("Let the loader find its libraries.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),),
             cause=Cause.CUDA_LIBRARY_MISSING,
         )
     if others and lacking.cuda is not None:
@@ -1052,11 +1037,6 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
         + install_fix(facts, "Or install the CuPy that fits."),
         cause=Cause.CUDA_LIBRARY_MISSING,
     )
-
-
-def _found(kit: Toolkit) -> tuple[Fix, ...]:
-    folder = f"{kit.path.rstrip('/')}/lib64"
-    return (Fix("Let the loader find its libraries.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),)
 
 
 def _other_line(facts: Facts, lacking: Linked) -> tuple[Fix, ...]:

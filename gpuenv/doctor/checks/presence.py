@@ -92,7 +92,9 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     if amd:
         return _amd(snapshot, ", ".join(amd), tuple(evidence))
     off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switched_off(snapshot))
-    if off and _like_a_laptop(snapshot):
+    # NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover.
+    laptop = not _OF_PROCESSORS.isdisjoint(gpu.vendor for gpu in snapshot.pci_gpus or ())
+    if off and laptop and snapshot.driver.module.value is Module.NOT_LOADED:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
             off + tuple(evidence[:1]),
@@ -100,12 +102,6 @@ def _nothing(snapshot: Snapshot) -> Symptom:
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
-
-
-def _like_a_laptop(snapshot: Snapshot) -> bool:
-    """Whether NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover."""
-    beside = {gpu.vendor for gpu in snapshot.pci_gpus or ()} & _OF_PROCESSORS
-    return bool(beside) and snapshot.driver.module.value is Module.NOT_LOADED
 
 
 def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
@@ -171,12 +167,6 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     )
 
 
-def _hides_any(told: str) -> bool:
-    """Whether it hides every GPU of any machine: the list ends at its first entry."""
-    first = told.split(",", maxsplit=1)[0].strip()
-    return not first or first.startswith("-")
-
-
 def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
     snapshot = facts.snapshot
@@ -236,8 +226,10 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
         yield from _cut_short(facts, told)
-    elif told is not None and not probed(snapshot) and not snapshot.gpus and _hides_any(told):
-        yield _hidden(snapshot, told)
+    elif told is not None and not probed(snapshot) and not snapshot.gpus:
+        first = told.split(",", maxsplit=1)[0].strip()
+        if not first or first.startswith("-"):  # the list ends at its first entry, on any machine
+            yield _hidden(snapshot, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification

@@ -89,12 +89,19 @@ def a_test_failed(facts: Facts) -> Outcome:
     failed = [test for test in result.tests if test.status in BROKEN]
     on_purpose = f"{result.fault}: a fault planted on purpose"
     planted = (Evidence(FAULT_VARIABLE, on_purpose, "environment"),) if result.fault else ()
+    passed: dict[str, set[str]] = {}
+    for test in result.tests:
+        if test.status is TestStatus.PASSED and test.gpu:
+            passed.setdefault(test.gpu, set()).add(test.name)
     for cause, tests in _by_cause(failed).items():
-        sound = _where_they_pass(result.tests, tests)
+        # The GPUs on which all of these tests passed.
+        names, bad = {test.name for test in tests}, {test.gpu for test in tests}
+        sound = [uuid for uuid, there in passed.items() if names <= there and uuid not in bad] if all(bad) else []
+        beside = f"passed on {_listed(facts.snapshot, sound)}, in the same environment"
         where = f" on {_listed(facts.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
-            planted + _told(tests) + _beside(facts.snapshot, sound),
+            planted + _told(tests) + ((Evidence("the same tests", beside, "smoke"),) if sound else ()),
             _cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
@@ -138,7 +145,7 @@ def gpu_is_slow(facts: Facts) -> Outcome:
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
-            tuple(_rate(entry) for entry in slow[:_MOST]) + why,
+            tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + why,
             (Fix("Look at its clocks, temperature, power and link.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
             Severity.WARNING,
             cause,
@@ -154,22 +161,6 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
         cause = above or test.cause or _MEANS.get(test.trouble or Trouble.ERROR, Cause.GPU_TEST_FAILED)
         found.setdefault(cause, []).append(test)
     return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
-
-
-def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
-    """The GPUs on which all of these tests passed."""
-    passed: dict[str, set[str]] = {}
-    for test in every:
-        if test.status is TestStatus.PASSED and test.gpu:
-            passed.setdefault(test.gpu, set()).add(test.name)
-    names, bad = {test.name for test in failed}, {test.gpu for test in failed}
-    return tuple(uuid for uuid, there in passed.items() if names <= there and uuid not in bad) if all(bad) else ()
-
-
-def _beside(snapshot: Snapshot, sound: Sequence[str]) -> tuple[Evidence, ...]:
-    if not sound:
-        return ()
-    return (Evidence("the same tests", f"passed on {_listed(snapshot, sound)}, in the same environment", "smoke"),)
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
@@ -209,10 +200,10 @@ def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence,
     return found
 
 
-def _rate(entry: Compared) -> Evidence:
+def _rate_text(entry: Compared) -> str:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
     here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
-    return Evidence(entry.name, f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})", "smoke")
+    return f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})"
 
 
 # What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
@@ -256,7 +247,12 @@ def _cures_of_tests(
         cures = _spared(snapshot, tests, sound)
     elif cause in _OF_THE_ENVIRONMENT:
         cures = _afresh(facts)
-    return (*cures, *reset, _again(snapshot, tests[0], result))
+    # The first test alone; of several GPUs on that one where it failed.
+    _, gpu = with_uuid(snapshot.gpus, tests[0].gpu)
+    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
+    here = ("--gpu", str(place)) if place is not None else ()
+    again = Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", tests[0].name, *here, "-v"))
+    return (*cures, *reset, again)
 
 
 def _afresh(facts: Facts) -> tuple[Fix, ...]:
@@ -272,14 +268,6 @@ def _afresh(facts: Facts) -> tuple[Fix, ...]:
         *([replace(pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     )
-
-
-def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
-    """The first test alone; of several GPUs on that one where it failed."""
-    _, gpu = with_uuid(snapshot.gpus, test.gpu)
-    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
-    here = ("--gpu", str(place)) if place is not None else ()
-    return Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", test.name, *here, "-v"))
 
 
 def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str]) -> tuple[Fix, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.installed import older_than_the_matrix
 from gpuenv.doctor.predicates import without_gpu
@@ -12,7 +10,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
+from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection, Resolution
 
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
@@ -32,11 +30,12 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
         return
     wheels = [entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
-    if facts.needs.tegra and _jetpack_is_too_old(facts, wheels):
+    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
+    by_driver = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
+    if facts.needs.tegra and len(by_driver) == every:  # for any Python
         yield _of_an_old_jetpack(facts)
         return
     reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
-    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     if len({entry.candidate for entry in reasons}) < every:
         return
     newest = [entry for entry in reasons if entry.candidate == reasons[0].candidate]
@@ -49,13 +48,6 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
     )
-
-
-def _jetpack_is_too_old(facts: Facts, wheels: Sequence[Rejection]) -> bool:
-    """Whether no release has a wheel for JetPack's CUDA, for any Python."""
-    refused = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
-    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
-    return len(refused) == every
 
 
 def _of_an_old_jetpack(facts: Facts) -> Symptom:
@@ -118,7 +110,10 @@ def nothing_fits(facts: Facts) -> Outcome:
     if resolution.wheel is not None or facts.needs.driver_absent or without_gpu(facts.snapshot):
         return
     better = resolution.next_better
-    subject = better.candidate if better else _nearest(resolution)
+    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
+    wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
+    nearest = next((candidate for candidate in wheels if candidate not in barred), None)
+    subject = better.candidate if better else nearest
     if subject is None:
         yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
         return
@@ -170,13 +165,6 @@ def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
         Fix(f"Change to {changes_text(better)}: then {better.candidate.label} fits."),
         *(Fix(f"Or change to {changes_text(entry)}: then {entry.candidate.label} fits.") for entry in others),
     )
-
-
-def _nearest(resolution: Resolution) -> Candidate | None:
-    """The first release that nothing of the interpreter stands against; None where that speaks against them all."""
-    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
-    wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
-    return next((candidate for candidate in wheels if candidate not in barred), None)
 
 
 def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
