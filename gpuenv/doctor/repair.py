@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
 from gpuenv.doctor.registry import RepairKind, find_check
 from gpuenv.matrix.records import Matrix
@@ -79,14 +79,10 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
 
 
 def _requirements(findings: Iterable[Finding]) -> Iterator[str]:
-    """What the installs by pip or uv in their fixes name, apart from options; ``--python`` has an argument."""
+    """What the installs by pip or uv in their fixes name."""
     for fix in (fix for finding in findings for fix in finding.fix if fix.safe):
-        words = list(fix.command or ())
-        words = words[words.index("install") + 1 :] if "install" in words else []
-        if "--python" in words:
-            place = words.index("--python")
-            del words[place : place + 2]
-        yield from (word for word in words if not word.startswith("-"))
+        words = fix.command or ()
+        yield from names_in(words[words.index("install") + 1 :]) if "install" in words else ()
 
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -25,7 +26,7 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
     """
     target = snapshot.target
     interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
+    named = [name_in(word) for word in names_in(arguments[1:])] if target.conda_packages else []
     if named and all(conda_record(name, target.conda_packages) for name in named):
         return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(target, arguments, named)), safe=True)
     if target.externally_managed.value:
@@ -50,6 +51,13 @@ def name_in(requirement: str) -> str:
     return canonicalize_name(name)
 
 
+def names_in(words: Sequence[str]) -> tuple[str, ...]:
+    """What the arguments of an install or a removal name, apart from options; ``--python`` has an argument."""
+    return tuple(
+        word for n, word in enumerate(words) if not word.startswith("-") and (n == 0 or words[n - 1] != "--python")
+    )
+
+
 def condas_cupy(target: Target) -> tuple[str, ...]:
     """Every package of conda's CuPy: what is done to one leaves the files of the others as they are."""
     return tuple(name for name in target.conda_packages if is_cupy(name))
@@ -71,7 +79,7 @@ def _condas_words(target: Target, arguments: tuple[str, ...], named: list[str]) 
         return ("remove", *condas_prefix(target), *packages)
     if "--force-reinstall" in arguments:
         return condas_anew(target, packages)
-    return ("install", *condas_prefix(target), *(word for word in arguments[1:] if not word.startswith("-")))
+    return ("install", *condas_prefix(target), *names_in(arguments[1:]))
 
 
 def condas_prefix(target: Target) -> tuple[str, ...]:
