@@ -25,7 +25,7 @@ from gpuenv.report.report import Report, verdict
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def annotations_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The commands; ``report`` must be prepared."""
     return "".join(f"{line}\n" for line in _lines(report))
 

@@ -29,7 +29,7 @@ _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.N
 _FIRST = "blocker"
 
 
-def code_quality_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The artefact; ``report`` must be prepared."""
     return json.dumps(list(_told_apart(_issues(report))), indent=2) + "\n"
 

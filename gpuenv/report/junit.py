@@ -24,7 +24,7 @@ from gpuenv.report.smoke import measured_texts, test_label
 _COUNTED = ("failure", "error", "skipped")
 
 
-def junit_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The document; ``report`` must be prepared."""
     cases = list(_cases(report))
     counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _COUNTED}

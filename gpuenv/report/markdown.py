@@ -25,7 +25,7 @@ _REQUIRED = {
 }
 
 
-def markdown_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The document; ``report`` must be prepared."""
     return "\n".join(_lines(report)) + "\n"
 

@@ -40,7 +40,7 @@ class _Metric:
     samples: tuple[tuple[Labels, float], ...]
 
 
-def metrics_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The metrics; ``report`` must be prepared."""
     return "".join(_text(metric) for metric in _metrics(report) if metric.samples)
 

@@ -26,7 +26,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def sarif_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The log; ``report`` must be prepared."""
     found = {finding.code for finding in report.findings}
     run = {

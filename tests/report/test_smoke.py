@@ -14,14 +14,14 @@ from gpuenv.cli.gpu_tests import beside
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
-from gpuenv.report.github import annotations_text
-from gpuenv.report.gitlab import code_quality_text
+from gpuenv.report.github import render as annotations_text
+from gpuenv.report.gitlab import render as code_quality_text
 from gpuenv.report.html import html_text
-from gpuenv.report.junit import junit_text
-from gpuenv.report.markdown import markdown_text
-from gpuenv.report.prometheus import metrics_text
+from gpuenv.report.junit import render as junit_text
+from gpuenv.report.markdown import render as markdown_text
+from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
-from gpuenv.report.sarif import sarif_text
+from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.smoke import measured_texts, smoke_series
 from gpuenv.report.text import report_lines
 from tests.cli.recorded import FIT, UUID
