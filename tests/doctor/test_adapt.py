@@ -1,4 +1,4 @@
-"""What to run next is about the target that the caller named: gpuenv's own commands in a cure say so."""
+"""Fixes adapted to conda, to pixi and to the interpreter that was named."""
 
 from __future__ import annotations
 
@@ -15,19 +15,147 @@ import pytest
 
 from gpuenv.cli import options
 from gpuenv.cli.app import make_app
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, about, words_about
-from gpuenv.matrix.load import load
+from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, about, for_pixi, words_about
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.target import CupyInstallation, Target
 from tests.cli.program import answer
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+from tests.doctor.installed_target import changed, found, healthy
+from tests.support.matrix import MATRIX
 
-MATRIX = load(data_path("matrix.yaml"))
+__all__ = ["healthy"]
+HOST = ("os=linux", "arch=x86_64")
+NEW = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
+LIST = ("conda", "search", "--channel=conda-forge", "cupy")
+
+
+def fixes(code: str, *given: str) -> tuple[Fix, ...]:
+    """The cures of a finding in a conda environment in which conda's CuPy is, or none."""
+    snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *given], MATRIX)
+    ours = {entry.distribution: entry.release for entry in snapshot.target.cupy}
+    ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
+    target = replace(snapshot.target, kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
+    snapshot = replace(snapshot, target=target)
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next(finding.fix for finding in findings if finding.code == code)
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        (
+            ("driver=580.95.05", "gpu=H100", "python=3.11", "numpy=1.26.4", "cupy=none"),
+            (
+                "conda",
+                "install",
+                "--prefix=/env",
+                "--channel=conda-forge",
+                "cupy=14.1.1",
+                "cuda-version=13",
+                "numpy>=2.0",
+            ),
+        ),
+        (
+            ("driver=580.95.05", "gpu=V100", "python=3.9", "numpy=1.26.4", "cupy=none"),
+            (*NEW, "python=3.12", "cupy=14.1.1", "cuda-version=12"),
+        ),
+        (
+            ("driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none"),
+            (*NEW, "python=3.14", "cupy=13.6.0", "cuda-version=11"),
+        ),
+    ],
+)
+def test_conda_s_own_way_comes_first(given: tuple[str, ...], command: tuple[str, ...]) -> None:
+    first = fixes("WHL503", *given)[0]
+    assert first.command == command
+    assert "mamba" in first.text
+
+
+def test_a_way_of_pip_s_is_another_one_and_said_to_be() -> None:
+    told = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
+    assert told[1].text.startswith("Or, by pip, install: cupy-cuda11x")
+
+
+def test_where_conda_has_no_way_that_is_said() -> None:
+    """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
+    given = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
+    told = fixes("WHL503", *given)
+    assert told[0].text.startswith("No build of CuPy on conda-forge that the matrix has fits here: it needs ")
+    assert told[0].command == LIST
+    assert told[1].text.startswith("Or, by pip, install: cupy-cuda102")
+
+
+def test_a_numpy_of_conda_s_is_moved_by_conda() -> None:
+    told = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
+    assert told[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
+
+
+PREFIX = "/srv/app/.pixi/envs/default"
+
+
+def of_pixi(prefix: str = PREFIX) -> Target:
+    return Target(prefix=known(prefix, "x"), made_by=known("pixi", "x"))
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("python -m pip install cupy-cuda12x[ctk]==14.2.0", "pixi add --pypi cupy-cuda12x[ctk]==14.2.0"),
+        ("uv pip install --python /x/bin/python numpy<2.6,>=2.0", "pixi add --pypi numpy<2.6,>=2.0"),
+        ("python -m pip uninstall -y cupy-cuda11x cupy-cuda12x", "pixi remove --pypi cupy-cuda11x cupy-cuda12x"),
+        ("uv pip uninstall --python /x/bin/python cupy-cuda13x", "pixi remove --pypi cupy-cuda13x"),
+        ("python -m pip install --force-reinstall --no-deps cupy-cuda12x==14.2.0", "pixi reinstall cupy-cuda12x"),
+        (
+            "python -m pip install --force-reinstall cupy-cuda12x[ctk]==1 numpy>=2 torch",
+            "pixi reinstall cupy-cuda12x numpy torch",
+        ),
+        ("conda install --force-reinstall --prefix=/x _openmp_mutex>=4 cupy=13.1", "pixi reinstall _openmp_mutex cupy"),
+        ("conda install --prefix=/x --channel=conda-forge cupy=14.1.1", "pixi add cupy=14.1.1"),
+        ("conda install --force-reinstall --prefix=/x numpy", "pixi reinstall numpy"),
+        ("conda remove --prefix=/x cupy", "pixi remove cupy"),
+    ],
+)
+def test_every_installer_s_words_have_their_counterpart(command: str, told: str) -> None:
+    (fix,) = for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
+    assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(told.split()), safe=False)
+
+
+@pytest.mark.parametrize(
+    "command", [None, ("sudo", "reboot"), ("conda", "search", "cupy"), ("env", "-u", "PYTHONPATH")]
+)
+def test_what_is_no_installing_stays(command: tuple[str, ...] | None) -> None:
+    fixes = (Fix("Do it.", command),)
+    assert for_pixi(fixes, of_pixi()) == fixes
+
+
+def test_an_environment_with_a_name_and_one_that_lies_elsewhere() -> None:
+    fixes = (Fix("Do it.", ("conda", "install", "cupy")),)
+    (named,) = for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
+    assert named.text == "Do it, in the pixi project /srv/app, for a feature of its environment gpu."
+    (detached,) = for_pixi(fixes, of_pixi("/cache/envs/app-123"))
+    assert detached.text == "Do it, in the folder of the pixi project."
+
+
+def test_a_finding_there_names_no_other_installer(matrix: Matrix, healthy: Snapshot) -> None:
+    snapshot = changed(
+        healthy, cupy=(), made_by=known("pixi", "x"), kind=known("conda", "x"), prefix=known(PREFIX, "x")
+    )
+    commands = [fix.command for fix in found(matrix, snapshot)["WHL503"].fix if fix.command]
+    assert [command[:2] for command in commands] == [("pixi", "add")]
+
+
+def test_another_environment_has_its_own_installers(matrix: Matrix, healthy: Snapshot) -> None:
+    (first, *_) = found(matrix, changed(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
+    assert first.command is not None
+    assert "pixi" not in first.command
+
+
 NAMED = "an env/v12"
 OTHERS = {"explain", "run", "lock", "bundle"}  # about a text or a program; made for another machine
 HIDDEN = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))
