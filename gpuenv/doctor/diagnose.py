@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gpuenv.doctor.fixes.adapt import about, for_pixi, for_system, from_a_container, on_an_image
-from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import (
     GPU_FAMILIES,
     NONE_EXPECTED,
@@ -22,6 +21,7 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity, ranked
+from gpuenv.model.presence import contained
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult

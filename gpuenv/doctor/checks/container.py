@@ -6,20 +6,12 @@ from gpuenv.doctor.driver_libraries import unfound
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.fixes.distributions import container_toolkit
-from gpuenv.doctor.predicates import (
-    contained,
-    driver_nodes,
-    driver_sees_gpu,
-    libcuda_absent,
-    libraries_absent,
-    module_loaded,
-    probed,
-)
+from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import CONTROL, is_tegra
+from gpuenv.model.presence import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"

@@ -31,8 +31,6 @@ from gpuenv.doctor.predicates import (
     OF_CONTAINER_OPTIMIZED_OS,
     OF_THE_OPERATOR,
     baked_libraries,
-    contained,
-    driver_sees_gpu,
     held_by_nova,
     held_by_others,
     holders_of,
@@ -41,8 +39,6 @@ from gpuenv.doctor.predicates import (
     libcuda_absent,
     libraries_absent,
     like_a_machine,
-    module_loaded,
-    nvidia_on_bus,
     passed_on,
     probed,
     unfound_in_wsl,
@@ -53,6 +49,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
 from gpuenv.model.snapshot import (
     DkmsBuild,
     DriverLibrary,

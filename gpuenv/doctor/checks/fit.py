@@ -10,7 +10,7 @@ from gpuenv.doctor.fixes.distributions import whose
 from gpuenv.doctor.fixes.gpus import showing
 from gpuenv.doctor.fixes.packages import install_fix, numpy_out_of_the_way, pip_fix
 from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
-from gpuenv.doctor.predicates import driver_sees_gpu, newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.predicates import newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import (
@@ -30,6 +30,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 

@@ -14,7 +14,7 @@ from gpuenv.doctor.fixes.distributions import (
     proprietary_modules,
 )
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
-from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out, probed
+from gpuenv.doctor.predicates import left_out, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix
@@ -25,6 +25,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_sees_gpu
 from gpuenv.model.snapshot import PciGpu, Snapshot
 from gpuenv.model.xid import HARDWARE
 

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import evidence_of, lines_with, packages_as_evidence, troubles
 from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
-from gpuenv.doctor.predicates import (
-    contained,
-    driver_nodes,
-    driver_sees_gpu,
-    holders_of,
-    is_passed_on,
-    nvidia_on_bus,
-    probed,
-    unfound_in_wsl,
-)
+from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_in_wsl
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
@@ -23,6 +14,7 @@ from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpu import Virtualization
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)

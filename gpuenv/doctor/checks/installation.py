@@ -20,7 +20,6 @@ from gpuenv.doctor.installed import (
     own_cupys,
     within_reach,
 )
-from gpuenv.doctor.predicates import seen_to_be_absent
 from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
@@ -28,6 +27,7 @@ from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
 
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
-from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
+from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
+from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
 from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 

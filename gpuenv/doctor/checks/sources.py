@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gpuenv.doctor.evidence import event_evidence, evidence_of
-from gpuenv.doctor.predicates import driver_nodes, libraries_absent, module_loaded
+from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.presence import driver_nodes, module_loaded
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 

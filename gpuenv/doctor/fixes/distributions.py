@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
-from gpuenv.doctor.predicates import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
 
 _FAMILIES = {
