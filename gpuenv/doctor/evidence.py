@@ -10,7 +10,7 @@ from typing import TypeVar
 from gpuenv.model.finding import Evidence
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.spelt import spelt
 from gpuenv.model.xid import HARDWARE
 
@@ -92,3 +92,10 @@ def lines_with(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ..
 def logged(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
     """Lines of the kernel's log as evidence."""
     return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
+
+
+def holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
+    """The kernel driver that each GPU on the bus is bound to."""
+    return tuple(
+        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus
+    )

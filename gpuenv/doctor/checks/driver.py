@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, unfound, used
-from gpuenv.doctor.evidence import evidence_of, hardware_lines, lines_with, logged
+from gpuenv.doctor.evidence import evidence_of, hardware_lines, holders, lines_with, logged
 from gpuenv.doctor.fixes.containers import libraries_of_the_host
 from gpuenv.doctor.fixes.distributions import (
     COMPUTE_PART,
@@ -305,7 +305,7 @@ def nouveau_loaded(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        _holders((*held, *by_nova))
+        holders((*held, *by_nova))
         + evidence_of(snapshot, "driver.module")
         + (evidence_of(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
         in_its_place(facts),
@@ -336,7 +336,7 @@ def module_not_loaded(facts: Facts) -> Outcome:
     title = f"{_NOT_LOADED}{f', and {holders_of(others)} has the GPU' if others else ''}"
     yield Symptom(
         f"{_kept(away)}, so the NVIDIA driver's module is not loaded" if away else title,
-        _holders((*away, *others))
+        holders((*away, *others))
         + evidence_of(snapshot, "driver.module", "nvml", "host.kernel")
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
@@ -361,12 +361,6 @@ def _out_of_its_way(others: Sequence[PciGpu]) -> tuple[Fix, ...]:
     name = holders_of(others)
     keep = Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
     return (keep, Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD))
-
-
-def _holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus
-    )
 
 
 def _loading(snapshot: Snapshot) -> Iterator[Fix]:
@@ -416,7 +410,7 @@ def no_driver(facts: Facts) -> Outcome:
         f"{_kept(away)}, and no NVIDIA driver is installed here"
         if away
         else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
-        _holders(away)
+        holders(away)
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         _in_virtual_machines(away) if away else driver_fixes(facts),

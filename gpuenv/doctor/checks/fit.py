@@ -8,7 +8,7 @@ from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import whose
 from gpuenv.doctor.fixes.gpus import showing
-from gpuenv.doctor.fixes.packages import install_fix, numpy_out_of_the_way, pip_fix
+from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, numpy_out_of_the_way, pip_fix
 from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
 from gpuenv.doctor.predicates import newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
@@ -107,9 +107,8 @@ def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
     level, target = facts.needs.driver_cuda, facts.snapshot.target
     if level is None or "cudatoolkit" not in target.conda_packages or not is_condas(target):
         return ()
-    prefix = (f"--prefix={target.prefix.value}",) if target.prefix.value else ()
     said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
-    return (Fix(said, ("conda", "install", *prefix, f"cudatoolkit={level}")),)
+    return (Fix(said, ("conda", "install", *condas_prefix(target), f"cudatoolkit={level}")),)
 
 
 @check(

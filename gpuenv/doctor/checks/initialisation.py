@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import evidence_of, lines_with, packages_as_evidence, troubles
+from gpuenv.doctor.evidence import evidence_of, holders, lines_with, packages_as_evidence, troubles
 from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
 from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_in_wsl
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -389,13 +389,10 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
     kept = holders_of(gpu for gpu in on_bus if is_passed_on(gpu))
     passed_on: tuple[Fix, ...] = ()
-    holders = tuple(
-        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in on_bus
-    )
     if kept:
         title += f": {kept} holds it"
         passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(title, evidence + holders, (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
+    return Symptom(title, evidence + holders(on_bus), (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
 
 
 # What to do where the driver answers and CUDA does not start, by the code that cuInit gives.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import SEARCHED, cuda_bringers, evidence_of, fact, packages_as_evidence
-from gpuenv.doctor.fixes.packages import install_fix, pip_fix
+from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, pip_fix
 from gpuenv.doctor.installed import Installed, installed, installed_cuda_major, is_condas, uses_pathfinder
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
@@ -1043,9 +1043,7 @@ def _other_line(facts: Facts, lacking: Linked) -> tuple[Fix, ...]:
     """The CuPy of the CUDA that is there, or the CUDA that CuPy is linked with."""
     other = install_fix(facts, "Install the CuPy that fits.")
     if is_condas(facts.snapshot.target) and facts.snapshot.target.conda_packages.get("cudatoolkit"):
-        prefix = facts.snapshot.target.prefix.value
-        named = (f"--prefix={prefix}",) if prefix else ()
-        pinned = ("conda", "install", *named, f"cudatoolkit={lacking.cuda}")
+        pinned = ("conda", "install", *condas_prefix(facts.snapshot.target), f"cudatoolkit={lacking.cuda}")
         return (Fix("Let conda put in the CUDA that this build is linked with.", pinned), *other)
     whole = f"nstall {lacking.cuda_label}, and let the loader find its libraries."
     return (*other, Fix(f"{'Or i' if other else 'I'}{whole}"))
