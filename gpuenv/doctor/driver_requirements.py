@@ -8,7 +8,7 @@ need the open ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuenv.doctor.predicates import is_passed_on
 from gpuenv.doctor.registry import Facts
@@ -25,8 +25,7 @@ TURING, _HOPPER, BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), C
 OPEN, PROPRIETARY = "open", "proprietary"
 
 
-@dataclass(frozen=True, slots=True)
-class Wants:
+class Wants(NamedTuple):
     """What GPUs need of one driver.
 
     Attributes:

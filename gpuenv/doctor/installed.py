@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
@@ -17,8 +17,7 @@ from gpuenv.model.versions import CudaVersion
 _FIRST_WITH_PATHFINDER = 14
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """The CuPy that an import finds first.
 
     Attributes:

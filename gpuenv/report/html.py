@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv import __version__
 from gpuenv.model.finding import CheckRun, Finding, Severity
@@ -280,8 +280,7 @@ _MOST_BARS = 60
 _TEXT_WIDTH = 34  # characters that fit beside a bar
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A bar: its name, its length, the number in words, and whether it is worse than it should be."""
 
     name: str

@@ -6,9 +6,9 @@ The form is Prometheus's text exposition format, version 0.0.4 (Prometheus docum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
+from typing import NamedTuple
 
 from gpuenv import __version__
 from gpuenv.model.allowance import AllowanceResult
@@ -31,8 +31,7 @@ _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Metric:
+class _Metric(NamedTuple):
     """One metric with its samples."""
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
@@ -170,8 +170,7 @@ def measured_texts(test: TestResult) -> list[str]:
     return [f"{name} {quantity_text(quantity)}" for name, quantity in test.measured.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """What one GPU reached of one quantity.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
@@ -448,8 +449,7 @@ def _tags(entry: CupyInstallation) -> str:
 _LISTED = ("cuda-", "fastrlock", "nvidia-")
 
 
-@dataclass(frozen=True, slots=True)
-class _Unmet:
+class _Unmet(NamedTuple):
     """A requirement of CuPy that is not met.
 
     Attributes:

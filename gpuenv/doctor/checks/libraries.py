@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpuenv.doctor.checks.fit import told_outside
@@ -973,8 +973,7 @@ _OF_CONDA = ("cudatoolkit", "cuda-version")
 _FIRST_OF_ANY_MINOR = 11  # from here on libcudart bears the name of its major for all minors
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(NamedTuple):
     """The missing library, and its CUDA version where the soname contains one."""
 
     soname: str

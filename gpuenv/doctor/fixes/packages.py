@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from gpuenv.doctor.installed import is_condas, own_cupys, within_reach
 from gpuenv.doctor.registry import Facts
@@ -221,8 +222,7 @@ _IN_A_NEW_ONE = frozenset({*_BY_CONDA, "target.python"})  # what another environ
 _USUAL_PYTHON = "3.12"
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(NamedTuple):
     """A build that would fit, and what has to change for it."""
 
     choice: CondaChoice
