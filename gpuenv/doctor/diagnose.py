@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.fixes.adapt import about, for_pixi, for_system, from_a_container, on_an_image
+from gpuenv.doctor.fixes.adapt import adapt_for_container, adapt_for_ostree, for_pixi, for_system, with_target_option
 from gpuenv.doctor.registry import (
     GPU_FAMILIES,
     NONE_EXPECTED,
@@ -129,8 +129,8 @@ def _skipped(check: Check, terms: Terms, found: Iterable[Finding], blocked: dict
 def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, terms: Terms) -> Finding:
     """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
     host, fixes = snapshot.host, symptom.fix
-    fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
-    fixes = about(for_pixi(for_system(fixes, host.os.value), snapshot.target), terms.python)
+    fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
+    fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), terms.python)
     found = replace(finding_of(check, symptom), fix=fixes)
     expected = (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY)
     if expected and found.severity is Severity.ERROR:

@@ -77,7 +77,7 @@ Outcome = Iterator[Symptom | NotKnown]
 CheckFunction = Callable[[Facts], Outcome]
 
 
-def grave_if_needed(facts: Facts) -> Severity:
+def severity_for_unusable_gpu(facts: Facts) -> Severity:
     """Severity of an unusable GPU while others work: error if a requirement fails because of it, else warning."""
     return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
 

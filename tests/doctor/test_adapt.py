@@ -16,7 +16,7 @@ import pytest
 from gpuenv.cli import options
 from gpuenv.cli.app import make_app
 from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, about, for_pixi, words_about
+from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, for_pixi, with_target_option, words_about
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -213,8 +213,8 @@ def test_such_commands_are_there() -> None:
     ],
 )
 def test_of_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
-    assert about((Fix("A cure.", before),), NAMED) == (Fix("A cure.", after),)
-    assert about((Fix("A cure.", before),), None) == (Fix("A cure.", before),)
+    assert with_target_option((Fix("A cure.", before),), NAMED) == (Fix("A cure.", after),)
+    assert with_target_option((Fix("A cure.", before),), None) == (Fix("A cure.", before),)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.doctor.fixes.adapt import on_an_image
+from gpuenv.doctor.fixes.adapt import adapt_for_ostree
 from gpuenv.doctor.fixes.distributions import modules_of_the_other_kind
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.driver import Driver, Module
@@ -65,8 +65,8 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
     ],
 )
 def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: tuple[str, ...] | None) -> None:
-    assert [found.command for found in on_an_image([fix], "ostree")] == [layered]
-    assert on_an_image([fix], None) == (fix,)
+    assert [found.command for found in adapt_for_ostree([fix], "ostree")] == [layered]
+    assert adapt_for_ostree([fix], None) == (fix,)
 
 
 @pytest.mark.parametrize(

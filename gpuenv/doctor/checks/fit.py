@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.distributions import whose
+from gpuenv.doctor.fixes.distributions import driver_location
 from gpuenv.doctor.fixes.gpus import showing
 from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, numpy_out_of_the_way, pip_fix
 from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
@@ -90,7 +90,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     if of_libcuda:
         newer = (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
     elif change is not None:  # there is such a driver, up to the last branch that drives every GPU here
-        newer = (Fix(f"Or update the driver{whose(facts.snapshot)}: {change.needed}."),)
+        newer = (Fix(f"Or update the driver{driver_location(facts.snapshot)}: {change.needed}."),)
     yield Symptom(
         f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
         evidence_of(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),

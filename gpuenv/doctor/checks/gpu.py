@@ -15,7 +15,7 @@ from gpuenv.doctor.fixes.distributions import (
 )
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
@@ -106,7 +106,7 @@ def gpu_lost(facts: Facts) -> Outcome:
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
-        grave_if_needed(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
+        severity_for_unusable_gpu(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
 from gpuenv.doctor.predicates import probed
-from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.registry import (
+    NONE_EXPECTED,
+    Absence,
+    Facts,
+    NotKnown,
+    Outcome,
+    Symptom,
+    check,
+    severity_for_unusable_gpu,
+)
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
@@ -189,7 +198,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
         (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
-        grave_if_needed(facts),
+        severity_for_unusable_gpu(facts),
     )
 
 

@@ -30,7 +30,7 @@ def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
     return found or ((_AGAIN,) if given else ())
 
 
-def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+def adapt_for_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     """The fixes as seen from inside a container: driver, module and services are the host's."""
     adapted = []
     for fix in fixes:
@@ -45,7 +45,7 @@ def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     return tuple(adapted)
 
 
-def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
+def adapt_for_ostree(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
     """The fixes where the root is an ostree image: packages are layered onto it, /usr cannot be changed in place.
 
     rpm-ostree(1): install. What else changes the root has no command there; its words stand.
@@ -132,7 +132,7 @@ _IN_WORDS = pattern(
 )
 
 
-def about(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
+def with_target_option(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
     """The fixes with ``--python`` in each gpuenv command, in commands and texts; unchanged if ``python`` is None."""
     if python is None:
         return tuple(fixes)

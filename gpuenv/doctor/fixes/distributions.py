@@ -132,7 +132,7 @@ def _chooses_newest(facts: Facts) -> bool:
     return kind != "ubuntu" or len({wants((gpu,), facts.snapshot, facts.matrix) for gpu in gpus}) > 1
 
 
-def whose(snapshot: Snapshot) -> str:
+def driver_location(snapshot: Snapshot) -> str:
     """Where the driver is to be changed, where that is not here: on a container's host, in Windows for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
