@@ -128,35 +128,24 @@ def module_refused(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
-    yield from _unsigned(snapshot)
-    yield from _of_another_kernel(snapshot)
-
-
-def _of_another_kernel(snapshot: Snapshot) -> Outcome:
-    lines = lines_with(snapshot, _OTHER_KERNEL)
-    if not lines:
-        return
-    kernel = snapshot.host.kernel.value
-    yield Symptom(
-        "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
-        lines + evidence_of(snapshot, "host.kernel", "driver.module"),
-        (
-            *(into_this_kernel(snapshot, kernel) if kernel else ()),
-            Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
-        ),
-    )
-
-
-def _unsigned(snapshot: Snapshot) -> Outcome:
-    told = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
-    lines = [line for line in told if not _OF_ANOTHER.match(line)]
-    if not lines:
-        return
-    yield Symptom(
-        "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
-        logged(snapshot, lines[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
-        signing_fixes(snapshot),
-    )
+    texts = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
+    unsigned = [line for line in texts if not _OF_ANOTHER.match(line)]
+    if unsigned:
+        yield Symptom(
+            "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
+            logged(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
+            signing_fixes(snapshot),
+        )
+    lines, kernel = lines_with(snapshot, _OTHER_KERNEL), snapshot.host.kernel.value
+    if lines:
+        yield Symptom(
+            "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
+            lines + evidence_of(snapshot, "host.kernel", "driver.module"),
+            (
+                *(into_this_kernel(snapshot, kernel) if kernel else ()),
+                Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
+            ),
+        )
 
 
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -341,7 +330,7 @@ def module_not_loaded(facts: Facts) -> Outcome:
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
         + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
-        _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
+        _in_virtual_machines(away) if away else tuple(_loading(snapshot, others)),
     )
 
 
@@ -354,19 +343,16 @@ def _in_virtual_machines(away: Sequence[PciGpu]) -> tuple[Fix, ...]:
     return (Fix(there), NONE_EXPECTED)
 
 
-def _out_of_its_way(others: Sequence[PciGpu]) -> tuple[Fix, ...]:
-    """NVIDIA's module takes no device that another kernel driver has, and then it does not stay loaded."""
-    if not others:
-        return ()
-    name = holders_of(others)
-    keep = Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
-    return (keep, Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD))
+def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
+    """How the module comes to be loaded, by what keeps it from it, the likeliest first.
 
-
-def _loading(snapshot: Snapshot) -> Iterator[Fix]:
-    """How the module comes to be loaded, by what keeps it from it, the likeliest first."""
-    kernel = snapshot.host.kernel.value
-    if _is_replaced(snapshot):
+    NVIDIA's module takes no device that another kernel driver has (``others``), and then it does not stay loaded.
+    """
+    kernel, name = snapshot.host.kernel.value, holders_of(others)
+    if others:
+        yield Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
+        yield Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD)
+    elif _is_replaced(snapshot):
         yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
     elif by_prime_select(snapshot):
         yield from let_through(snapshot)

@@ -181,7 +181,8 @@ def files_at_fault(facts: Facts) -> Outcome:
     ):
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
-    used = [entry for entry in target.file_faults if _is_used(entry)]
+    paths = ((entry, PurePosixPath(entry.path)) for entry in target.file_faults)
+    used = [entry for entry, path in paths if _USED.search(path.name) and _NOT_USED.isdisjoint(path.parts)]
     broken = [
         entry
         for entry in used
@@ -234,11 +235,6 @@ _WORDS = {
     FileState.CHANGED: "changed",
     FileState.OWNED_TWICE: "claimed by two distributions",
 }
-
-
-def _is_used(entry: FileFault) -> bool:
-    path = PurePosixPath(entry.path)
-    return bool(_USED.search(path.name)) and not _NOT_USED & set(path.parts)
 
 
 @check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)

@@ -119,9 +119,12 @@ def gpu_is_busy(facts: Facts) -> Outcome:
     result = facts.smoke
     busy = [test for test in result.tests if test.status is TestStatus.BUSY] if result else []
     for cause, tests in _by_cause(busy).items():
+        named = (with_uuid(facts.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
+        held = [(place, gpu) for place, gpu in named if gpu is not None]
         yield Symptom(
             f"{_count(tests)} found the GPU in use by others: {_names(tests)}",
-            _told(tests) + _holders(facts.snapshot, tests),
+            _told(tests)
+            + evidence_of(facts.snapshot, *(f"gpus[{n}].processes" for n, gpu in held if gpu.processes.value)),
             (Fix("See who holds the GPU; wait for them or take another one.", ("nvidia-smi",)),),
             cause=cause,
         )
@@ -189,15 +192,6 @@ def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
     )
     left = len(told) - _MOST
     return told[:_MOST] + ((Evidence("further GPU tests", f"{left} other messages", "smoke"),) if left > 0 else ())
-
-
-def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence, ...]:
-    found: tuple[Evidence, ...] = ()
-    for uuid in dict.fromkeys(test.gpu for test in tests):
-        place, gpu = with_uuid(snapshot.gpus, uuid)
-        if gpu is not None and gpu.processes.value:
-            found += evidence_of(snapshot, f"gpus[{place}].processes")
-    return found
 
 
 def _rate_text(entry: Compared) -> str:

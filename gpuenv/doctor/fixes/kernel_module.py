@@ -40,7 +40,9 @@ _BY_DKMS, _BY_INSTALLER = "/updates/dkms/", "/kernel/drivers/video/"
 def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
     """How the module is installed for this kernel; by package only where one installed it for another kernel."""
     files, others = snapshot.driver.module_files.value or (), snapshot.driver.module_kernels.value or ()
-    if _by_dkms(snapshot, files):
+    built_here = snapshot.driver.dkms or any(_BY_DKMS in path for path in files)
+    by_akmods = family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)
+    if built_here or by_akmods:
         return _built_here(snapshot, kernel)
     package = _package(snapshot, kernel, files)
     if package:
@@ -53,13 +55,6 @@ def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
         either = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
         return (*_built_here(snapshot, kernel), either)
     return (_in_words(snapshot, others, files),)
-
-
-def _by_dkms(snapshot: Snapshot, files: tuple[str, ...]) -> bool:
-    """Whether it is built on this machine: by DKMS, or by the akmods of Fedora."""
-    if snapshot.driver.dkms or any(_BY_DKMS in path for path in files):
-        return True
-    return family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)
 
 
 def _built_here(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
