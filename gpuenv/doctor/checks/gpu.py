@@ -17,7 +17,7 @@ from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import product_by_pci, product_near_pci
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, Product
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
@@ -27,6 +27,7 @@ from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
 from gpuenv.model.presence import contained, driver_sees_gpu
 from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.versions import DriverVersion
 from gpuenv.model.xid import HARDWARE
 
 
@@ -143,14 +144,9 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     for device in left_out(facts.snapshot):
         product = product_by_pci(device.device, facts.matrix)
         row = branches_for(product.compute_capability, facts.matrix) if product else None
-        if row is not None and _is_gone(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot):
+        if row is not None and _none_left(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
-        symptom = (
-            _by_branch(device, facts)
-            or _by_kind(device, facts)
-            or _by_its_words(device, facts)
-            or _by_the_branch_it_names(device, facts)
-        )
+        symptom = _of_product(device, product, facts) if product else _of_no_table(device, facts)
         if symptom is not None:
             found = True
             yield symptom
@@ -160,41 +156,54 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
         yield from (_of_the_other_kind("the GPU", wants_open, facts, ()) for wants_open in islice(named, 1))
 
 
-def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU whose generation this branch does not drive; one that the kernel module drives is not."""
-    snapshot, matrix = facts.snapshot, facts.matrix
-    driver, product = snapshot.driver.version.value, product_by_pci(device.device, matrix)
-    taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
-    if driver is None or product is None or taken:
-        return None
+def _of_product(device: PciGpu, product: Product, facts: Facts) -> Symptom | None:
+    """A GPU whose generation this branch does not drive, or that the other kind of kernel modules drives."""
+    snapshot, matrix, driver = facts.snapshot, facts.matrix, facts.snapshot.driver.version.value
     row = branches_for(product.compute_capability, matrix)
-    branch = branch_of(driver, matrix)
-    needed = row.wants(branch) if row else None
-    if row is None or needed is None:
+    taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}  # by this kernel module
+    if driver is not None and row is not None and not taken and (needed := row.wants(branch_of(driver, matrix))):
+        old, none_left = row.last is not None and branch_of(driver, matrix) > row.last, _none_left(row.last, matrix)
+        evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
+        fixes = none_left or _other_branch(product.name, facts)
+        return _unsupported(facts, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
+    if facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
-    old = row.last is not None and branch > row.last
+    # The kind of the loaded module, or of the last load in the kernel's log.
+    loads = [match[1] for line in _lines(snapshot) if (match := _LOADED.search(line))]
+    by_log = ("open" if loads[-1] else "proprietary") if loads else None
+    kind = snapshot.driver.flavor.value if snapshot.driver.flavor.known else by_log
+    wanted_kind = kind_for(product.compute_capability, snapshot)
+    if kind is None or wanted_kind in (None, kind):
+        return None
+    return _of_the_other_kind(product.name, wanted_kind == "open", facts, _device(device, _KINDS))
+
+
+def _unsupported(  # noqa: PLR0913 - what a finding of this check is made of
+    facts: Facts,
+    driver: DriverVersion,
+    name: str,
+    evidence: tuple[Evidence, ...],
+    fixes: tuple[Fix, ...],
+    *,
+    old: bool,
+    gone: bool = False,
+    more: str = "",
+) -> Symptom:
+    removed = Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if gone else Cause.GPU_REMOVED_FROM_DRIVER
     return Symptom(
-        f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
-        evidence_of(snapshot, "driver.version")
-        + _device(device, matrix.cite(product.source))
-        + (Evidence("needed", needed, row.source),),
-        (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(product.name, facts),
-        _severity(snapshot),
-        _removed(row.last, matrix) if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+        f"Driver branch {driver.branch} does not support {name} {'any more' if old else 'yet'}{more}",
+        evidence_of(facts.snapshot, "driver.version") + evidence,
+        fixes,
+        _severity(facts.snapshot),
+        removed if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
 
 
-def _is_gone(last: int | None, matrix: Matrix) -> bool:
-    """Whether the last branch for a GPU is older than any that a CuPy runs on."""
-    return last is not None and last < min(row.branch for row in matrix.driver_branches)
-
-
-def _removed(last: int | None, matrix: Matrix) -> Cause:
-    return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if _is_gone(last, matrix) else Cause.GPU_REMOVED_FROM_DRIVER
-
-
-def _none_left(last: int | None) -> Fix:
-    return Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it.")
+def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
+    """What is left where the last branch for a GPU is older than any that a CuPy runs on; else empty."""
+    if last is None or last >= min(row.branch for row in matrix.driver_branches):
+        return ()
+    return (Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it."),)
 
 
 def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
@@ -206,28 +215,6 @@ def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
     words = f"Install a driver of {needed.branches}"
     other = older_driver(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
     return (other, leave) if driver_sees_gpu(snapshot) else (other,)
-
-
-def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU that the other kind of kernel modules drives."""
-    snapshot = facts.snapshot
-    product = product_by_pci(device.device, facts.matrix)
-    if product is None or facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
-        return None
-    kind, needed = _kind_in_use(snapshot), kind_for(product.compute_capability, snapshot)
-    if kind is None or needed in (None, kind):
-        return None
-    return _of_the_other_kind(product.name, needed == "open", facts, _device(device, _KINDS))
-
-
-def _kind_in_use(snapshot: Snapshot) -> str | None:
-    """``open`` or ``proprietary``, of the loaded module or of the last load in the kernel's log."""
-    if snapshot.driver.flavor.known:
-        return snapshot.driver.flavor.value
-    told = [match for line in snapshot.kernel_log.value or () if (match := _LOADED.search(line.text))]
-    if not told:
-        return None
-    return "open" if told[-1][1] else "proprietary"
 
 
 def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
@@ -253,45 +240,28 @@ def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     return written[0] if written else by_package
 
 
-def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU that is in no table and that the driver refuses; neighbouring PCI ids tell its generation."""
-    snapshot, matrix = facts.snapshot, facts.matrix
-    driver = snapshot.driver.version.value
-    said = [line for line in _lines(snapshot) if _REFUSED.search(line)]
-    if not said or driver is None or product_by_pci(device.device, matrix) is not None:
-        return None
-    if _ID.fullmatch(device.device) is None:
-        return None  # the system did not tell it
-    near = product_near_pci(device.device, matrix)
-    row = branches_for(near.compute_capability, matrix) if near else None
-    old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
-    return Symptom(
-        f"Driver branch {driver.branch} does not support the GPU {device.device} {'any more' if old else 'yet'}",
-        evidence_of(snapshot, "driver.version")
-        + _device(device, f"near {near.name}, by its id" if near else "newer than every known id")
-        + logged(snapshot, said[-2:]),
-        (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
-        _severity(snapshot),
-        Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
-    )
-
-
-def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
-    """A GPU that is in no table: the driver ignores it, and names the branch that drove its kind last."""
-    snapshot, matrix = facts.snapshot, facts.matrix
-    driver = snapshot.driver.version.value
+def _of_no_table(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that is in no table and that the driver refuses, or ignores and names the branch that drove it last."""
+    snapshot, matrix, driver = facts.snapshot, facts.matrix, facts.snapshot.driver.version.value
+    name, refused = f"the GPU {device.device}", [line for line in _lines(snapshot) if _REFUSED.search(line)]
+    if driver is not None and refused and _ID.fullmatch(device.device):
+        near = product_near_pci(device.device, matrix)  # neighbouring PCI ids are of one generation
+        row = branches_for(near.compute_capability, matrix) if near else None
+        old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
+        cited = f"near {near.name}, by its id" if near else "newer than every known id"
+        fix = Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it.")
+        return _unsupported(
+            facts, driver, name, _device(device, cited) + logged(snapshot, refused[-2:]), (fix,), old=old
+        )
     named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
-    if not named or driver is None or driver_sees_gpu(snapshot) or product_by_pci(device.device, matrix) is not None:
+    if not named or driver is None or driver_sees_gpu(snapshot):
         return None
     branch = int(named[-1][1][1])
+    none_left, evidence = _none_left(branch, matrix), logged(snapshot, [named[-1][0]])
     words = f"Install a driver of branch {branch}, the last one for this GPU"
-    return Symptom(
-        f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
-        evidence_of(snapshot, "driver.version") + _device(device, "in no table") + logged(snapshot, [named[-1][0]]),
-        (_none_left(branch) if _is_gone(branch, matrix) else older_driver(snapshot, family(snapshot), branch, words),),
-        _severity(snapshot),
-        _removed(branch, matrix),
-    )
+    fixes = none_left or (older_driver(snapshot, family(snapshot), branch, words),)
+    evidence, more = _device(device, "in no table") + evidence, f": it names branch {branch}"
+    return _unsupported(facts, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
 
 
 def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
