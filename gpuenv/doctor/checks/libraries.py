@@ -15,7 +15,6 @@ from gpuenv.doctor.installed import Installed, installed, installed_cuda_major, 
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
-from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import reads_ptx
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
@@ -23,7 +22,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import Library, Toolkit
+from gpuenv.model.target import Library
 from gpuenv.model.versions import CudaVersion
 
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
@@ -586,7 +585,10 @@ def headers_missing(facts: Facts) -> Outcome:
     if any(_BUNDLED in folder and not _WANTING.search(folder) for folder in folders):
         return
     searched = ", ".join(folders) or "no folder at all"
-    unnamed = _unnamed_toolkit(facts)
+    # A toolkit with headers, of CuPy's major, that no variable names: CuPy was not led to it.
+    major = installed_cuda_major(facts)
+    kits = (kit for kit in facts.needs.toolkits if kit.has_headers and not _variables(facts))
+    unnamed = next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
     named = ("env", f"CUDA_PATH={unnamed.path}", "python") if unnamed else ()
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
@@ -599,15 +601,6 @@ def headers_missing(facts: Facts) -> Outcome:
         ),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
-
-
-def _unnamed_toolkit(facts: Facts) -> Toolkit | None:
-    """A toolkit with headers, of CuPy's major, that no variable names: CuPy was not led to it."""
-    if _variables(facts):
-        return None
-    major = installed_cuda_major(facts)
-    kits = (kit for kit in facts.needs.toolkits if kit.has_headers and kit.toolkit.value)
-    return next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
 
 
 def _headers_fix(facts: Facts) -> Fix:
@@ -730,15 +723,11 @@ def _to_another_nvrtc(facts: Facts, there: Installed, nvrtc: Library) -> Iterato
         brought = install_fix(facts, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
         instead = instead or bool(brought)
         yield from brought
-    yield from _newer_nvrtc(serving, "Or install" if instead else "Install")
-
-
-def _newer_nvrtc(serving: Sequence[CudaMinor], words: str) -> tuple[Fix, ...]:
-    if not serving:
-        return ()
-    versions = sorted(row.cuda for row in serving)
-    named = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
-    return (Fix(f"{words} a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
+    if serving:
+        versions = sorted(known)
+        named = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
+        words = f"{'Or install' if instead else 'Install'} a toolkit of CUDA {named}"
+        yield Fix(f"{words}, and let CUDA_PATH and the loader find it first.")
 
 
 @check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"), compares_with_gpu=True)
@@ -946,20 +935,17 @@ def optional_library(facts: Facts) -> Outcome:
             continue
         if name not in told and not asked:
             continue  # this CuPy has no use for it
-        yield _missing(name, told.get(name), asked, wheels)
-
-
-def _missing(name: str, library: Library | None, asked: list[str], wheels: dict[str, str]) -> Symptom:
-    by = [f"CUPY_ACCELERATORS={','.join(asked)}"] if asked else []
-    by += [f"{package} {release}" for package, release in wheels.items()]
-    return Symptom(
-        f"{name} is asked for by {' and '.join(by)}, and CuPy does not find it",
-        (Evidence(library.soname if library else name, (library and library.error) or "not found", "the loader"),)
-        + packages_as_evidence(wheels)
-        + tuple(Evidence("environment.CUPY_ACCELERATORS", word, "the environment") for word in asked),
-        (Fix(f"Install the {name} of the CUDA major of CuPy's wheel line, or do not ask for it."),),
-        Severity.WARNING,
-    )
+        library = told.get(name)
+        by = [f"CUPY_ACCELERATORS={','.join(asked)}"] if asked else []
+        by += [f"{package} {release}" for package, release in wheels.items()]
+        found = Evidence(library.soname if library else name, (library and library.error) or "not found", "the loader")
+        yield Symptom(
+            f"{name} is asked for by {' and '.join(by)}, and CuPy does not find it",
+            (found, *packages_as_evidence(wheels))
+            + tuple(Evidence("environment.CUPY_ACCELERATORS", word, "the environment") for word in asked),
+            (Fix(f"Install the {name} of the CUDA major of CuPy's wheel line, or do not ask for it."),),
+            Severity.WARNING,
+        )
 
 
 # A library of CUDA that CuPy's own modules are linked with and that the loader does not find: why, and the cure.
@@ -1022,11 +1008,18 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
             cause=Cause.CUDA_LIBRARY_MISSING,
         )
     if others and lacking.cuda is not None:
+        # The CuPy of the CUDA that is there, or the CUDA that CuPy is linked with.
+        other, target = install_fix(facts, "Install the CuPy that fits."), facts.snapshot.target
+        pinned = ("conda", "install", *condas_prefix(target), f"cudatoolkit={lacking.cuda}")
+        whole = f"nstall {lacking.cuda_label}, and let the loader find its libraries."
+        fixes = (*other, Fix(f"{'Or i' if other else 'I'}{whole}"))
+        if is_condas(target) and target.conda_packages.get("cudatoolkit"):
+            fixes = (Fix("Let conda put in the CUDA that this build is linked with.", pinned), *other)
         return Symptom(
             f"{cupy.distribution} is linked with {lacking.soname} of {lacking.cuda_label}, "
             "and the CUDA that is there is another one",
             told,
-            _other_line(facts, lacking),
+            fixes,
             cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
         )
     return Symptom(
@@ -1036,13 +1029,3 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
         + install_fix(facts, "Or install the CuPy that fits."),
         cause=Cause.CUDA_LIBRARY_MISSING,
     )
-
-
-def _other_line(facts: Facts, lacking: Linked) -> tuple[Fix, ...]:
-    """The CuPy of the CUDA that is there, or the CUDA that CuPy is linked with."""
-    other = install_fix(facts, "Install the CuPy that fits.")
-    if is_condas(facts.snapshot.target) and facts.snapshot.target.conda_packages.get("cudatoolkit"):
-        pinned = ("conda", "install", *condas_prefix(facts.snapshot.target), f"cudatoolkit={lacking.cuda}")
-        return (Fix("Let conda put in the CUDA that this build is linked with.", pinned), *other)
-    whole = f"nstall {lacking.cuda_label}, and let the loader find its libraries."
-    return (*other, Fix(f"{'Or i' if other else 'I'}{whole}"))
