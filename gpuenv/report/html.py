@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpuenv import __version__
-from gpuenv.model.finding import CheckRun, Finding, Severity
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
@@ -33,6 +33,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
     """The page; ``report`` must be prepared."""
     word, sentence = verdict(report)
+    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
+    runs = [(mono(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
+    checks = table(("check", "status", "reason"), runs)
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -43,14 +46,14 @@ def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
             f"<title>gpuenv: {escaped(word)}</title><style>{STYLE}</style></head><body>",
             '<a class="skip" href="#findings">To the findings</a><main>',
             *_header(report, word, sentence),
-            *_machine(report),
+            *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
             *_requirements(report.requirements),
             *_findings(report),
             *_wheel(report.resolution),
             *smoke_section(report),
             *_history(history),
-            *_checks(report.checks),
-            *_footer(report),
+            *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),
+            f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>',
             "</main></body></html>",
             "",
         ]
@@ -63,11 +66,6 @@ def _header(report: Report, word: str, sentence: str) -> Iterator[str]:
         yield f"<p>Try another host: {escaped(report.retry_elsewhere)}.</p>"
     when = f"{escaped(report.snapshot.taken_at)}, " if report.snapshot.taken_at else ""
     yield f'<p class="quiet">{when}exit code {report.exit_code}, {report.duration:.1f} s</p></header>'
-
-
-def _machine(report: Report) -> Iterator[str]:
-    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
-    yield from section("machine", "Machine", ["<dl>", *rows, "</dl>"])
 
 
 def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
@@ -157,17 +155,6 @@ def _history(history: Sequence[Earlier]) -> Iterator[str]:
     ]
     body = [drawing, *table(("", "asked", "to cure first", "took", "file"), rows)]
     yield from section("history", "Earlier runs", body)
-
-
-def _checks(checks: Sequence[CheckRun]) -> Iterator[str]:
-    rows = [(mono(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in checks]
-    rows_of_checks = table(("check", "status", "reason"), rows)
-    body = [f"<details><summary>{len(checks)} checks</summary>", *rows_of_checks, "</details>"]
-    yield from section("checks", "Checks", body)
-
-
-def _footer(report: Report) -> Iterator[str]:
-    yield f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>'
 
 
 def escaped(text: object) -> str:

@@ -53,22 +53,22 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     for finding in report.findings:
         yield from _finding(finding)
-    yield from _allowed(report)
+    if report.allow_list:
+        yield "### Allowed"
+        yield ""
+        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
+        yield ""
     yield from _smoke(report)
     yield "### The right wheel"
     yield ""
     yield _code(wheel_text(report))
     yield ""
-    yield from _conditions(report)
-    yield from _closing(report)
-
-
-def _conditions(report: Report) -> Iterator[str]:
-    """What the wheel needs and takes for granted, or what would decide where none fits: as the text has it."""
+    # What the wheel needs and takes for granted, or what would decide where none fits: as the text has it.
     _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution, without_gpu=report.lacks_gpu)]
-    yield from (f"- {_plain(line)}" for line in lines)
     if lines:
+        yield from (f"- {_plain(line)}" for line in lines)
         yield ""
+    yield from _closing(report)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -83,14 +83,6 @@ def _finding(finding: Finding) -> Iterator[str]:
         command = f" {_code(command_text(fix.command))}" if fix.command else ""
         yield f"- *cure:* {_plain(fix.text)}{command}"
     yield ""
-
-
-def _allowed(report: Report) -> Iterator[str]:
-    if report.allow_list:
-        yield "### Allowed"
-        yield ""
-        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
-        yield ""
 
 
 def _smoke(report: Report) -> Iterator[str]:
