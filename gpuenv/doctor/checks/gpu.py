@@ -8,10 +8,8 @@ from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_on
 from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines, logged
 from gpuenv.doctor.fixes.distributions import (
     family,
-    modules_of_the_other_kind,
     older_driver,
-    open_modules,
-    proprietary_modules,
+    other_kernel_modules,
 )
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
@@ -220,24 +218,18 @@ def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
 def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
     snapshot = facts.snapshot
     used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
+    fix = other_kernel_modules(snapshot, wants_open=wants_open)
+    driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
+    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):  # which would be lost
+        fix = Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
     said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
-        no_one_driver(facts) or (_other_modules(snapshot, wants_open=wants_open),),
+        no_one_driver(facts) or (fix,),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
-
-
-def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
-    """The kind that drives it, unless a GPU that works would be lost by that."""
-    driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
-    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):
-        return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
-    written = modules_of_the_other_kind(snapshot, wants_open=wants_open)
-    by_package = open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
-    return written[0] if written else by_package
 
 
 def _of_no_table(device: PciGpu, facts: Facts) -> Symptom | None:

@@ -98,11 +98,15 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     kind, needed = family(snapshot), wanted(facts)
     late = needed.last is not None and _chooses_newest(facts)
+    # What a driver needs in addition to its packages where these are layered onto an image.
+    without_nouveau = blacklist_fix(
+        snapshot, "nouveau", "Keep nouveau out by the kernel's parameters, before that restart."
+    )
     if by_other_means := _declared(snapshot, needed, with_older=late):
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words), *_besides_the_package(snapshot))
+        return (older_driver(snapshot, kind, needed.last, words), *without_nouveau)
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
@@ -112,7 +116,7 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
-        return (install, *_besides_the_package(snapshot))
+        return (install, *without_nouveau)
     install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
     enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
     streams = kind == "rhel" and release_of(snapshot) in WITH_STREAMS
@@ -139,17 +143,17 @@ def driver_location(snapshot: Snapshot) -> str:
     return " on the host" if contained(snapshot) else ""
 
 
-def open_modules(snapshot: Snapshot) -> Fix:
-    """How to come to the open kernel modules of the driver that is there."""
-    words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
-    return Fix(words, install_command(snapshot, _OPEN_MODULES))
-
-
-def proprietary_modules(snapshot: Snapshot) -> Fix:
-    """How to install the proprietary kernel modules, for a GPU before Turing; branch 580 is the last."""
+def other_kernel_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+    """How to come to the open kernel modules, or the proprietary ones, up to branch 580 for older GPUs."""
+    if is_declared(snapshot):
+        words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
+        return Fix(f"{words}, let it be built, and restart.", _BUILT)
+    if wants_open:
+        words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
+        return Fix(words, install_command(snapshot, _OPEN_MODULES))
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
-    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
+    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     return Fix(words, install_command(snapshot, names))
 
 
@@ -253,14 +257,6 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     return ()
 
 
-def modules_of_the_other_kind(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
-    """What to write for the open kernel modules, or against them; nothing where a package manager brings them."""
-    if not is_declared(snapshot):
-        return ()
-    words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
-    return (Fix(f"{words}, let it be built, and restart.", _BUILT),)
-
-
 def _open(needed: Wants) -> bool | None:
     """Whether the open modules drive these GPUs; None where nothing is known of them."""
     if PROPRIETARY in needed.kinds:
@@ -268,32 +264,17 @@ def _open(needed: Wants) -> bool | None:
     return True if needed.kinds or needed.first is not None else None
 
 
-def _besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What a driver needs in addition to its packages where these are layered onto an image."""
-    words = "Keep nouveau out by the kernel's parameters, before that restart."
-    return (Fix(words, _without("nouveau")),) if _is_ostree(snapshot) else ()
+def blacklist_fix(snapshot: Snapshot, name: str, words: str) -> tuple[Fix, ...]:
+    """How a module is kept out on an ostree image, its initial RAM disk included; empty elsewhere."""
+    if snapshot.host.image.value != "ostree":
+        return ()
+    blacklist = (f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
+    return (Fix(words, (*_KERNEL_PARAMETERS, *blacklist)),)
 
 
 def is_declared(snapshot: Snapshot) -> bool:
     """Whether the system's configuration generates /etc/modprobe.d and names the driver (NixOS)."""
     return (snapshot.host.distribution.value or "").startswith("nixos")
-
-
-def kept_away(snapshot: Snapshot, name: str, when: str) -> Fix | None:
-    """How a module is kept out on an ostree image, its initial RAM disk included; None elsewhere.
-
-    ``when`` begins the sentence, such as ``Where nouveau comes back,``.
-    """
-    words = f"{when} keep {name} out by the kernel's parameters."
-    return Fix(words, _without(name)) if _is_ostree(snapshot) else None
-
-
-def _without(name: str) -> tuple[str, ...]:
-    return (*_KERNEL_PARAMETERS, f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
-
-
-def _is_ostree(snapshot: Snapshot) -> bool:
-    return snapshot.host.image.value == "ostree"
 
 
 # The package with the headers of a kernel: distributions have kernels of several kinds, and a package for each.

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.driver_requirements import wanted
 from gpuenv.doctor.fixes.distributions import (
+    blacklist_fix,
     driver_fixes,
     family,
     initial_disk,
     is_declared,
-    kept_away,
     kernel_headers,
     module_build,
     restart,
@@ -153,9 +153,11 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
     there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
     if there and blocks(snapshot):
         by_file = Fix(f"Where {name} comes back, keep it out: blacklist {name}, in a file below /etc/modprobe.d.")
-        return (*let_through(snapshot), kept_away(snapshot, name, f"Where {name} comes back,") or by_file)
+        words = f"Where {name} comes back, keep {name} out by the kernel's parameters."
+        return (*let_through(snapshot), *(blacklist_fix(snapshot, name, words) or (by_file,)))
     if there and not libraries_absent(snapshot):
-        by_parameters = kept_away(snapshot, name, "NVIDIA's driver is installed:")
+        words = f"NVIDIA's driver is installed: keep {name} out by the kernel's parameters."
+        by_parameters = blacklist_fix(snapshot, name, words)
         lines = f"the line blacklist {name}"
         if name == "nouveau":
             lines = f"the lines blacklist {name} and options {name} modeset=0"
@@ -166,7 +168,7 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
             Fix(early, initial_disk(snapshot)),
         )
         taking = restart(snapshot, "so that NVIDIA's module takes the GPU")
-        return (*_of_the_right_kind(facts), *((by_parameters,) if by_parameters else by_files), taking)
+        return (*_of_the_right_kind(facts), *(by_parameters or by_files), taking)
     # Packages of the driver keep nouveau out; of nova the older ones know nothing.
     nova = Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
     return (
