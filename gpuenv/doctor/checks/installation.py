@@ -446,19 +446,12 @@ _LISTED = ("cuda-", "fastrlock", "nvidia-")
 
 
 class _Unmet(NamedTuple):
-    """A requirement of CuPy that is not met.
-
-    Attributes:
-        words: the requirement.
-        name: the distribution.
-        release: the installed one, or None.
-        lacking: whether it is missing or too old; one that is too new may work.
-    """
+    """A requirement of CuPy that is not met."""
 
     words: str
     name: str
-    release: str | None
-    lacking: bool
+    release: str | None  # the installed one
+    lacking: bool  # whether it is missing or too old; one that is too new may work
 
 
 @check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)

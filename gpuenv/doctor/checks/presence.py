@@ -20,7 +20,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
-from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
+from gpuenv.model.snapshot import Container, Module, Snapshot
 from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
@@ -135,7 +135,10 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
-    other = None if for_cuda else _of_another_rocm(snapshot)
+    # A line is for one minor release of ROCm.
+    there = (snapshot.rocm.value or "").split(".")[:2]
+    lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy if there != [""] and not for_cuda)
+    other = next((entry for entry, wanted in lines if wanted and wanted.split(".") != there), None)
     if other is not None:
         title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
@@ -148,13 +151,6 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         ),
         cause=Cause.ROCM_MISMATCH if for_cuda or other else None,
     )
-
-
-def _of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
-    """A CuPy whose line is for another ROCm than the installed one: a line is for one minor release."""
-    there = (snapshot.rocm.value or "").split(".")[:2]
-    lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy)
-    return next((entry for entry, wanted in lines if wanted and there != [""] and wanted.split(".") != there), None)
 
 
 def _hidden(snapshot: Snapshot, told: str) -> Symptom:
