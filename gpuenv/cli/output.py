@@ -28,17 +28,9 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
     from gpuenv.report.text import Line
 
+# Each but text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
 OWN = ("text", "json")  # which are made fit for others while they are written
-# One module a form, imported where that form is wanted.
-_RENDERERS = {
-    "junit": ("junit", "junit_text"),
-    "github": ("github", "annotations_text"),
-    "gitlab": ("gitlab", "code_quality_text"),
-    "sarif": ("sarif", "sarif_text"),
-    "prometheus": ("prometheus", "metrics_text"),
-    "markdown": ("markdown", "markdown_text"),
-}
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 _MOST_EARLIER = 200  # reports
 _LARGEST_EARLIER = 16 * 1024 * 1024
@@ -341,7 +333,8 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.form == "json":
         emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
     elif wanted.form == "text":
-        from gpuenv.report.text import report_lines, smoke_lines
+        from gpuenv.report.smoke import smoke_lines
+        from gpuenv.report.text import report_lines
 
         lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)
         emit_lines(lines, wanted.path, color=how.color, redacted=how.redact)
@@ -350,9 +343,7 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
 
         write_result(html_text(report, how.history), wanted.path)
     else:
-        module, function = _RENDERERS[wanted.form]
-        render: Callable[[Report], str] = getattr(importlib.import_module(f"gpuenv.report.{module}"), function)
-        text = render(report)
+        text: str = importlib.import_module(f"gpuenv.report.{wanted.form}").render(report)
         if wanted.form == "github":
             _append_summary(report)
         write_result(text, wanted.path, shared=wanted.form == "prometheus")
@@ -363,7 +354,7 @@ def _append_summary(report: Report) -> None:
     path = os.environ.get(_SUMMARY)
     if not path:
         return
-    from gpuenv.report.markdown import markdown_text
+    from gpuenv.report.markdown import render as markdown_text
 
     try:
         with Path(path).open("a", encoding="utf-8") as file:

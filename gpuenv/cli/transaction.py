@@ -25,6 +25,7 @@ from gpuenv.cli.installer import CONDAS, Means, put_back_first
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
 from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.registry import find_check
 from gpuenv.install.backends.base import Patience
 from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import (
@@ -48,7 +49,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.enumeration import enumerated
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import Severity
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.sizes import size_text
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
@@ -301,9 +302,14 @@ class Doctor:
         """The errors about the target itself; the machine's are not of the installer's making."""
         rows = self._examined.rows
         found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-        families = ("WHL", "ENV") if self._libraries_elsewhere else ("WHL", "ENV", "LIB")
-        errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
-        return Diagnosed(errors)
+        errors = (finding for finding in found if finding.severity is Severity.ERROR)
+        return Diagnosed({error.code: error.title for error in errors if self._is_of_target(error)})
+
+    def _is_of_target(self, error: Finding) -> bool:
+        check = find_check(error.code)
+        if check is None or not check.concerns_target:
+            return False
+        return not (check.concerns_libraries and self._libraries_elsewhere)
 
 
 def _gpu_proof(examined: Examined, interpreter: str) -> Proof:

@@ -7,7 +7,7 @@ the family of the fact, by how often that family was the cause in public reports
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,7 +20,7 @@ from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Gpu, Library, Snapshot, SourceState
+from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
 from gpuenv.model.spelt import NONE, spelt
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
@@ -86,7 +86,6 @@ _NEWER: Mapping[str, Callable[[str], tuple[int, ...]]] = {
     "driver.cuda": lambda text: (CudaVersion.parse(text).major, CudaVersion.parse(text).minor),
 }
 _NODES, _PACKAGES, _CUPY = "driver.device_nodes.", "target.packages.", "target.cupy"
-_Telling = tuple[tuple[str, ...], tuple[str, ...]]  # of the machine there, and of the one here
 _FACT_OF_ENTRY = {
     "target.packages.numpy": ("target.numpy",),
     "gpus[].compute_capability": ("GPU",),
@@ -96,6 +95,9 @@ _FACT_OF_ENTRY = {
 _ABOUT: Mapping[Cause, str] = {Cause.NO_NVIDIA_GPU: "gpu_count"}
 # What comes of a cause: it shows that something is wrong, and nobody can set it.
 _OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init", "driver.branch")
+_VERSION = "driver.version"
+# Facts that come with the driver's release.
+_OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
 _LIBRARIES = "target.libraries."  # which one is loaded comes of these, where they differ too
 _LEADING_TO_LIBRARIES = (
     *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
@@ -107,21 +109,28 @@ def compare(
     there: Snapshot, here: Snapshot, findings_there: Sequence[Finding], findings_here: Sequence[Finding]
 ) -> Comparison:
     """The differences of a machine that works (``there``) and one that does not (``here``), likeliest first."""
-    first, second = _comparable(there), _comparable(here)
+    first, second = dict(_facts(there)), dict(_facts(here))
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
-    told = (_telling(there), _telling(here))
-    differences = sorted(_harmless(_led(list(_differences(first, second, new, told))), here), key=_order)
+    listed_there, listed_here = _listed_kinds(there), _listed_kinds(here)
+    differences = []
+    for fact in sorted(first.keys() | second.keys()):
+        before, after = first.get(fact), second.get(fact)
+        # A package, variable or device that is absent is a difference; a fact that is unknown is none.
+        missing = listed_there if before is None else listed_here if after is None else ("",)
+        if before != after and fact.startswith(missing):
+            differences.append(Difference(fact, before, after, *_rank(fact, before, after, new)))
+    differences = sorted(_harmless(_leading(differences), here), key=_order)
     return Comparison(
         schema=SCHEMA,
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
         try_first=_try_first(differences, new, here),
-        compared=_told_by_both(first, second),
+        compared=len(first.keys() & second.keys()),
     )
 
 
-def _telling(snapshot: Snapshot) -> tuple[str, ...]:
+def _listed_kinds(snapshot: Snapshot) -> tuple[str, ...]:
     """The kinds of entries that a machine lists completely, so that an entry that is not listed is absent.
 
     A paste may contain a part of a list, and no device files.
@@ -131,40 +140,12 @@ def _telling(snapshot: Snapshot) -> tuple[str, ...]:
     return ("environment.", *((_PACKAGES,) if listed else ()), *((_NODES,) if asked else ()))
 
 
-def _differences(
-    there: Mapping[str, str], here: Mapping[str, str], new: Sequence[Finding], told: _Telling
-) -> Iterable[Difference]:
-    for fact in sorted(there.keys() | here.keys()):
-        before, after = there.get(fact), here.get(fact)
-        if before != after and not _merely_untold(fact, before, after, told):
-            likelihood, why = _rank(fact, before, after, new)
-            yield Difference(fact, before, after, likelihood, why)
-
-
-def _merely_untold(fact: str, before: str | None, after: str | None, told: _Telling) -> bool:
-    """A package, variable or device that is absent is a difference; a fact that is unknown is none."""
-    if before is not None and after is not None:
-        return False
-    return not fact.startswith(told[0] if before is None else told[1])
-
-
-def _led(differences: list[Difference]) -> list[Difference]:
+def _leading(differences: list[Difference]) -> list[Difference]:
     """Where CuPy would load another library, what leads there explains as much."""
-    libraries = [entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)]
-    if not libraries:
-        return differences
-    return [_raised(entry, max(libraries)) if _leads(entry) else entry for entry in differences]
-
-
-def _harmless(differences: list[Difference], here: Snapshot) -> list[Difference]:
-    """Where CUDA starts and sees every GPU, no device file is why it does not work: fewer GPUs have fewer of them."""
-    counts = (here.visible_count.value, here.gpu_count.value)
-    if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
-        return differences
-    likelihood, why = _HARMLESS_NODE
+    most = max((entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)), default=0.0)
     return [
-        replace(entry, likelihood=likelihood, why=why)
-        if entry.fact.startswith(_NODES) and likelihood < entry.likelihood < _OF_FINDING
+        replace(entry, likelihood=most, why=f"{entry.why}; CuPy would load another library")
+        if entry.likelihood < most and _leads(entry)
         else entry
         for entry in differences
     ]
@@ -181,10 +162,18 @@ def _lines(distributions: str | None) -> set[str]:
     return {distribution.partition(" ")[0] for distribution in (distributions or "").split(", ")}
 
 
-def _raised(entry: Difference, likelihood: float) -> Difference:
-    if entry.likelihood >= likelihood:
-        return entry
-    return replace(entry, likelihood=likelihood, why=f"{entry.why}; CuPy would load another library")
+def _harmless(differences: list[Difference], here: Snapshot) -> list[Difference]:
+    """Where CUDA starts and sees every GPU, no device file is why it does not work: fewer GPUs have fewer of them."""
+    counts = (here.visible_count.value, here.gpu_count.value)
+    if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
+        return differences
+    likelihood, why = _HARMLESS_NODE
+    return [
+        replace(entry, likelihood=likelihood, why=why)
+        if entry.fact.startswith(_NODES) and likelihood < entry.likelihood < _OF_FINDING
+        else entry
+        for entry in differences
+    ]
 
 
 def _is_outcome(fact: str) -> bool:
@@ -200,41 +189,25 @@ def _family(fact: str, before: str | None, after: str | None) -> tuple[float, st
     """How often the family of a fact is the cause, and what it means."""
     if fact.startswith(_NODES) and before is None:
         return _EXTRA_NODE
-    if fact in _NEWER and _is_newer(fact, before, after):
+    if fact in _NEWER and not {before, after} & {None, NONE} and _NEWER[fact](str(after)) > _NEWER[fact](str(before)):
         return _NEWER_DRIVER
     return next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
 
 
-def _is_newer(fact: str, before: str | None, after: str | None) -> bool:
-    """Whether both have one, and the one here is newer."""
-    if before in (None, NONE) or after in (None, NONE):
-        return False
-    return _NEWER[fact](str(after)) > _NEWER[fact](str(before))
-
-
 def _rank(fact: str, before: str | None, after: str | None, new: Sequence[Finding]) -> tuple[float, str]:
+    """The likelihood of a difference, and why; more where a finding of this machine alone names the fact."""
     likelihood, why = _family(fact, before, after)
+    names = {fact, *_FACT_OF_ENTRY.get(fact, ()), fact.rsplit(".", 1)[-1]}
+    if fact.startswith(_LIBRARIES):  # evidence names a library by its file
+        names |= {text.split(maxsplit=1)[0] for text in (before, after) if text and ".so" in text}
     for finding in new:
-        spoken_of = _ABOUT.get(finding.cause) == fact or _is_evidence(_names(fact, before, after), finding)
-        if finding.severity is Severity.NOTE or not spoken_of:
-            continue
-        share = _OF_PRIMARY if finding.primary else _OF_FINDING
-        return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
+        named = (entry.fact for entry in finding.evidence if entry.to_the_point)
+        if finding.severity is not Severity.NOTE and (
+            _ABOUT.get(finding.cause) == fact or any(name in names or _without_index(name) in names for name in named)
+        ):
+            share = _OF_PRIMARY if finding.primary else _OF_FINDING
+            return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
     return likelihood, why
-
-
-def _names(fact: str, before: str | None, after: str | None) -> tuple[str, ...]:
-    """What a finding's evidence may call a fact; a library also by the name of its file."""
-    names = (fact, *_FACT_OF_ENTRY.get(fact, ()), fact.rsplit(".", 1)[-1])
-    if not fact.startswith("target.libraries."):
-        return names
-    return (*names, *(told.split(maxsplit=1)[0] for told in (before, after) if told and ".so" in told))
-
-
-def _is_evidence(names: Sequence[str], finding: Finding) -> bool:
-    """Whether a finding's evidence speaks of a fact of these names, or of a field or entry of it."""
-    told = (entry.fact for entry in finding.evidence if entry.to_the_point)
-    return any(fact in names or _without_index(fact) in names for fact in told)
 
 
 def _without_index(path: str) -> str:
@@ -243,9 +216,9 @@ def _without_index(path: str) -> str:
 
 
 def _try_first(differences: Sequence[Difference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
-    cured = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
-    if cured is not None:
-        return cured
+    fixes = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
+    if fixes is not None:
+        return fixes
     causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
     settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
     return (undo((settable or causes)[0], differences, here),) if causes else ()
@@ -269,11 +242,6 @@ _OF_PLACES = (
 _HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
 
 
-def _comparable(snapshot: Snapshot) -> dict[str, str]:
-    """The known facts by name."""
-    return dict(_facts(snapshot))
-
-
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield from _readings("host", snapshot.host)
     yield from _readings("driver", snapshot.driver, leaving=("nvml_library", "cuda_library"))
@@ -281,24 +249,21 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield from _readings("grant", snapshot.grant, leaving=("devices",))
     yield from _readings("mps", snapshot.mps)
     yield from _readings("container_support", snapshot.container_support)
-    yield from _absent(snapshot)
-    for name in ("gpu_count", "visible_count", "rocm"):
-        yield from _reading(name, getattr(snapshot, name))
-    yield from _gpus(snapshot)
-    yield from _target(snapshot)
-    yield from _device_nodes(snapshot)
-    if snapshot.toolkits:
-        yield "toolkits", _listed(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)
-    for name, value in snapshot.environment.items():
-        yield f"environment.{name}", value
-
-
-def _absent(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """What was looked for and not found is a fact as well; what is unknown is none."""
+    # What was looked for and not found is a fact as well; what is unknown is none.
     if not snapshot.driver.version.known and driver_absent(snapshot):
         yield "driver.version", NONE
     if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
         yield "gpu_count", NONE
+    for name in ("gpu_count", "visible_count", "rocm"):
+        yield from _reading(name, getattr(snapshot, name))
+    yield from _gpus(snapshot)
+    yield from _target(snapshot.target, assumed="target.cupy" in snapshot.assumed)
+    for node in snapshot.driver.device_nodes:
+        yield f"{_NODES}{node.path}", "accessible" if node.accessible else "not accessible"
+    if snapshot.toolkits:
+        yield "toolkits", _listed(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)
+    for name, value in snapshot.environment.items():
+        yield f"environment.{name}", value
 
 
 def _readings(path: str, record: Any, leaving: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any record
@@ -336,17 +301,14 @@ def _gpus(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             yield f"gpus[].health.{field}", _listed(iter(told))
 
 
-def _memory(gpu: Gpu) -> str | None:
-    total = gpu.memory_total.value
-    return None if total is None else f"{total / 2**30:.0f} GiB"
-
-
 _OF_A_GPU: Mapping[str, Callable[[Gpu], str | None]] = {
     "gpus[].name": lambda gpu: gpu.name.value,
     "gpus[].compute_capability": lambda gpu: (
         str(gpu.compute_capability.value) if gpu.compute_capability.known else None
     ),
-    "gpus[].memory_total": _memory,
+    "gpus[].memory_total": lambda gpu: (
+        None if gpu.memory_total.value is None else f"{gpu.memory_total.value / 2**30:.0f} GiB"
+    ),
     "gpus[].mig": lambda gpu: None if gpu.mig.value is None else ("MIG on" if gpu.mig.value else "MIG off"),
     "gpus[].compute_mode": lambda gpu: gpu.compute_mode.value and gpu.compute_mode.value.value,
     "gpus[].virtualization": lambda gpu: gpu.virtualization.value and gpu.virtualization.value.value,
@@ -355,83 +317,38 @@ _OF_A_GPU: Mapping[str, Callable[[Gpu], str | None]] = {
 }
 
 
-def _target(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    target = snapshot.target
-    if target.python.known or target.cupy or "target.cupy" in snapshot.assumed:
-        yield "target.cupy", _listed(entry.label for entry in target.cupy)
+def _target(target: Target, *, assumed: bool) -> Iterator[tuple[str, str]]:
+    if target.python.known or target.cupy or assumed:
+        yield _CUPY, _listed(entry.label for entry in target.cupy)
     for name, release in target.packages.items():
-        if not name.startswith("cupy"):  # told above
-            yield f"target.packages.{name}", release
-    yield from _libraries(target.libraries)
-
-
-def _libraries(libraries: tuple[Library, ...]) -> Iterator[tuple[str, str]]:
-    for library in libraries:
-        if library.path is None:
-            yield f"target.libraries.{library.name}", "not found"
-        else:
-            release = f" {library.release}" if library.release else ""
-            yield f"target.libraries.{library.name}", f"{library.soname}{release} by {library.found_via or 'loader'}"
-
-
-def _device_nodes(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for node in snapshot.driver.device_nodes:
-        yield f"driver.device_nodes.{node.path}", "accessible" if node.accessible else "not accessible"
-
-
-def _told_by_both(there: Mapping[str, str], here: Mapping[str, str]) -> int:
-    """The number of facts that are known of both machines."""
-    return len(there.keys() & here.keys())
-
-
-_VERSION = "driver.version"
-# Facts that nobody sets: they come with the driver's release.
-_OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
+        if not name.startswith("cupy"):  # listed above
+            yield f"{_PACKAGES}{name}", release
+    for library in target.libraries:
+        release = f" {library.release}" if library.release else ""
+        found = f"{library.soname}{release} by {library.found_via or 'loader'}" if library.path else "not found"
+        yield f"{_LIBRARIES}{library.name}", found
 
 
 def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
     """The step that removes the likeliest difference; ``every`` is all that differs, for what it may follow from."""
     family, _, name = difference.fact.rpartition(".")
+    there, now = difference.shown
     if family == "target.packages":
-        return _package(here, name, difference.there)
-    if family == "environment":
-        return _variable(name, difference.there)
-    if difference.fact in _OF_THE_RELEASE:
-        return _driver(difference, every)
-    instead = _instead(difference)
-    if family.startswith("gpus[]"):
-        return Fix(f"Try a GPU as it is there ({difference.fact}: {instead}).")
-    if family == "host":
-        return Fix(f"Try a system as it is there ({difference.fact}: {instead}).")
-    return Fix(f"Make {difference.fact} as it is there: {instead}.")
-
-
-def _package(here: Snapshot, name: str, release: str | None) -> Fix:
-    if release is None:
-        step = pip_fix(here, f"Try without {name}, which is not there.", "uninstall", "-y", name)
-    else:
-        step = pip_fix(here, f"Install {name} {release}, as it is there.", "install", f"{name}=={release}")
-    (step,) = for_pixi((step,), here.target)
-    return replace(step, safe=False)  # it is an attempt
-
-
-def _variable(name: str, value: str | None) -> Fix:
-    if value is None:
+        if difference.there is None:
+            step = pip_fix(here, f"Try without {name}, which is not there.", "uninstall", "-y", name)
+        else:
+            step = pip_fix(here, f"Install {name} {there}, as it is there.", "install", f"{name}=={there}")
+        return replace(for_pixi((step,), here.target)[0], safe=False)  # it is an attempt
+    if family == "environment" and difference.there is None:
         return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
-    return Fix(f"Set {name} as it is there: {value}")
-
-
-def _driver(difference: Difference, every: Sequence[Difference]) -> Fix:
-    """Another driver; of the same one, another libcuda that is loaded."""
-    version = next((entry for entry in every if entry.fact == _VERSION), None)
-    if version is not None:
-        return Fix(f"Try the driver that is there: {_instead(version)}.")
-    there, here = difference.shown
-    if difference.fact == "driver.cuda":
-        return Fix(f"Let the same libcuda be loaded as there: it is of CUDA {there}, and here of {here}.")
-    return Fix(f"Try the driver that is there ({difference.fact}: {_instead(difference)}).")
-
-
-def _instead(difference: Difference) -> str:
-    there, here = difference.shown
-    return f"{there} instead of {here}"
+    if family == "environment":
+        return Fix(f"Set {name} as it is there: {there}")
+    instead = f"{there} instead of {now}"
+    if difference.fact in _OF_THE_RELEASE:
+        version = next((" instead of ".join(entry.shown) for entry in every if entry.fact == _VERSION), None)
+        if version is None and difference.fact == "driver.cuda":  # of the same driver, another libcuda is loaded
+            return Fix(f"Let the same libcuda be loaded as there: it is of CUDA {there}, and here of {now}.")
+        return Fix(f"Try the driver that is there{f': {version}' if version else f' ({difference.fact}: {instead})'}.")
+    what = "a GPU" if family.startswith("gpus[]") else "a system" if family == "host" else None
+    as_there = f"Try {what} as it is there ({difference.fact}: {instead})."
+    return Fix(as_there if what else f"Make {difference.fact} as it is there: {instead}.")

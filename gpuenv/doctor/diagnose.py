@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.fixes.adapt import about, for_pixi, for_system, from_a_container, on_an_image
-from gpuenv.doctor.predicates import contained
+from gpuenv.doctor.fixes.adapt import adapt_for_container, adapt_for_ostree, for_pixi, for_system, with_target_option
 from gpuenv.doctor.registry import (
     GPU_FAMILIES,
     NONE_EXPECTED,
@@ -21,7 +20,8 @@ from gpuenv.doctor.registry import (
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
-from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity, ranked
+from gpuenv.model.presence import contained
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
@@ -78,7 +78,7 @@ def diagnose(
         snapshot: the recorded facts.
         matrix: the compatibility matrix.
         resolution: what would fit, for the fixes.
-        clock: seconds, for the checks' durations.
+        clock: tells seconds, for the checks' durations.
         terms: the options.
         smoke: the result of the GPU tests, if they ran.
     """
@@ -89,65 +89,56 @@ def diagnose(
     for check in all_checks():
         if smoke is None and check.of_the_tests:
             continue
-        unwanted = _unwanted(check, terms, findings)
-        if unwanted is not None:
-            runs.append(unwanted)
-            continue
-        root = _comes_first(check, blocked)
-        if root is not None:
-            blocked[check.code] = root
-            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
+        skipped = _skipped(check, terms, findings, blocked)
+        if skipped is not None:
+            runs.append(skipped)
             continue
         started = clock()
         symptoms, run = _run(check, facts)
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
-            found = finding_of(check, symptom)
-            found = replace(found, fix=about(_here(found.fix, snapshot), terms.python))
-            if (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY):
-                found = replace(found, severity=_milder(found.severity))
-            allowed = _without_what_was_done(_allowed_by(found, terms.allowances, terms.day))
-            findings[allowed] = () if symptom.stands_alone else check.follows
-            if _stands_in_the_way(check, found, allowed):
+            found = _finding(check, symptom, snapshot, terms)
+            findings[found] = () if symptom.stands_alone else check.follows
+            # A suppressed finding about the GPU still explains its consequences; after a suppressed one about the
+            # environment the checks that follow run, to show that the rest is sound.
+            if symptom.severity is not Severity.WARNING and (found.allowed is None or check.concerns_gpu):
                 blocked[check.code] = check.code
-    findings = _merged(findings)
-    ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
-    return Diagnosis(ranking, tuple(runs))
+    # Findings that differ only in their evidence, as those of several devices, are one with the evidence of each.
+    merged: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
+    for found, follows in findings.items():
+        merged.setdefault((replace(found, evidence=()), follows), {}).update(dict.fromkeys(found.evidence))
+    whole = {replace(found, evidence=tuple(entries)): follows for (found, follows), entries in merged.items()}
+    return Diagnosis(ranked(whole, lambda finding, primary: primary.code.startswith(whole[finding])), tuple(runs))
 
 
-def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[str, ...]]:
-    """Findings that differ only in their evidence, as those of several devices, are one with the evidence of each."""
-    told: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
-    for finding, follows in findings.items():
-        told.setdefault((replace(finding, evidence=()), follows), {}).update(dict.fromkeys(finding.evidence))
-    return {replace(finding, evidence=tuple(evidence)): follows for (finding, follows), evidence in told.items()}
-
-
-def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The fixes adapted to this system and environment."""
-    host = snapshot.host
-    fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
-    return for_pixi(for_system(fixes, host.os.value), snapshot.target)
-
-
-def _unwanted(check: Check, terms: Terms, found: Iterable[Finding]) -> CheckRun | None:
-    """The skipped run of a check that is left out, or that compares CuPy with a GPU where none is expected."""
+def _skipped(check: Check, terms: Terms, found: Iterable[Finding], blocked: dict[str, str]) -> CheckRun | None:
+    """The run of a check that is left out or pointless; ``blocked`` has the code at the root of each pointless one."""
     if check.code in terms.left_out:
         return left_out(check.code)
-    if terms.no_gpu and check.compares_with_gpu and any(_is_of_the_gpu(finding) for finding in found):
+    kept_out = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
+    if terms.no_gpu and check.compares_with_gpu and kept_out:
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
-    return None
-
-
-def _comes_first(check: Check, blocked: Mapping[str, str]) -> str | None:
-    """The code at the root of what makes this check pointless."""
     root = next((blocked[code] for code in check.requires if code in blocked), None)
-    return root or next((code for code in check.unless if blocked.get(code) == code), None)
+    root = root or next((code for code in check.unless if blocked.get(code) == code), None)
+    if root is None:
+        return None
+    blocked[check.code] = root
+    return CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0)
 
 
-def _is_of_the_gpu(finding: Finding) -> bool:
-    """Whether it keeps this process from every GPU."""
-    return finding.severity is not Severity.WARNING and finding.code.startswith(GPU_FAMILIES)
+def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, terms: Terms) -> Finding:
+    """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
+    host, fixes = snapshot.host, symptom.fix
+    fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
+    fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), terms.python)
+    found = replace(finding_of(check, symptom), fix=fixes)
+    expected = (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY)
+    if expected and found.severity is Severity.ERROR:
+        found = replace(found, severity=Severity.NOTE)
+    found = _allowed_by(found, terms.allowances, terms.day)
+    if found.severity is Severity.NOTE:  # nothing is left that would make a note of it
+        found = replace(found, fix=tuple(fix for fix in found.fix if fix != NONE_EXPECTED))
+    return found
 
 
 def left_out(code: str) -> CheckRun:
@@ -163,22 +154,6 @@ def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[C
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
     others = [_allowed_by(finding, terms.allowances, terms.day) for finding in findings]
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
-
-
-def _stands_in_the_way(check: Check, before: Finding, after: Finding) -> bool:
-    """Whether the checks that require this one are skipped.
-
-    A suppressed finding about the GPU still explains its consequences; after a suppressed one about the environment the
-    checks that follow run, to show that the rest is sound.
-    """
-    if before.severity is Severity.WARNING:
-        return False
-    return after.allowed is None or check.concerns_gpu
-
-
-def _milder(severity: Severity) -> Severity:
-    """Where nothing is expected, its absence and what keeps it from working are notes."""
-    return Severity.NOTE if severity is Severity.ERROR else severity
 
 
 def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
@@ -209,20 +184,13 @@ def _allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -
     return replace(finding, evidence=(*finding.evidence, *over))
 
 
-def _without_what_was_done(finding: Finding) -> Finding:
-    """A note without the advice that would make a note of it."""
-    if finding.severity is not Severity.NOTE:
-        return finding
-    return replace(finding, fix=tuple(fix for fix in finding.fix if fix != NONE_EXPECTED))
-
-
 def became_of(allowances: Sequence[Allowance], findings: Iterable[Finding], today: str) -> tuple[AllowanceResult, ...]:
     """Each entry of the list with what became of it, in the order of the list."""
     used = {finding.allowed for finding in findings}
-    return tuple(AllowanceResult(entry, _state(entry, used, today)) for entry in allowances)
 
+    def state(entry: Allowance) -> AllowanceState:
+        if entry.has_expired(today):
+            return AllowanceState.EXPIRED
+        return AllowanceState.USED if entry in used else AllowanceState.UNUSED
 
-def _state(entry: Allowance, used: set[Allowance | None], today: str) -> AllowanceState:
-    if entry.has_expired(today):
-        return AllowanceState.EXPIRED
-    return AllowanceState.USED if entry in used else AllowanceState.UNUSED
+    return tuple(AllowanceResult(entry, state(entry)) for entry in allowances)

@@ -27,18 +27,20 @@ def used(snapshot: Snapshot) -> list[DriverLibrary]:
     """The files that the loader takes; one outside of the folders that drivers use is judged by its name."""
     driver = snapshot.driver
     taken = ((driver.cuda_library.value, driver.cuda_origin.value), (driver.nvml_library.value, None))
-    found = [_entry(snapshot, path, origin) for path, origin in taken if path]
-    return list({entry.path: entry for entry in found}.values())
+    found: dict[str, DriverLibrary] = {}
+    for path, origin in taken:
+        listed = [entry for entry in driver.libraries if path and path.endswith(entry.path)]
+        if listed:
+            entry = max(listed, key=lambda entry: len(entry.path))
+        elif path:
+            entry = DriverLibrary(path, _release_in(path), origin or LibraryOrigin.OTHER)
+        else:
+            continue
+        found[entry.path] = entry
+    return list(found.values())
 
 
-def _entry(snapshot: Snapshot, path: str, origin: LibraryOrigin | None) -> DriverLibrary:
-    listed = [entry for entry in snapshot.driver.libraries if path.endswith(entry.path)]
-    if listed:
-        return max(listed, key=lambda entry: len(entry.path))
-    return DriverLibrary(path, _release(path), origin or LibraryOrigin.OTHER)
-
-
-def _release(path: str) -> DriverVersion | None:
+def _release_in(path: str) -> DriverVersion | None:
     ending = path.rpartition(".so.")[2]
     try:
         return DriverVersion.parse(ending) if "." in ending else None  # libcuda.so.1 is a link's name

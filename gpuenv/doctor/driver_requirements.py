@@ -8,15 +8,16 @@ need the open ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from gpuenv.doctor.predicates import is_passed_on, nvidia_on_bus
+from gpuenv.doctor.predicates import is_passed_on
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.identity import pci_key
+from gpuenv.model.presence import nvidia_on_bus
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
 
@@ -24,8 +25,7 @@ TURING, _HOPPER, BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), C
 OPEN, PROPRIETARY = "open", "proprietary"
 
 
-@dataclass(frozen=True, slots=True)
-class Wants:
+class Wants(NamedTuple):
     """What GPUs need of one driver.
 
     Attributes:

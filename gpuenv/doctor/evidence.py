@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.spelt import spelt
 from gpuenv.model.xid import HARDWARE
 
 _BRINGERS = ("torch", "jax", "tensorflow")
+_SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
+# Where the target's loader looks first, and the environment's prefix.
+SEARCHED = ("environment.LD_LIBRARY_PATH", "target.prefix")
 T = TypeVar("T")
 
 
@@ -26,32 +29,37 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
     return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
 
 
-def readings(snapshot: Snapshot, *paths: str) -> tuple[Evidence, ...]:
-    """The evidence of several facts, each by its path in the Snapshot, such as ``driver.version``."""
-    return tuple(entry for path in paths for entry in fact(path, attrgetter(path)(snapshot)))
+def evidence_of(snapshot: Snapshot, *names: str) -> tuple[Evidence, ...]:
+    """The evidence of several facts by their names.
+
+    A name is a path in the Snapshot (``driver.version``, ``gpus[0].mig``), a variable (``environment.CUDA_PATH``), or a
+    source, such as ``nvml``, of which it is told how it ended.
+    """
+    return tuple(entry for name in names for entry in _named(snapshot, name))
 
 
-def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
-    """How the asking of a source ended."""
-    state = snapshot.source(name)
-    return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
+def _named(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
+    if name in _SOURCES:
+        state = snapshot.source(name)
+        return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
+    if name.startswith("environment."):
+        value = snapshot.environment.get(name.removeprefix("environment."))
+        return (Evidence(name, value or "not set", "the environment"),)
+    if name.startswith("gpus["):
+        index, _, path = name.removeprefix("gpus[").partition("].")
+        return fact(name, attrgetter(path)(snapshot.gpus[int(index)]))
+    return fact(name, attrgetter(name)(snapshot))
+
+
+def packages_as_evidence(packages: Mapping[str, str]) -> tuple[Evidence, ...]:
+    """Distributions of the target, each with its release."""
+    return tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in packages.items())
 
 
 def cuda_bringers(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """The installed frameworks that depend on CUDA libraries."""
     packages = snapshot.target.packages
-    return tuple(
-        Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in _BRINGERS if name in packages
-    )
-
-
-def searched(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """Where the target's loader looks first, and the environment's prefix."""
-    told = snapshot.environment.get("LD_LIBRARY_PATH")
-    return (
-        Evidence("environment.LD_LIBRARY_PATH", told or "not set", "the environment"),
-        *fact("target.prefix", snapshot.target.prefix),
-    )
+    return packages_as_evidence({name: packages[name] for name in _BRINGERS if name in packages})
 
 
 _TROUBLE = pattern(
@@ -84,3 +92,10 @@ def lines_with(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ..
 def logged(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
     """Lines of the kernel's log as evidence."""
     return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
+
+
+def holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
+    """The kernel driver that each GPU on the bus is bound to."""
+    return tuple(
+        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus
+    )

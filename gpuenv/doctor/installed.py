@@ -1,31 +1,23 @@
-"""The installed CuPy as a row of the matrix, what is left of others, and how to install the one that fits."""
+"""The installed CuPy as a row of the matrix, and what is left of others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from gpuenv.doctor.fixes.packages import condas_anew, condas_cupy, condas_prefix, pip_fix
 from gpuenv.doctor.registry import Facts
-from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.records import Matrix, Release, WheelLine
-from gpuenv.matrix.resolve import judge
-from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.pattern import pattern
-from gpuenv.model.resolution import Candidate, CandidateKind, Change, CondaChoice, Reachable
-from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState
+from gpuenv.model.snapshot import CupyInstallation, PackagePlace, SourceState
 from gpuenv.model.target import LeftMetadata, Target
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """The CuPy that an import finds first.
 
     Attributes:
@@ -50,7 +42,13 @@ def installed(facts: Facts) -> Installed | None:
     if not found:
         return None
     major = installed_cuda_major(facts)
-    line = _line_of(found[0].distribution, major, _told_cuda(facts.snapshot.target), facts.matrix)
+    # The CUDA minor, from the name of its line or from conda's cudatoolkit.
+    of_conda = facts.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
+    try:
+        cuda = cuda_minor(found[0].distribution) or (CudaVersion.parse(of_conda) if of_conda else None)
+    except ValueError:
+        cuda = None
+    line = _line_of(found[0].distribution, major, cuda, facts.matrix)
     if line is None:
         return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
@@ -59,27 +57,18 @@ def installed(facts: Facts) -> Installed | None:
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
 
 
-def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
-    return line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)
-
-
-def _told_cuda(target: Target) -> CudaVersion | None:
-    """The CUDA minor of the first CuPy, from the name of its line or from conda's cudatoolkit."""
-    of_its_line = cuda_minor(target.cupy[0].distribution)
-    of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
-    try:
-        return of_its_line or (CudaVersion.parse(of_conda) if of_conda else None)
-    except ValueError:
-        return None
-
-
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
     """The line of this name; for a build without a line's name, the line for any minor of its CUDA major.
 
     A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is known, the
     line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
-    same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
+    same = [
+        line
+        for line in matrix.wheel_lines
+        if line.cuda_major == major
+        and (cuda is None or (line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)))
+    ]
     own = (line for line in same if line.name == distribution)
     of_any_minor = (line for line in same if line.last_cuda is None)
     return next(own, None) or next(of_any_minor, None) or next(iter(same), None)
@@ -134,109 +123,10 @@ def why_not_known(facts: Facts) -> str:
     return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 
 
-def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
-    """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
-    alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = condas_cupy(facts.snapshot.target)
-    remove = pip_fix(facts.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
-    if not again:
-        return (remove, alternative)
-    anew = Fix(
-        "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", *condas_anew(facts.snapshot.target, again)),
-    )
-    return (remove, anew, alternative)
-
-
 def is_condas(target: Target) -> bool:
     """Whether CuPy is conda's business there: in an environment of conda's, and no CuPy is another installer's."""
     condas = (conda_record(entry.distribution, target.conda_packages) for entry in target.cupy)
     return target.kind.value == "conda" and all(condas)
-
-
-def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
-    """The commands that install what the resolver chose into the target; empty where nothing fits.
-
-    Another CuPy is removed first, since all lines share the module's files; conda does that itself.
-    """
-    conda = facts.resolution.conda
-    if conda is not None and is_condas(facts.snapshot.target):
-        said = f"{of_conda(text).removesuffix('.')}: {' '.join(conda.specs)}"
-        return (
-            Fix(
-                said,
-                ("conda", "install", *condas_prefix(facts.snapshot.target), f"--channel={conda.channel}", *conda.specs),
-                safe=True,
-            ),
-        )
-    if is_condas(facts.snapshot.target):
-        ways = _conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
-        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
-    return _wheel_fixes(facts, text)
-
-
-def only_one(facts: Facts) -> tuple[Fix, ...]:
-    """How one CuPy is left of several, the right one."""
-    target = facts.snapshot.target
-    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
-    own = own_cupys(target)
-    of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
-    if outside and (of_conda_alone or _is_a_right_one(facts, own)):
-        return outside
-    words = "Remove all of them." if not outside else "Remove this environment's."
-    removed = (_removal(facts, words, own),) if own else ()
-    return (*outside, *removed, *install_fix(facts, "Then install the right one."))
-
-
-def _is_a_right_one(facts: Facts, own: tuple[str, ...]) -> bool:
-    """Whether the environment's own CuPy is one, and fits: the best line, or a release that nothing speaks against."""
-    chosen, rejected = facts.resolution.wheel, {entry.candidate for entry in facts.resolution.rejected}
-    if len(own) != 1:
-        return False
-    there = {entry.release for entry in facts.snapshot.target.cupy if entry.distribution == own[0]}
-    wheels = (
-        Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
-        for line in facts.matrix.wheel_lines
-        for release in line.releases
-        if line.name == own[0] and release.cupy in there
-        for extra in (None, *release.extras)
-    )
-    best = chosen is not None and chosen.distribution == own[0]
-    return best or any(wheel not in rejected for wheel in wheels)
-
-
-def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
-    """Safe where all of them lie in the target; the user's own packages serve other environments too."""
-    fix = pip_fix(facts.snapshot, text, "uninstall", "-y", *names)
-    inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
-    return replace(fix, safe=fix.safe and inside)
-
-
-def of_conda(text: str) -> str:
-    """The text of a fix for a conda package instead of a wheel."""
-    return text.replace("the wheel", "conda's build")
-
-
-def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
-    """The commands that install the resolver's wheel; nothing where none fits."""
-    wheel = facts.resolution.wheel
-    if wheel is None:
-        return ()
-    there = facts.snapshot.target.cupy
-    others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
-    fixes = []
-    if len(there) == 1 and not within_reach(there[0], facts.snapshot.target):
-        fixes.append(out_of_the_way(there[0]))
-    elif len(there) == 1 and others:
-        instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
-        remove = f"{instead} remove" if found else "Remove"
-        fixes.append(_removal(facts, f"{remove} the CuPy that is there.", tuple(others)))
-        text = f"Then install{what}" if found else text
-    said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
-    fixes.append(pip_fix(facts.snapshot, said, "install", *wheel.requirements))
-    if wheel.needs_toolkit:
-        fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
-    return tuple(fixes)
 
 
 def within_reach(entry: CupyInstallation, target: Target) -> bool:
@@ -254,33 +144,6 @@ def within_reach(entry: CupyInstallation, target: Target) -> bool:
 def own_cupys(target: Target) -> tuple[str, ...]:
     """The names of those that the environment's own installers can remove."""
     return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if within_reach(entry, target)))
-
-
-def out_of_the_way(entry: CupyInstallation) -> Fix:
-    """How a CuPy that lies outside of the environment no longer meets its imports."""
-    what = f"{entry.label} in {entry.location}"
-    if entry.place is PackagePlace.PYTHONPATH:
-        return Fix(f"Take the folder of {what} off PYTHONPATH.")
-    if entry.place is PackagePlace.USER:
-        return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: these packages of the user's own meet every Python.")
-    return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
-
-
-def numpy_out_of_the_way(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How to keep a NumPy of PYTHONPATH or of the user's own packages from hiding the environment's."""
-    target = snapshot.target
-    module = target.numpy_module.value or ""
-    prefix, user = target.prefix.value, target.user_site.value
-    told = [entry.rstrip("/") for entry in snapshot.environment.get("PYTHONPATH", "").split(":") if entry]
-    leads = next((entry for entry in told if module.startswith(f"{entry}/numpy/")), None)
-    if leads is not None and not (prefix and module.startswith(f"{prefix}/")):
-        return (Fix(f"The NumPy that is imported lies in {leads}: take that folder off PYTHONPATH."),)
-    # A virtual environment's own packages come before those of the user.
-    if user and target.kind.value != "venv" and module.startswith(f"{user.rstrip('/')}/numpy/"):
-        return (
-            Fix(f"The NumPy that is imported is the user's own: remove it from {user}, or set PYTHONNOUSERSITE=1."),
-        )
-    return ()
 
 
 # Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
@@ -324,79 +187,3 @@ def is_clearable(entry: LeftMetadata, target: Target) -> bool:
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
     prefix = (target.prefix.value or "").replace("\\", "/")
     return name.endswith(".dist-info") and bool(prefix) and _is_installers(folder, prefix)
-
-
-_BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command
-_IN_A_NEW_ONE = frozenset({*_BY_CONDA, "target.python"})  # what another environment has otherwise
-_USUAL_PYTHON = "3.12"
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A build that would fit, and what has to change for it."""
-
-    choice: CondaChoice
-    reachable: Reachable
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """What has to change."""
-        return frozenset(change.fact for change in self.reachable.changes)
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """What one command does before what a new environment takes, and both before a change of the machine."""
-        return 0 if self.facts <= _BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
-
-    @property
-    def in_a_new_one(self) -> bool:
-        """Whether an environment of its own is enough."""
-        return all(map(_is_new, self.facts))
-
-
-def _is_new(fact: str) -> bool:
-    """Whether a new environment has it otherwise: its Python and NumPy, and no packages that stand against CuPy."""
-    return fact in _IN_A_NEW_ONE or fact.startswith("target.packages.")
-
-
-def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
-    """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
-    ways = sorted(_ways(facts), key=lambda way: way.order)
-    told = text.removesuffix(".")
-    if not ways:
-        why = next((entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
-        because = f": it needs {why.needed}, found {why.found}" if why else ""
-        return (
-            Fix(
-                f"No build of CuPy on conda-forge that the matrix has fits here{because}. conda lists older ones.",
-                ("conda", "search", "--channel=conda-forge", "cupy"),
-            ),
-        )
-    way = ways[0]
-    specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
-    if way.facts <= _BY_CONDA:
-        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
-        said = f"{told}, with what it needs (mamba takes the same words): {' '.join((*specs, *moved))}"
-        return (Fix(said, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
-    if way.in_a_new_one:
-        python = next((_python(change) for change in way.reachable.changes if change.fact == "target.python"), None)
-        words = (f"python={python or _USUAL_PYTHON}", *specs)
-        said = f"{told}, in an environment of its own (mamba takes the same words): {' '.join(words)}"
-        return (Fix(said, ("conda", "create", "--name=ENVIRONMENT", channel, *words)),)
-    return (
-        Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
-    )
-
-
-def _ways(facts: Facts) -> Iterator[_Way]:
-    for wheel in conda_candidates(facts.matrix):
-        judged = judge(wheel, facts.needs, facts.matrix)
-        if judged.changes:
-            choice = conda_choice(wheel, (), replace(facts.needs, numpy=None), facts.matrix)
-            yield _Way(choice, Reachable(wheel.candidate, judged.changes))
-
-
-def _python(change: Change) -> str:
-    """One of those that would do: the usual one, else the last that is no special build."""
-    offered = [word for word in change.needed.split(", ") if not word.endswith("t")]
-    return _USUAL_PYTHON if _USUAL_PYTHON in offered else offered[-1]

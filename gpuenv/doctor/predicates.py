@@ -9,25 +9,11 @@ from gpuenv.model.gpu import PciGpu
 from gpuenv.model.host import Container
 from gpuenv.model.identity import pci_key
 from gpuenv.model.presence import (
-    bus_is_own,
     contained,
-    driver_nodes,
     driver_sees_gpu,
-    module_loaded,
     nvidia_on_bus,
-    seen_to_be_absent,
 )
 from gpuenv.model.snapshot import Snapshot, SourceState
-
-__all__ = [  # of what the resolver asks too
-    "bus_is_own",
-    "contained",
-    "driver_nodes",
-    "driver_sees_gpu",
-    "module_loaded",
-    "nvidia_on_bus",
-    "seen_to_be_absent",
-]
 
 # What keeps a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each kind of device,
 # such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c: the name of the driver.

@@ -77,7 +77,7 @@ Outcome = Iterator[Symptom | NotKnown]
 CheckFunction = Callable[[Facts], Outcome]
 
 
-def grave_if_needed(facts: Facts) -> Severity:
+def severity_for_unusable_gpu(facts: Facts) -> Severity:
     """Severity of an unusable GPU while others work: error if a requirement fails because of it, else warning."""
     return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
 
@@ -135,42 +135,75 @@ class Absence(Enum):
     CUPY = "cupy"
 
 
-@dataclass(frozen=True, slots=True)
 class Check:
-    """A registered check, with all that the rest of gpuenv has to know of it.
+    """A registered check, with all that the rest of gpuenv has to know of it; it is the decorator of its function.
 
     Attributes:
         code: stable, such as DRV102.
         causes: the causes it can name, its own first.
         requires: codes of checks whose error, or whose being skipped for one, makes this one pointless.
-        unless: codes of checks whose own error makes this one pointless; their being skipped does not.
         follows: families (``DRV``) or codes an error of which explains what this one finds.
-        run: the function.
+        unless: codes of checks whose own error makes this one pointless; their being skipped does not.
         repair: what ``doctor --fix`` does about its findings; None where a person has to act.
         absence: what it finds to be missing: the GPU, or CuPy.
         compares_with_gpu: whether it compares CuPy with driver and GPUs: skipped where no GPU is expected or usable.
         decisive: whether CuPy is not called fit while this check cannot tell.
         decisive_if_assumed: the same, where no interpreter has shown the CuPy that is judged.
         of_process: whether it concerns the environment of this process, which a container started later does not have.
+        run: the function.
     """
 
-    code: str
-    causes: tuple[Cause, ...]
-    requires: tuple[str, ...]
     run: CheckFunction
-    follows: tuple[str, ...] = ()
-    unless: tuple[str, ...] = ()
-    repair: RepairKind | None = None
-    absence: Absence | None = None
-    compares_with_gpu: bool = False
-    decisive: bool = False
-    decisive_if_assumed: bool = False
-    of_process: bool = False
+
+    def __init__(  # noqa: PLR0913 - one for each attribute
+        self,
+        code: str,
+        *causes: Cause,
+        requires: tuple[str, ...] = (),
+        follows: tuple[str, ...] = (),
+        unless: tuple[str, ...] = (),
+        repair: RepairKind | None = None,
+        absence: Absence | None = None,
+        compares_with_gpu: bool = False,
+        decisive: bool = False,
+        decisive_if_assumed: bool = False,
+        of_process: bool = False,
+    ) -> None:
+        """Takes the attributes."""
+        self.code, self.causes = code, causes
+        self.requires, self.follows, self.unless = requires, follows, unless
+        self.repair, self.absence, self.compares_with_gpu = repair, absence, compares_with_gpu
+        self.decisive, self.decisive_if_assumed, self.of_process = decisive, decisive_if_assumed, of_process
+
+    def __call__(self, function: CheckFunction) -> CheckFunction:
+        """Registers the check; what it requires must be registered before it: the order of files is the order of runs.
+
+        Raises:
+            ValueError: for a code that is taken, or a requirement that is not there yet.
+        """
+        if self.code in _CHECKS:
+            raise ValueError(f"the code {self.code} is taken by {_CHECKS[self.code].run.__name__}")
+        for needed in (*self.requires, *self.unless):
+            if needed not in _CHECKS:
+                raise ValueError(f"{self.code} requires {needed}, which is not registered before it")
+        self.run = function
+        _CHECKS[self.code] = self
+        return function
 
     @property
     def concerns_gpu(self) -> bool:
         """Whether it is about the driver and the GPUs, not about what is installed."""
         return self.code.startswith(GPU_FAMILIES)
+
+    @property
+    def concerns_target(self) -> bool:
+        """Whether it is about what is installed in the target environment."""
+        return self.code.startswith(("ENV", "WHL", "LIB"))
+
+    @property
+    def concerns_libraries(self) -> bool:
+        """Whether it is about the CUDA libraries, which may come from elsewhere than the target."""
+        return self.code.startswith("LIB")
 
     @property
     def of_the_tests(self) -> bool:
@@ -189,52 +222,7 @@ class Check:
 
 
 _CHECKS: dict[str, Check] = {}
-
-
-def check(  # noqa: PLR0913 - the attributes of Check
-    code: str,
-    *causes: Cause,
-    requires: tuple[str, ...] = (),
-    follows: tuple[str, ...] = (),
-    unless: tuple[str, ...] = (),
-    repair: RepairKind | None = None,
-    absence: Absence | None = None,
-    compares_with_gpu: bool = False,
-    decisive: bool = False,
-    decisive_if_assumed: bool = False,
-    of_process: bool = False,
-) -> Callable[[CheckFunction], CheckFunction]:
-    """Registers a check; what it requires must be registered before it: the order of files is the order of runs.
-
-    The arguments are the attributes of ``Check``.
-
-    Raises:
-        ValueError: for a code that is taken, or a requirement that is not there yet.
-    """
-
-    def register(function: CheckFunction) -> CheckFunction:
-        if code in _CHECKS:
-            raise ValueError(f"the code {code} is taken by {_CHECKS[code].run.__name__}")
-        for needed in (*requires, *unless):
-            if needed not in _CHECKS:
-                raise ValueError(f"{code} requires {needed}, which is not registered before it")
-        _CHECKS[code] = Check(
-            code,
-            causes,
-            requires,
-            function,
-            follows,
-            unless,
-            repair=repair,
-            absence=absence,
-            compares_with_gpu=compares_with_gpu,
-            decisive=decisive,
-            decisive_if_assumed=decisive_if_assumed,
-            of_process=of_process,
-        )
-        return function
-
-    return register
+check = Check
 
 
 def all_checks() -> tuple[Check, ...]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
 from gpuenv.doctor.registry import RepairKind, find_check
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding, Fix, Severity
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import FileState, Target
+from gpuenv.model.target import FileState
 
 _REPLACING = (RepairKind.REPLACE, RepairKind.REPLACE_WITH_LIBRARIES)
 _REINSTALLING = (RepairKind.REINSTALL, RepairKind.REINSTALL_CRASHING)
@@ -51,36 +51,38 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
 
     Notes are left alone. A finding without a safe fix (a Python that the system manages) is for a person.
     """
-    ours = [
-        (finding, kind)
-        for finding in findings
-        if (kind := _repair_of(finding)) and finding.severity is not Severity.NOTE and _is_safe(finding, kind, snapshot)
-    ]
+    ours = []
+    for finding in findings:
+        check = find_check(finding.code)
+        kind = check.repair if check else None
+        if kind and finding.severity is not Severity.NOTE and _is_safe(finding, kind, snapshot):
+            ours.append((finding, kind))
     if not ours:
         return None
-    kinds = {kind for _, kind in ours}
-    again = tuple(dict.fromkeys(name_in(text) for text in _requirements(ours, _REINSTALLING)))
-    lost = [entry.soname for entry in snapshot.target.libraries if (entry.error or "").startswith("loading it")]
+    kinds, target = {kind for _, kind in ours}, snapshot.target
+    reinstalled = _requirements(finding for finding, kind in ours if kind in _REINSTALLING)
+    again = tuple(dict.fromkeys(map(name_in, reinstalled)))
+    lost = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
+    left = (entry.name for entry in other_releases(target) if is_clearable(entry, target))
+    # uv links files from its cache, and one that was changed, and not deleted, is changed there.
+    changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))
     return Wound(
         codes=tuple(dict.fromkeys(finding.code for finding, _ in ours)),
         choice=not kinds.isdisjoint(_REPLACING),
         with_libraries=RepairKind.REPLACE_WITH_LIBRARIES in kinds,
         again=again,
         sonames=tuple(lost) if RepairKind.REINSTALL_CRASHING in kinds else (),
-        more=tuple(_requirements(ours, (RepairKind.ADD,))),
-        afresh=bool(lost) or _is_changed(again, snapshot),
-        cleared=_clearable(snapshot.target) if RepairKind.CLEAR in kinds else (),
+        more=tuple(_requirements(finding for finding, kind in ours if kind is RepairKind.ADD)),
+        afresh=bool(lost) or any({*entry.distributions} & {*again} for entry in changed),
+        cleared=tuple(dict.fromkeys(left)) if RepairKind.CLEAR in kinds else (),
     )
 
 
-def _repair_of(finding: Finding) -> RepairKind | None:
-    check = find_check(finding.code)
-    return check.repair if check else None
-
-
-def _clearable(target: Target) -> tuple[str, ...]:
-    found = (entry.name for entry in other_releases(target) if is_clearable(entry, target))
-    return tuple(dict.fromkeys(found))
+def _requirements(findings: Iterable[Finding]) -> Iterator[str]:
+    """What the installs by pip or uv in their fixes name."""
+    for fix in (fix for finding in findings for fix in finding.fix if fix.safe):
+        words = fix.command or ()
+        yield from names_in(words[words.index("install") + 1 :]) if "install" in words else ()
 
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
@@ -93,24 +95,6 @@ def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     if any(fix.safe for fix in finding.fix):
         return True
     return kind in _REPLACING and not snapshot.target.externally_managed.value
-
-
-def _requirements(findings: Sequence[tuple[Finding, RepairKind]], kinds: Sequence[RepairKind]) -> Iterator[str]:
-    for finding, kind in findings:
-        for fix in finding.fix if kind in kinds else ():
-            yield from _installed_by(fix)
-
-
-def _installed_by(fix: Fix) -> list[str]:
-    """What an install by pip or uv names, apart from its options; ``--python`` has an argument."""
-    words = list(fix.command or ())
-    if not fix.safe or "install" not in words:
-        return []
-    words = words[words.index("install") + 1 :]
-    if "--python" in words:
-        place = words.index("--python")
-        del words[place : place + 2]
-    return [word for word in words if not word.startswith("-")]
 
 
 def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
@@ -140,9 +124,14 @@ def with_any_numpy(snapshot: Snapshot) -> Snapshot:
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
     """Whether a choice repairs it: CUDA's libraries come with it or are there already."""
-    if wheel.extra is not None:
-        return True
-    return not wound.with_libraries and wheel.cuda_major in _majors_there(snapshot)
+    if wheel.extra is not None or wound.with_libraries:
+        return wheel.extra is not None
+    # Any CuPy finds the libraries outside of wheels, and those of the host's toolkits.
+    target = snapshot.target
+    by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
+    whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
+    majors = {kit.toolkit.value.major for kit in whole if kit.toolkit.value}
+    return wheel.cuda_major in majors or (by_all and wheel.cuda_major == first_cuda_major(target))
 
 
 def loses_libraries(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
@@ -153,22 +142,6 @@ def loses_libraries(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> boo
 def _all_found(snapshot: Snapshot) -> bool:
     needed = [entry for entry in snapshot.target.libraries if not entry.optional]
     return bool(needed) and all(entry.path for entry in needed)
-
-
-def _majors_there(snapshot: Snapshot) -> set[int]:
-    """The CUDA majors of which any CuPy would find libraries: those outside of wheels, and the host's toolkits."""
-    target = snapshot.target
-    by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
-    now = first_cuda_major(target) if by_all else None
-    whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
-    return {kit.toolkit.value.major for kit in whole if kit.toolkit.value} | ({now} if now else set())
-
-
-def _is_changed(names: Sequence[str], snapshot: Snapshot) -> bool:
-    """Whether a file was changed, and not deleted: uv links files from its cache, and such a file is changed there."""
-    changed = (FileState.WRONG_SIZE, FileState.CHANGED)
-    faults = (entry for entry in snapshot.target.file_faults if entry.state in changed)
-    return any({*entry.distributions} & {*names} for entry in faults)
 
 
 def as_it_is(snapshot: Snapshot) -> tuple[str, ...]:

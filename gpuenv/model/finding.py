@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TypeVar
 
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause, Fix
 
-if TYPE_CHECKING:
-    import dataclasses
-
-__all__ = ["CheckRun", "CheckStatus", "Evidence", "Finding", "Fix", "Found", "Rankable", "Severity", "ranked"]
+__all__ = ["CheckRun", "CheckStatus", "Evidence", "Finding", "Fix", "Found", "Severity", "ranked"]
 
 
 class Severity(str, Enum):
@@ -95,21 +92,7 @@ class CheckRun:
     undecided: bool = False
 
 
-class Rankable(Protocol):
-    """A record of something that is wrong, with ``primary`` and ``follows_from`` beside these."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-    @property
-    def code(self) -> str:
-        """Stable."""
-
-    @property
-    def severity(self) -> Severity:
-        """How much it matters."""
-
-
-Found = TypeVar("Found", bound=Rankable)
+Found = TypeVar("Found", bound=Finding)
 
 
 def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -> tuple[Found, ...]:

@@ -121,7 +121,7 @@ _MOST_SECONDS = 86400
 
 
 _ALLOW_KEYS = ("code", "reason", "expires")
-_FORM = 'a list of tables, such as {code = "GPU206", reason = "replaced in May", expires = 2027-05-31}'
+_FORM = 'a list of tables, such as {code = "CODE", reason = "replaced in May", expires = 2027-05-31}'
 
 
 def _read_allowances(where: _Reader, value: Any, faults: list[str]) -> tuple[Allowance, ...]:  # noqa: ANN401 - TOML
@@ -154,7 +154,7 @@ def _line_of_entry(entry: dict[str, Any], where: _Reader, start: int) -> int:
 def _complaints(entry: dict[str, Any]) -> list[str]:
     found = [_unknown_allow_key(key) for key in entry if key not in _ALLOW_KEYS]
     if not _is_text(entry.get("code")):
-        found.append("code: expected the code of a check, such as GPU206")
+        found.append("code: expected the code of a check; gpuenv doctor --list names them")
     if not _is_text(entry.get("reason")):
         found.append("reason: expected a few words on why this is accepted")
     if _date(entry.get("expires")) is None:

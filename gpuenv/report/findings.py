@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
-from gpuenv.report.report import Report
+from gpuenv.report.report import Report, crashed, open_questions
 from gpuenv.report.text import command_text, evidence_text, machine_rows
 
 
@@ -33,6 +34,17 @@ def allowance_text(entry: AllowanceResult) -> str:
     """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
     told = entry.allowance
     return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"
+
+
+def undecided_texts(report: Report) -> list[str]:
+    """The checks that could not tell, and those that crashed, one line each."""
+    texts = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    return texts + [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+
+
+def fingerprint(text: str) -> str:
+    """What tells one finding from another, run after run."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:

@@ -17,14 +17,15 @@ from gpuenv.report.findings import (
     machine_texts,
     requirement_of,
     requirement_text,
+    undecided_texts,
     wheel_text,
 )
-from gpuenv.report.report import Report, crashed, open_questions, verdict
+from gpuenv.report.report import Report, verdict
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def annotations_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The commands; ``report`` must be prepared."""
     return "".join(f"{line}\n" for line in _lines(report))
 
@@ -40,8 +41,7 @@ def _lines(report: Report) -> Iterator[str]:
     word, sentence = verdict(report)
     told = [sentence, *machine_texts(report), f"wheel: {wheel_text(report)}"]
     told += [requirement_text(result) for result in report.requirements]
-    told += [f"{code} could not tell: {why}" for code, why in open_questions(report)]
-    told += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+    told += undecided_texts(report)
     told += [f"allowed, {allowance_text(entry)}" for entry in report.allow_list]
     if report.retry_elsewhere:
         told.append(f"try another host: {report.retry_elsewhere}")
@@ -62,13 +62,11 @@ def _finding(finding: Finding, report: Report) -> str:
 
 def _command(name: str, message: str, *, title: str, file: str | None = None, line: int | None = None) -> str:
     given = {"file": file, "line": str(line) if file and line else None, "title": title}
-    properties = ",".join(f"{key}={_property(value)}" for key, value in given.items() if value)
+    properties = ",".join(
+        f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in given.items() if value
+    )
     return f"::{name} {properties}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -6,7 +6,6 @@ location.path and location.lines.begin).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,17 +18,18 @@ from gpuenv.report.findings import (
     allowance_text,
     anchor,
     detail_lines,
+    fingerprint,
     requirement_anchor,
     requirement_text,
     usual_anchor,
 )
-from gpuenv.report.report import Report, Status, crashed, open_questions, verdict
+from gpuenv.report.report import Report, Status, undecided, verdict
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
 _FIRST = "blocker"
 
 
-def code_quality_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The artefact; ``report`` must be prepared."""
     return json.dumps(list(_told_apart(_issues(report))), indent=2) + "\n"
 
@@ -40,7 +40,7 @@ def _told_apart(issues: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for issue in issues:
         key = str(issue["fingerprint"])
         seen[key] = seen.get(key, 0) + 1
-        yield issue if seen[key] == 1 else {**issue, "fingerprint": _digest(f"{key}\n{seen[key]}")}
+        yield issue if seen[key] == 1 else {**issue, "fingerprint": fingerprint(f"{key}\n{seen[key]}")}
 
 
 def _issues(report: Report) -> Iterator[dict[str, Any]]:
@@ -54,7 +54,7 @@ def _issues(report: Report) -> Iterator[dict[str, Any]]:
             told = f"allow-list, {allowance_text(entry)}"
             yield _issue(f"allow/{entry.allowance.code}", told, "minor", usual_anchor(report), entry.allowance.reason)
     if report.status is Status.UNKNOWN:
-        told = "; ".join(f"{code}: {why}" for code, why in (*open_questions(report), *crashed(report)))
+        told = "; ".join(f"{code}: {why}" for code, why in undecided(report))
         yield _issue("unknown", f"{verdict(report)[1]} {told}".strip(), "major", usual_anchor(report), "")
 
 
@@ -72,10 +72,6 @@ def _issue(name: str, description: str, severity: str, place: tuple[str, int], i
         "check_name": name,
         "description": description,
         "severity": severity,
-        "fingerprint": _digest(f"{name}\n{path}\n{identity}"),
+        "fingerprint": fingerprint(f"{name}\n{path}\n{identity}"),
         "location": {"path": path, "lines": {"begin": line}},
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv import __version__
-from gpuenv.model.finding import CheckRun, Finding, Severity
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
-from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
+from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.report.findings import allowance_text
-from gpuenv.report.report import SCHEMA, Report, Status, crashed, open_questions, verdict
-from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series
-from gpuenv.report.text import command_text, counts_text, evidence_text, machine_rows
+from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
+from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
+from gpuenv.report.text import command_text, evidence_text, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -33,6 +33,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
     """The page; ``report`` must be prepared."""
     word, sentence = verdict(report)
+    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
+    runs = [(mono(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
+    checks = table(("check", "status", "reason"), runs)
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -43,14 +46,14 @@ def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
             f"<title>gpuenv: {escaped(word)}</title><style>{STYLE}</style></head><body>",
             '<a class="skip" href="#findings">To the findings</a><main>',
             *_header(report, word, sentence),
-            *_machine(report),
+            *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
             *_requirements(report.requirements),
             *_findings(report),
             *_wheel(report.resolution),
             *smoke_section(report),
             *_history(history),
-            *_checks(report.checks),
-            *_footer(report),
+            *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),
+            f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>',
             "</main></body></html>",
             "",
         ]
@@ -65,11 +68,6 @@ def _header(report: Report, word: str, sentence: str) -> Iterator[str]:
     yield f'<p class="quiet">{when}exit code {report.exit_code}, {report.duration:.1f} s</p></header>'
 
 
-def _machine(report: Report) -> Iterator[str]:
-    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
-    yield from section("machine", "Machine", ["<dl>", *rows, "</dl>"])
-
-
 def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
     if not requirements:
         return
@@ -82,7 +80,7 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
-    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in (*open_questions(report), *crashed(report))]
+    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in undecided(report)]
     if unknown:
         body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
     allowed = [f"<li>{escaped(allowance_text(entry))}</li>" for entry in report.allow_list]
@@ -159,17 +157,6 @@ def _history(history: Sequence[Earlier]) -> Iterator[str]:
     yield from section("history", "Earlier runs", body)
 
 
-def _checks(checks: Sequence[CheckRun]) -> Iterator[str]:
-    rows = [(mono(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in checks]
-    rows_of_checks = table(("check", "status", "reason"), rows)
-    body = [f"<details><summary>{len(checks)} checks</summary>", *rows_of_checks, "</details>"]
-    yield from section("checks", "Checks", body)
-
-
-def _footer(report: Report) -> Iterator[str]:
-    yield f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>'
-
-
 def escaped(text: object) -> str:
     """Text that is shown as it is, also inside an attribute."""
     return escape(str(text), quote=True)
@@ -210,33 +197,28 @@ _DIGITS = 12  # of a UUID, which tell GPUs apart
 
 def smoke_section(report: Report) -> Iterator[str]:
     """The section; nothing where the GPU tests were not asked for."""
-    if report.smoke is None:
+    result = report.smoke
+    if result is None:
         return
-    rows, series = smoke_rows(report), smoke_series(report.smoke)
+    told = f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
+    rows = [
+        (
+            badge(test.status.value, _TEST_TONES.get(test.status, "bad")),
+            mono(test_label(test)),
+            escaped(test.gpu or ""),
+            f"{test.duration:.2f} s",
+            escaped(test.detail or ""),
+        )
+        for test in result.tests
+    ]
+    times = [Bar(test_label(test), test.duration, f"{test.duration:.2f} s") for test in result.tests]
     body = [
-        f"<p>{escaped(_smoke_sentence(report.smoke))}</p>",
-        *_measured(series),
-        *table(("", "test", "GPU", "took", "detail"), [_cells(row) for row in rows]),
-        bars(
-            [Bar(row.label, row.duration, f"{row.duration:.2f} s") for row in rows], "seconds that each GPU test took"
-        ),
+        f"<p>{escaped(told)}</p>",
+        *_measured(smoke_series(result)),
+        *table(("", "test", "GPU", "took", "detail"), rows),
+        bars(times, "seconds that each GPU test took"),
     ]
     yield from section("smoke", "GPU tests", body)
-
-
-def _smoke_sentence(result: SmokeResult) -> str:
-    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
-
-
-def _cells(row: SmokeRow) -> tuple[str, ...]:
-    tone = _TEST_TONES.get(row.status, "bad")
-    return (
-        badge(row.status.value, tone),
-        mono(row.label),
-        escaped(row.gpu),
-        f"{row.duration:.2f} s",
-        escaped(row.detail),
-    )
 
 
 def _measured(series: Sequence[Series]) -> Iterator[str]:
@@ -285,8 +267,7 @@ _MOST_BARS = 60
 _TEXT_WIDTH = 34  # characters that fit beside a bar
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A bar: its name, its length, the number in words, and whether it is worse than it should be."""
 
     name: str

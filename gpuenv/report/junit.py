@@ -10,7 +10,7 @@ from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
-from gpuenv.model.smoke import TestStatus
+from gpuenv.model.smoke import BROKEN, TestResult, TestStatus
 from gpuenv.report.findings import (
     allowance_text,
     detail_lines,
@@ -19,12 +19,12 @@ from gpuenv.report.findings import (
     wheel_text,
 )
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
+from gpuenv.report.smoke import measured_texts, test_label
 
 _COUNTED = ("failure", "error", "skipped")
 
 
-def junit_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The document; ``report`` must be prepared."""
     cases = list(_cases(report))
     counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _COUNTED}
@@ -68,8 +68,8 @@ def _cases(report: Report) -> Iterator[ET.Element]:
         if run.code != REQUIREMENT_CHECK or run.status is CheckStatus.CRASHED:
             found = [finding for finding in report.findings if finding.code == run.code]
             yield _check(run, titles.get(run.code, ""), found)
-    for row in smoke_rows(report):
-        yield _smoke(row)
+    for test in report.smoke.tests if report.smoke else ():
+        yield _smoke(test)
 
 
 def _case(classname: str, name: str, seconds: float) -> ET.Element:
@@ -126,15 +126,16 @@ def _finding(finding: Finding) -> str:
     return "\n".join([first, *detail_lines(finding)])
 
 
-def _smoke(row: SmokeRow) -> ET.Element:
-    case = _case(f"gpuenv.smoke.{row.group}", f"{row.label} on {row.gpu}" if row.gpu else row.label, row.duration)
-    told = "\n".join([row.detail, *row.measured]).strip()
-    if row.is_broken:
-        _outcome(case, "failure", row.detail or row.status.value, row.status.value, told)
-    elif row.status is TestStatus.BUSY:
-        _outcome(case, "error", row.detail, row.status.value, told)
-    elif row.status is TestStatus.SKIPPED:
-        ET.SubElement(case, "skipped", {"message": row.detail})
+def _smoke(test: TestResult) -> ET.Element:
+    label, detail = test_label(test), test.detail or ""
+    case = _case(f"gpuenv.smoke.{test.group}", f"{label} on {test.gpu}" if test.gpu else label, test.duration)
+    told = "\n".join([detail, *measured_texts(test)]).strip()
+    if test.status in BROKEN:
+        _outcome(case, "failure", detail or test.status.value, test.status.value, told)
+    elif test.status is TestStatus.BUSY:
+        _outcome(case, "error", detail, test.status.value, told)
+    elif test.status is TestStatus.SKIPPED:
+        ET.SubElement(case, "skipped", {"message": detail})
     elif told:
         ET.SubElement(case, "system-out").text = told
     return case

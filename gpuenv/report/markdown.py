@@ -12,8 +12,8 @@ from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.findings import allowance_text, wheel_text
-from gpuenv.report.report import Report, crashed, open_questions, verdict
-from gpuenv.report.smoke_rows import smoke_rows
+from gpuenv.report.report import Report, undecided, verdict
+from gpuenv.report.smoke import measured_texts, test_label
 from gpuenv.report.text import command_text, counted, evidence_text, machine_rows, wheel_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -25,7 +25,7 @@ _REQUIRED = {
 }
 
 
-def markdown_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The document; ``report`` must be prepared."""
     return "\n".join(_lines(report)) + "\n"
 
@@ -53,22 +53,22 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     for finding in report.findings:
         yield from _finding(finding)
-    yield from _allowed(report)
+    if report.allow_list:
+        yield "### Allowed"
+        yield ""
+        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
+        yield ""
     yield from _smoke(report)
     yield "### The right wheel"
     yield ""
     yield _code(wheel_text(report))
     yield ""
-    yield from _conditions(report)
-    yield from _closing(report)
-
-
-def _conditions(report: Report) -> Iterator[str]:
-    """What the wheel needs and takes for granted, or what would decide where none fits: as the text has it."""
+    # What the wheel needs and takes for granted, or what would decide where none fits: as the text has it.
     _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution, without_gpu=report.lacks_gpu)]
-    yield from (f"- {_plain(line)}" for line in lines)
     if lines:
+        yield from (f"- {_plain(line)}" for line in lines)
         yield ""
+    yield from _closing(report)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -85,35 +85,26 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield ""
 
 
-def _allowed(report: Report) -> Iterator[str]:
-    if report.allow_list:
-        yield "### Allowed"
-        yield ""
-        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
-        yield ""
-
-
 def _smoke(report: Report) -> Iterator[str]:
-    rows = smoke_rows(report)
-    if not rows:
+    if report.smoke is None or not report.smoke.tests:
         return
     yield "### GPU tests"
     yield ""
     cells = [
         (
-            row.status.value,
-            _code(row.label),
-            _code(row.gpu),
-            f"{row.duration:.2f} s",
-            _code("; ".join([row.detail, *row.measured]).strip("; ")),
+            test.status.value,
+            _code(test_label(test)),
+            _code(test.gpu or ""),
+            f"{test.duration:.2f} s",
+            _code("; ".join([test.detail or "", *measured_texts(test)]).strip("; ")),
         )
-        for row in rows
+        for test in report.smoke.tests
     ]
     yield from _table(("", "test", "GPU", "took", "detail"), cells)
 
 
 def _closing(report: Report) -> Iterator[str]:
-    unknown = [*open_questions(report), *crashed(report)]
+    unknown = undecided(report)
     if unknown:
         yield "### Could not be told"
         yield ""

@@ -160,7 +160,10 @@ def _key(matrix: Matrix) -> str:
 def _grid(grid: Grid) -> Iterator[str]:
     yield '<table class="grid">\n<caption class="soft">Driver branch by compute capability</caption>\n<thead>'
     groups = [(name, len(list(found))) for name, found in groupby(grid.kinds, key=lambda kind: kind.generation)]
-    spans = "".join(f'<th scope="colgroup" colspan="{count}">{escape(_short(name))}</th>' for name, count in groups)
+    spans = "".join(
+        f'<th scope="colgroup" colspan="{count}">{escape(name.removeprefix("compute capability "))}</th>'
+        for name, count in groups
+    )
     yield f'<tr><th scope="col">driver</th>{spans}</tr>'
     heads = "".join(f'<th scope="col">{kind.capability}</th>' for kind in grid.kinds)
     yield f'<tr><th scope="col"><small>branch, CUDA</small></th>{heads}</tr>\n</thead>\n<tbody>'
@@ -172,10 +175,6 @@ def _grid(grid: Grid) -> Iterator[str]:
         state = f", {branch.state.value}" if branch.state else ""
         yield f'<tr><th scope="row">{branch.branch} <small>{branch.cuda}{state}</small></th>{told}</tr>'
     yield "</tbody>\n</table>"
-
-
-def _short(name: str) -> str:
-    return name.removeprefix("compute capability ")
 
 
 def _page_cell(cell: Cell, branch: DriverBranch, kind: str) -> str:

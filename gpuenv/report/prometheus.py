@@ -5,22 +5,22 @@ The form is Prometheus's text exposition format, version 0.0.4 (Prometheus docum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from statistics import median
+from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Severity
 from gpuenv.model.gpu import Gpu
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke_rows import smoke_series
+from gpuenv.report.smoke import smoke_series
 
 Labels = dict[str, str]
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
     ("gpu_memory_total_bytes", "Memory of a GPU.", lambda gpu: gpu.memory_total.value),
     ("gpu_memory_free_bytes", "Free memory of a GPU.", lambda gpu: gpu.memory_free.value),
@@ -31,8 +31,7 @@ _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Metric:
+class _Metric(NamedTuple):
     """One metric with its samples."""
 
     name: str
@@ -40,9 +39,16 @@ class _Metric:
     samples: tuple[tuple[Labels, float], ...]
 
 
-def metrics_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The metrics; ``report`` must be prepared."""
-    return "".join(_text(metric) for metric in _metrics(report) if metric.samples)
+    return "".join(line for metric in _metrics(report) if metric.samples for line in _lines(metric))
+
+
+def _lines(metric: _Metric) -> Iterator[str]:
+    yield f"# HELP gpuenv_{metric.name} {metric.help}\n# TYPE gpuenv_{metric.name} gauge\n"
+    for labels, value in metric.samples:
+        pairs = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
+        yield f"gpuenv_{metric.name}{f'{{{pairs}}}' if pairs else ''} {float(value)!r}\n"
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:
@@ -60,29 +66,7 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         "Findings by severity.",
         tuple(({"severity": s.value}, sum(f.severity is s for f in report.findings)) for s in Severity),
     )
-    yield _Metric("finding_info", "One a finding.", tuple((labels, 1.0) for labels in _findings(report)))
-    yield _Metric(
-        "requirement_status",
-        "1 for the status of a requirement that holds.",
-        tuple(
-            ({"requirement": r.text, "status": s.value, "number": str(n)}, s is r.status)
-            for n, r in enumerate(report.requirements)
-            for s in RequirementStatus
-        ),
-    )
-    allowed = tuple((_allowance(entry), 1.0) for entry in report.allow_list)
-    yield _Metric("allowance_info", "One an entry of the allow-list.", allowed)
-    yield from _machine(report)
-    yield from _smoke(report)
-    yield _one("duration_seconds", "How long the examination took.", report.duration)
-    if (taken := _seconds(report.snapshot.taken_at)) is not None:
-        yield _one("last_run_timestamp_seconds", "When the machine was asked.", taken)
-    build = {"version": __version__, "matrix_revision": report.matrix_revision, "wheel": wheel_text(report)}
-    yield _info("build", "What examined the machine, and the wheel that it names.", build)
-
-
-def _findings(report: Report) -> list[Labels]:
-    return [
+    infos = (
         {
             "number": str(number),
             "code": finding.code,
@@ -93,12 +77,30 @@ def _findings(report: Report) -> list[Labels]:
             "allowed": str(finding.allowed is not None).lower(),
         }
         for number, finding in enumerate(report.findings)
-    ]
-
-
-def _allowance(entry: AllowanceResult) -> Labels:
-    told = entry.allowance
-    return {"code": told.code, "state": entry.state.value, "expires": told.expires, "source": told.source}
+    )
+    yield _Metric("finding_info", "One a finding.", tuple((labels, 1.0) for labels in infos))
+    yield _Metric(
+        "requirement_status",
+        "1 for the status of a requirement that holds.",
+        tuple(
+            ({"requirement": r.text, "status": s.value, "number": str(n)}, s is r.status)
+            for n, r in enumerate(report.requirements)
+            for s in RequirementStatus
+        ),
+    )
+    allowed = (
+        {"code": told.code, "state": entry.state.value, "expires": told.expires, "source": told.source}
+        for entry in report.allow_list
+        for told in (entry.allowance,)
+    )
+    yield _Metric("allowance_info", "One an entry of the allow-list.", tuple((labels, 1.0) for labels in allowed))
+    yield from _machine(report)
+    yield from _smoke(report)
+    yield _one("duration_seconds", "How long the examination took.", report.duration)
+    if (taken := _seconds(report.snapshot.taken_at)) is not None:
+        yield _one("last_run_timestamp_seconds", "When the machine was asked.", taken)
+    build = {"version": __version__, "matrix_revision": report.matrix_revision, "wheel": wheel_text(report)}
+    yield _info("build", "What examined the machine, and the wheel that it names.", build)
 
 
 def _machine(report: Report) -> Iterator[_Metric]:
@@ -106,21 +108,18 @@ def _machine(report: Report) -> Iterator[_Metric]:
     level, version = snapshot.driver.cuda.value, snapshot.driver.version.value
     yield _info("driver", "The driver.", {"version": str(version or ""), "cuda": str(level or "")})
     yield _one("gpus", "GPUs that the driver lists.", len(snapshot.gpus))
-    labelled = [(_gpu_labels(number, gpu), gpu) for number, gpu in enumerate(snapshot.gpus)]
-    infos = ({**labels, **_gpu_words(gpu)} for labels, gpu in labelled)
+    labelled = [
+        ({"gpu": str(number if gpu.index.value is None else gpu.index.value), "uuid": gpu.uuid.value or ""}, gpu)
+        for number, gpu in enumerate(snapshot.gpus)
+    ]
+    infos = (
+        {**labels, "name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
+        for labels, gpu in labelled
+    )
     yield _Metric("gpu_info", "One a GPU.", tuple((labels, 1.0) for labels in infos))
     for name, told, read in _NUMBERS:
         values = ((labels, read(gpu)) for labels, gpu in labelled)
         yield _Metric(name, told, tuple((labels, float(value)) for labels, value in values if value is not None))
-
-
-def _gpu_labels(number: int, gpu: Gpu) -> Labels:
-    index = number if gpu.index.value is None else gpu.index.value
-    return {"gpu": str(index), "uuid": gpu.uuid.value or ""}
-
-
-def _gpu_words(gpu: Gpu) -> Labels:
-    return {"name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
 
 
 def _smoke(report: Report) -> Iterator[_Metric]:
@@ -150,22 +149,6 @@ def _one(name: str, told: str, value: float) -> _Metric:
 
 def _info(name: str, told: str, labels: Labels) -> _Metric:
     return _Metric(f"{name}_info", told, ((labels, 1.0),))
-
-
-def _text(metric: _Metric) -> str:
-    name = f"gpuenv_{metric.name}"
-    rows = [f"# HELP {name} {metric.help}", f"# TYPE {name} gauge"]
-    rows += [f"{name}{_labels(labels)} {float(value)!r}" for labels, value in metric.samples]
-    return "\n".join(rows) + "\n"
-
-
-def _labels(labels: Labels) -> str:
-    pairs: Sequence[str] = [f'{name}="{_escaped(value)}"' for name, value in labels.items()]
-    return f"{{{','.join(pairs)}}}" if pairs else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.harmless import harmless
@@ -88,8 +88,7 @@ def pseudonym(uuid: str) -> str:
     return f"{uuid[:4]}{digits[:8]}-0000-0000-0000-{digits[8:20]}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """UUIDs anywhere in the data, and the names of the users whose homes are in it."""
 
     uuids: list[str]

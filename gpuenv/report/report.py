@@ -177,6 +177,11 @@ def crashed(report: Report) -> Iterator[tuple[str, str]]:
             yield run.code, run.reason or ""
 
 
+def undecided(report: Report) -> list[tuple[str, str]]:
+    """Both of these."""
+    return [*open_questions(report), *crashed(report)]
+
+
 _VERDICTS = {
     Status.FIT: "FIT",
     Status.DEGRADED: "FIT, with warnings",

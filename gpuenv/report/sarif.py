@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.findings import allowance_text, anchor, detail_lines, machine_texts, requirement_text, wheel_text
-from gpuenv.report.report import Report, Status, crashed, open_questions, verdict
+from gpuenv.report.findings import (
+    allowance_text,
+    anchor,
+    detail_lines,
+    fingerprint,
+    machine_texts,
+    requirement_text,
+    undecided_texts,
+    wheel_text,
+)
+from gpuenv.report.report import Report, Status, verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def sarif_text(report: Report) -> str:
+def render(report: Report) -> str:
     """The log; ``report`` must be prepared."""
     found = {finding.code for finding in report.findings}
     run = {
         "tool": tool_of(check for check in all_checks() if check.code in found),
         "automationDetails": {"id": "gpuenv/"},
         "invocations": [_invocation(report)],
-        "results": list(_results(report)),
-        "properties": _properties(report),
+        "results": [_result(finding, report) for finding in report.findings],
+        "properties": {
+            "status": report.status.value,
+            "machine": machine_texts(report),
+            "requirements": [requirement_text(result) for result in report.requirements],
+            "allowed": [allowance_text(entry) for entry in report.allow_list],
+            "wheel": wheel_text(report),
+            "retry_elsewhere": report.retry_elsewhere,
+            "matrix_revision": report.matrix_revision,
+        },
     }
     return log_of(run)
 
@@ -61,21 +77,16 @@ def _rule(check: Explained) -> dict[str, Any]:
     }
 
 
-def _results(report: Report) -> Iterator[dict[str, Any]]:
-    for finding in report.findings:
-        yield _result(finding, report)
-
-
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
     path, line = anchor(finding, report)
     logical = [{"fullyQualifiedName": fact, "kind": "fact"} for fact in dict.fromkeys(e.fact for e in finding.evidence)]
-    location = _physical(path, line)
+    location = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": {"startLine": line}}}
     return {
         "ruleId": finding.code,
         "level": LEVELS[finding.severity],
         "message": {"text": "\n".join([f"{finding.title}.", *detail_lines(finding)])},
         "locations": [location | ({"logicalLocations": logical} if logical else {})],
-        "partialFingerprints": {"gpuenv/1": _digest(f"{finding.code} {finding.cause} {finding.title}")},
+        "partialFingerprints": {"gpuenv/1": fingerprint(f"{finding.code} {finding.cause} {finding.title}")},
         "properties": {
             "cause": finding.cause.value,
             "primary": finding.primary,
@@ -93,43 +104,20 @@ def _suppressions(finding: Finding) -> list[dict[str, Any]]:
     return [{"kind": "external", "justification": told}]
 
 
-def _physical(path: str, line: int) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": {"startLine": line}}}
-
-
 def uri_of(path: str) -> str:
     """A path as a URI."""
-    safe = "-._~/"
-    return "".join(c if c.isascii() and (c.isalnum() or c in safe) else _percent(c) for c in path)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode())
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return "".join(
+        c if c.isascii() and (c.isalnum() or c in "-._~/") else "".join(f"%{byte:02X}" for byte in c.encode())
+        for c in path
+    )
 
 
 def _invocation(report: Report) -> dict[str, Any]:
-    notices = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
-    notices += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+    notices = undecided_texts(report)
     notices += [requirement_text(entry) for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
     return {
         "executionSuccessful": report.status is not Status.UNKNOWN,
         "exitCode": report.exit_code,
         "exitCodeDescription": " ".join(verdict(report)),
         "toolExecutionNotifications": [{"level": "warning", "message": {"text": text}} for text in notices],
-    }
-
-
-def _properties(report: Report) -> dict[str, Any]:
-    return {
-        "status": report.status.value,
-        "machine": machine_texts(report),
-        "requirements": [requirement_text(result) for result in report.requirements],
-        "allowed": [allowance_text(entry) for entry in report.allow_list],
-        "wheel": wheel_text(report),
-        "retry_elsewhere": report.retry_elsewhere,
-        "matrix_revision": report.matrix_revision,
     }

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.doctor.fixes.adapt import on_an_image
-from gpuenv.doctor.fixes.distributions import modules_of_the_other_kind
+from gpuenv.doctor.fixes.adapt import adapt_for_ostree
+from gpuenv.doctor.fixes.distributions import other_kernel_modules
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.driver import Driver, Module
 from gpuenv.model.finding import Finding, Fix
@@ -65,8 +65,8 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
     ],
 )
 def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: tuple[str, ...] | None) -> None:
-    assert [found.command for found in on_an_image([fix], "ostree")] == [layered]
-    assert on_an_image([fix], None) == (fix,)
+    assert [found.command for found in adapt_for_ostree([fix], "ostree")] == [layered]
+    assert adapt_for_ostree([fix], None) == (fix,)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matr
 
 @pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
 def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
-    (fix,) = modules_of_the_other_kind(without_driver("nixos 25.05", ADA), wants_open=wants_open)
+    fix = other_kernel_modules(without_driver("nixos 25.05", ADA), wants_open=wants_open)
     assert f"hardware.nvidia.open = {value};" in fix.text
-    assert modules_of_the_other_kind(without_driver("fedora 43", ADA), wants_open=wants_open) == ()
+    assert "configuration.nix" not in other_kernel_modules(without_driver("fedora 43", ADA), wants_open=wants_open).text
 
 
 def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:

@@ -1,18 +1,28 @@
-"""What the doctor makes of installed files and of the module that is imported."""
+"""The installed CuPy: its files, its interpreter, its dependencies, what is left of others, and the repair."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
+from gpuenv.doctor.diagnose import Diagnosis, diagnose
+from gpuenv.doctor.installed import is_condas
+from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
+from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Severity
-from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import FileFault, FileState, PackagePlace
-from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
+from gpuenv.model.finding import CheckStatus, Finding, Severity
+from gpuenv.model.reading import known, missing
+from gpuenv.model.resolution import WheelChoice
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.target import CupyInstallation, FileFault, FileState, LeftMetadata, Library, PackagePlace, Toolkit
+from gpuenv.model.versions import CudaVersion
+from tests.doctor.installed_target import CUPY, LIBRARIES, MODULE, SITE, changed, faulty, found, healthy
+from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
 
@@ -175,3 +185,525 @@ def test_pip_s_cupy_on_conda_s_cuda_alone_is_fine_and_on_both_is_not(matrix: Mat
     both = (replace(LIBRARIES[0], found_via="conda"), *LIBRARIES[1:])
     finding = found(matrix, changed(healthy, conda_packages=packages, libraries=both))["WHL513"]
     assert finding.severity is Severity.WARNING
+
+
+PLACE = ("os=linux", "arch=x86_64", "python=3.12", "driver=580.65.06", "cupy=cupy-cuda12x==14.2.0")
+
+
+def diagnosed(*facts: str) -> Diagnosis:
+    snapshot = assume(Snapshot(), (*PLACE, *facts), MATRIX)
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), time.monotonic)
+
+
+@pytest.mark.parametrize("gpu", ["V100", "H200", "RTX 5090", "GTX 1080", "Tesla K80"])
+def test_a_cupy_on_musl_is_of_the_wrong_platform_whatever_the_gpu(gpu: str) -> None:
+    diagnosis = diagnosed("libc=musl-1.2", f"gpu={gpu}")
+    (run,) = [run for run in diagnosis.checks if run.code == "WHL508"]
+    assert run.status is CheckStatus.SKIPPED
+    assert Cause.PLATFORM_WHEEL_MISSING in {finding.cause for finding in diagnosis.findings}
+    assert Cause.GPU_TOO_NEW_FOR_TOOLKIT not in {finding.cause for finding in diagnosis.findings}
+
+
+def test_with_a_c_library_that_has_wheels_the_gpu_is_judged() -> None:
+    diagnosis = diagnosed("libc=glibc-2.36", "gpu=Tesla K80")
+    assert "WHL508" in {finding.code for finding in diagnosis.findings}
+
+
+GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+FINDER = "cuda-pathfinder==1.*,>=1.3.4"
+
+
+def unmet(matrix: Matrix, requires: str, **packages: str) -> list[Finding]:
+    snapshot = assume(Snapshot(), [*GIVEN, "cupy=cupy-cuda12x==14.2.0"], matrix)
+    (cupy,) = snapshot.target.cupy
+    target = replace(
+        snapshot.target,
+        cupy=(replace(cupy, requires=(requires,)),),
+        packages={
+            **snapshot.target.packages,
+            **{name.replace("_", "-"): release for name, release in packages.items()},
+        },
+    )
+    snapshot = replace(snapshot, target=target)
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    return [finding for finding in findings if finding.code == "WHL517"]
+
+
+@pytest.mark.parametrize(
+    ("requires", "packages", "severity"),
+    [
+        (FINDER, {}, Severity.ERROR),
+        (FINDER, {"cuda_pathfinder": "1.0.0"}, Severity.ERROR),
+        (FINDER, {"cuda_pathfinder": "2.0.0"}, Severity.WARNING),
+        ("fastrlock >=0.5", {}, Severity.ERROR),
+    ],
+)
+def test_what_is_missing_is_named_with_its_cure(
+    matrix: Matrix, requires: str, packages: dict[str, str], severity: Severity
+) -> None:
+    (finding,) = unmet(matrix, requires, **packages)
+    assert finding.severity is severity
+    assert requires in finding.title
+    assert finding.fix[0].command is not None
+    assert requires.replace(" ", "") in finding.fix[0].command
+
+
+@pytest.mark.parametrize(
+    ("requires", "packages"),
+    [
+        (FINDER, {"cuda_pathfinder": "1.9.0"}),
+        ("fastrlock>=0.5", {"fastrlock": "0.8.3"}),
+        ("numpy<2.6,>=2.0", {}),  # a check of its own
+        ("some-library>=3", {}),  # the target does not tell of it
+        ("fastrlock; python_version < '3'", {}),
+        ("fastrlock is no requirement", {}),
+    ],
+)
+def test_what_is_there_or_cannot_be_told_is_no_matter(matrix: Matrix, requires: str, packages: dict[str, str]) -> None:
+    assert unmet(matrix, requires, **packages) == []
+
+
+def unowned(healthy: Snapshot, prefix: str, folder: str) -> Snapshot:
+    snapshot = changed(
+        healthy, cupy=(), prefix=known(prefix, "x"), cupy_module=known(f"{folder}/cupy/__init__.py", "x")
+    )
+    assumed = tuple(path for path in snapshot.assumed if path != "target.cupy")
+    return replace(snapshot, assumed=assumed, sources=(*snapshot.sources, Source("target", SourceState.ANSWERED)))
+
+
+def told(matrix: Matrix, snapshot: Snapshot) -> Finding:
+    return found(matrix, snapshot)["WHL503"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "folder"),
+    [
+        ("/venv", "/venv/lib/python3.12/site-packages"),
+        ("/venv", "/venv/lib64/python3.12/site-packages"),
+        ("/venv", "/venv/lib/pypy3.11/site-packages"),
+        ("/usr", "/usr/lib/python3/dist-packages"),
+        ("/usr", "/usr/local/lib/python3.11/dist-packages"),
+        ("C:/venv", "C:/venv/Lib/site-packages"),
+    ],
+)
+def test_the_rest_of_an_installation_is_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
+    finding = told(matrix, unowned(healthy, prefix, folder))
+    assert finding.cause is Cause.CORRUPT_INSTALLATION
+    assert finding.fix[0].text.endswith(f"from {folder}.")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "folder"),
+    [
+        ("/venv", "/venv/src"),
+        ("/venv", "/venv/src/cupy"),
+        ("/usr", "/usr/local/src"),
+        ("/usr", "/usr/src/cupy"),
+        ("/opt/conda", "/opt/conda/work"),
+        ("/opt/conda", "/opt/conda/envs/other/lib/python3.12/site-packages"),
+        ("/venv", "/home/me/lib/python3.12/site-packages"),
+        ("/venv", "/venv/other/lib/python3.12/site-packages"),
+    ],
+)
+def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
+    finding = told(matrix, unowned(healthy, prefix, folder))
+    assert finding.cause is Cause.CUPY_NOT_INSTALLED
+    assert not any("Remove" in fix.text for fix in finding.fix)
+
+
+def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Matrix, healthy: Snapshot) -> None:
+    older = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    findings = found(matrix, snapshot)
+    assert set(findings) == {"WHL520"}
+    finding = findings["WHL520"]
+    assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
+    assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
+    assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
+    wound = wound_of([finding], snapshot)
+    assert wound is not None
+    assert (wound.cleared, wound.choice, wound.again) == (("numpy",), False, ())
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+def test_metadata_that_tell_nothing_matter_where_files_lie_beside_them(
+    matrix: Matrix, healthy: Snapshot, *, has_files: bool
+) -> None:
+    snapshot = unowned(healthy, "/venv", "/venv/src")
+    empty = LeftMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
+    finding = told(matrix, changed(snapshot, left_metadata=(empty,)))
+    assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
+
+
+def test_what_tells_nothing_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
+    empty = LeftMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
+    assert found(matrix, changed(healthy, left_metadata=(empty,))) == {}
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.1"])
+def test_the_same_release_told_twice_is_no_finding(matrix: Matrix, healthy: Snapshot, release: str) -> None:
+    again = LeftMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
+    snapshot = changed(healthy, left_metadata=(again,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    assert found(matrix, snapshot) == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/opt/lib/numpy-1.26.4.dist-info",
+        "/venv/more/numpy-1.26.4.dist-info",
+        f"{SITE}/numpy-1.26.4-py3.12.egg-info",
+    ],
+)
+def test_what_no_transaction_removes_is_for_a_person(matrix: Matrix, healthy: Snapshot, path: str) -> None:
+    older = LeftMetadata(path, "numpy", "1.26.4")
+    snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    finding = found(matrix, snapshot)["WHL520"]
+    assert path in finding.fix[0].text
+    assert not finding.fix[0].safe
+    assert wound_of([finding], snapshot) is None
+
+
+def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snapshot) -> None:
+    inside = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    outside = LeftMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
+    packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
+    snapshot = changed(healthy, left_metadata=(inside, outside), packages=packages)
+    wound = wound_of([found(matrix, snapshot)["WHL520"]], snapshot)
+    assert wound is not None
+    assert wound.cleared == ("numpy",)
+
+
+def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None:
+    path = "C:\\venv\\Lib\\site-packages\\cupy_cuda12x-14.2.0.dist-info"
+    empty = LeftMetadata(path, "cupy-cuda12x", None, has_files=True)
+    finding = told(matrix, changed(unowned(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
+    assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")
+
+
+OWN = replace(CUPY, distribution="cupy-cuda13x", place=PackagePlace.ENVIRONMENT)  # the right one for an H100 on R580
+OLD = CupyInstallation("cupy-cuda11x", "13.6.0", "/else/where")
+
+
+def two(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Finding, Snapshot]:
+    snapshot = changed(healthy, cupy=cupys)
+    finding = found(matrix, snapshot)["WHL502"]
+    assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
+    return finding, snapshot
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (PackagePlace.PYTHONPATH, "off PYTHONPATH"),
+        (PackagePlace.USER, "PYTHONNOUSERSITE=1"),
+        (PackagePlace.ELSEWHERE, "outside of this environment"),
+    ],
+)
+def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
+    matrix: Matrix, healthy: Snapshot, place: PackagePlace, words: str
+) -> None:
+    finding, snapshot = two(matrix, healthy, replace(OLD, place=place), OWN)
+    (fix,) = finding.fix
+    assert words in fix.text
+    assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
+    assert (fix.command, fix.safe) == (None, False)
+    assert wound_of([finding], snapshot) is None
+
+
+def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, healthy: Snapshot) -> None:
+    """On a driver for CUDA 13 that of CUDA 12 works as well."""
+    own = replace(CUPY, distribution="cupy-cuda12x", release="14.2.0", place=PackagePlace.ENVIRONMENT)
+    snapshot = changed(healthy, cupy=(replace(OLD, place=PackagePlace.PYTHONPATH), own))
+    wheel = resolve(snapshot, matrix).wheel
+    assert wheel is not None
+    assert wheel.distribution == "cupy-cuda13x"
+    (fix,) = found(matrix, snapshot)["WHL502"].fix
+    assert "off PYTHONPATH" in fix.text
+
+
+def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix, healthy: Snapshot) -> None:
+    other = replace(CUPY, distribution="cupy-cuda11x", place=PackagePlace.ENVIRONMENT)
+    finding, _ = two(matrix, healthy, replace(OWN, location="/else/where", place=PackagePlace.PYTHONPATH), other)
+    assert [bool(fix.command) for fix in finding.fix] == [False, True, True]
+    assert "cupy-cuda11x" in (finding.fix[1].command or ())
+    assert "cupy-cuda13x" not in (finding.fix[1].command or ())
+
+
+@pytest.mark.parametrize("place", [None, PackagePlace.ENVIRONMENT])
+def test_two_of_its_own_are_both_removed(matrix: Matrix, healthy: Snapshot, place: PackagePlace | None) -> None:
+    finding, snapshot = two(matrix, healthy, replace(OLD, place=place), replace(OWN, place=place))
+    assert finding.fix[0].text == "Remove all of them."
+    assert wound_of([finding], snapshot) is not None
+
+
+def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matrix, healthy: Snapshot) -> None:
+    there = replace(OLD, release="10.0.0", place=PackagePlace.PYTHONPATH)
+    findings = found(matrix, changed(healthy, cupy=(there,)))
+    cures = [fix for finding in findings.values() for fix in finding.fix]
+    assert any("PYTHONPATH" in fix.text for fix in cures), sorted(findings)
+    assert not any("uninstall" in (fix.command or ()) for fix in cures)
+
+
+def test_the_user_s_own_before_conda_s_is_no_mixture_of_the_environment(matrix: Matrix, healthy: Snapshot) -> None:
+    condas = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackagePlace.ENVIRONMENT)
+    snapshot = changed(
+        healthy,
+        cupy=(replace(OLD, place=PackagePlace.USER), condas),
+        kind=known("conda", "x"),
+        conda_packages={"cupy-core": "14.1.1"},
+    )
+    finding = found(matrix, snapshot)["WHL502"]
+    assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
+    (fix,) = finding.fix
+    assert "PYTHONNOUSERSITE=1" in fix.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "words"),
+    [
+        ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
+        ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
+        ("venv", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
+        ("venv", "/opt/lib/numpy/__init__.py", "off PYTHONPATH"),
+        ("venv", "/venv/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
+    ],
+)
+def test_a_numpy_that_comes_first_from_elsewhere_is_put_out_of_the_way_first(
+    matrix: Matrix, healthy: Snapshot, kind: str, module: str, words: str
+) -> None:
+    snapshot = changed(
+        healthy,
+        numpy=known("1.26.4", "x"),
+        numpy_module=known(module, "x"),
+        kind=known(kind, "x"),
+        user_site=known("/home/me/.local/lib/python3.12/site-packages", "x"),
+    )
+    snapshot = replace(snapshot, environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
+    assert words in found(matrix, snapshot)["WHL506"].fix[0].text
+
+
+def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool = True) -> Finding:
+    packages = {**healthy.target.packages, "pip": "25.0"} if pip else {}
+    snapshot = changed(
+        healthy, kind=known(kind, "x"), externally_managed=known(managed, "x"), packages=packages, cupy=()
+    )
+    finding, snapshot = two(
+        matrix, snapshot, replace(OLD, place=PackagePlace.USER), replace(OWN, place=PackagePlace.USER)
+    )
+    assert wound_of([finding], snapshot) is None
+    return finding
+
+
+def test_outside_of_a_virtual_environment_pip_removes_the_user_s_own(matrix: Matrix, healthy: Snapshot) -> None:
+    remove, install, *_ = two_of_the_user(matrix, healthy, "system", managed=False).fix
+    assert (remove.command or ())[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda11x", "cupy-cuda13x")
+    assert not remove.safe  # what is the user's own lies outside of the target
+    assert "install" in (install.command or ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "managed", "pip"),
+    [("venv", False, True), ("conda", False, True), ("system", True, True), ("system", False, False)],
+)
+def test_where_pip_does_not_reach_the_user_s_own_no_command_removes_them(
+    matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool
+) -> None:
+    finding = two_of_the_user(matrix, healthy, kind, managed=managed, pip=pip)
+    assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
+    assert "PYTHONNOUSERSITE=1" in finding.fix[0].text
+
+
+def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Matrix, healthy: Snapshot) -> None:
+    there = (replace(OLD, place=PackagePlace.PYTHONPATH), replace(OWN, place=PackagePlace.PYTHONPATH))
+    finding, _ = two(matrix, healthy, *there)
+    assert ["off PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
+    assert "install" in (finding.fix[2].command or ())
+    assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_one_of_the_user_s_own_is_removed_by_pip_where_it_can(matrix: Matrix, healthy: Snapshot) -> None:
+    there = replace(OLD, release="10.0.0", place=PackagePlace.USER)
+    snapshot = changed(healthy, cupy=(there,), kind=known("system", "x"), packages={"pip": "25.0"})
+    cures = [fix for finding in found(matrix, snapshot).values() for fix in finding.fix]
+    assert any("uninstall" in (fix.command or ()) for fix in cures)
+
+
+CONDAS = CupyInstallation("cupy", "14.1.1", SITE, (), True, MODULE)
+BOTH = {"cuda-version": "12.9", "cupy": "14.1.1", "cupy-core": "14.1.1"}
+CORE = {"cuda-version": "12.9", "cupy-core": "14.1.1"}
+ANEW = ("conda", "install", "--force-reinstall", "--prefix=/venv", "--channel=conda-forge")
+
+
+def environment(healthy: Snapshot, of_conda: dict[str, str], *cupys: CupyInstallation) -> Snapshot:
+    packages = {"numpy": "2.1.0", "pip": "25.0", **of_conda, **{entry.distribution: entry.release for entry in cupys}}
+    return changed(healthy, kind=known("conda", "x"), conda_packages=of_conda, packages=packages, cupy=cupys)
+
+
+def commands(finding: Finding) -> list[tuple[str, ...]]:
+    return [fix.command for fix in finding.fix if fix.command]
+
+
+@pytest.mark.parametrize("of_conda", [BOTH, CORE])
+def test_conda_s_own_cupy_is_conda_s_by_either_package(
+    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str]
+) -> None:
+    snapshot = environment(healthy, of_conda, CONDAS)
+    assert not {"WHL502", "WHL513"} & set(found(matrix, snapshot))
+    assert is_condas(snapshot.target)
+
+
+def test_a_cupy_that_no_record_of_conda_s_is_of_is_another_installer_s(healthy: Snapshot) -> None:
+    assert not is_condas(environment(healthy, {"cuda-version": "12.9"}, CONDAS).target)
+
+
+@pytest.mark.parametrize(
+    ("of_conda", "title", "specs"),
+    [
+        (BOTH, "conda's cupy and pip's cupy-cuda12x share the target", ("cupy=14.1.1", "cupy-core=14.1.1")),
+        (CORE, "conda's cupy-core and pip's cupy-cuda12x share the target", ("cupy-core=14.1.1",)),
+    ],
+)
+def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_put_in_anew(
+    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str], title: str, specs: tuple[str, ...]
+) -> None:
+    snapshot = environment(healthy, of_conda, CONDAS, CUPY)
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    finding = next(entry for entry in findings if entry.code == "WHL502")
+    assert (finding.title, finding.cause) == (title, Cause.MIXED_PIP_CONDA)
+    removal, anew = commands(finding)
+    assert removal[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda12x")
+    assert anew == (*ANEW, *specs)
+    assert wound_of(findings, snapshot) is None
+
+
+def test_pip_s_cupy_over_conda_s_records_alone_has_the_same_cure(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, environment(healthy, BOTH, CUPY))["WHL513"]
+    assert commands(finding)[1] == (*ANEW, "cupy=14.1.1", "cupy-core=14.1.1")
+
+
+@pytest.mark.parametrize(
+    ("of_conda", "specs"), [(BOTH, ("cupy=14.1.1", "cupy-core=14.1.1")), (CORE, ("cupy-core=14.1.1",))]
+)
+def test_missing_files_of_conda_s_cupy_come_back_with_the_package_that_has_them(
+    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str], specs: tuple[str, ...]
+) -> None:
+    snapshot = faulty(environment(healthy, of_conda, CONDAS), "cupy/_core/core.so", FileState.MISSING, "cupy")
+    assert commands(found(matrix, snapshot)["WHL510"]) == [(*ANEW, *specs)]
+
+
+def test_a_removal_takes_every_package_of_conda_s_cupy(matrix: Matrix, healthy: Snapshot) -> None:
+    other = replace(CONDAS, for_this_interpreter=False, tags=("cp311",))
+    removal = commands(found(matrix, environment(healthy, BOTH, other))["WHL512"])[0]
+    assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
+
+
+def test_what_conda_has_on_record_alone_is_put_in_anew(matrix: Matrix, healthy: Snapshot) -> None:
+    """Without force conda takes it for installed: pip, say, has removed its files."""
+    packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
+    bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
+    answered = Source("target", SourceState.ANSWERED)
+    bare = replace(bare, assumed=(), sources=(*bare.sources, answered))
+    records = {"cupy": "14.1.1", "cupy-core": "14.1.1", "numpy": "2.1.0"}
+    finding = found(matrix, changed(bare, conda_packages=records, kind=known("conda", "x")))["WHL503"]
+    assert finding.cause is Cause.CORRUPT_INSTALLATION
+    command = finding.fix[0].command or ()
+    assert command[:3] == ("conda", "install", "--force-reinstall")
+    assert {"cupy=14.1.1", "cupy-core=14.1.1"} <= {*command}
+    other = found(matrix, changed(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x")))["WHL503"]
+    assert other.cause is Cause.CUPY_NOT_INSTALLED
+
+
+MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+SITE = "/venv/lib/python3.12/site-packages"
+
+
+def machine(*given: str) -> Snapshot:
+    return replace(assume(Snapshot(), [*MACHINE, *given], MATRIX), assumed=())
+
+
+def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+
+
+def wound(snapshot: Snapshot) -> Wound | None:
+    return wound_of(findings(snapshot), snapshot)
+
+
+def test_a_healthy_machine_has_no_wound() -> None:
+    assert wound(machine("cupy=cupy-cuda12x==14.2.0")) is None
+
+
+def test_what_is_the_machines_is_none() -> None:
+    assert wound(machine("driver=none", "cupy=cupy-cuda12x==14.2.0")) is None
+
+
+def test_two_lines_want_a_choice() -> None:
+    found = wound(machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0"))
+    assert found == Wound(("WHL502",), choice=True)
+
+
+@pytest.mark.parametrize("release", ["12.9.1.4", "12.9-patched", "unknown"])
+@pytest.mark.parametrize(
+    ("state", "afresh"), [(FileState.MISSING, False), (FileState.CHANGED, True), (FileState.WRONG_SIZE, True)]
+)
+def test_damaged_files_are_put_in_anew(state: FileState, release: str, *, afresh: bool) -> None:
+    snapshot = machine("cupy=cupy-cuda12x==14.2.0")
+    fault = FileFault(f"{SITE}/nvidia/cublas/lib/libcublas.so.12", state, ("nvidia-cublas-cu12",))
+    packages = {**snapshot.target.packages, "nvidia-cublas-cu12": release}
+    target = replace(snapshot.target, file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
+    found = wound(replace(snapshot, target=target))
+    assert found == Wound(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)
+
+
+def test_a_python_that_the_system_manages_is_for_a_person() -> None:
+    snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
+    managed = replace(snapshot, target=replace(snapshot.target, externally_managed=known(value=True, source="x")))
+    assert wound(managed) is None
+
+
+def test_what_is_allowed_is_not_mended() -> None:
+    snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
+    entry = Allowance("WHL502", "x", "2999-01-01", "x")
+    notes = [replace(f, severity=Severity.NOTE, allowed=entry) for f in findings(snapshot)]
+    assert wound_of(notes, snapshot) is None
+
+
+def test_the_choice_goes_from_what_is_there_to_anything() -> None:
+    snapshot = machine("cupy=cupy-cuda11x==13.5.1", "package.cupy-cuda12x=14.1.0")
+    free = resolve(snapshot, MATRIX)
+    steps = [
+        [(line.name, len(line.releases)) for line in narrowed.wheel_lines]
+        for narrowed in choices(snapshot, MATRIX, free)
+    ]
+    releases, lines, everything = [step for step in steps if step[0][1] == 1 and len(step) == 1], steps[2:-1], steps[-1]
+    assert [name for step in releases for name, _ in step] == ["cupy-cuda11x", "cupy-cuda12x"]
+    assert [name for step in lines for name, _ in step] == ["cupy-cuda11x", "cupy-cuda12x"]
+    assert len(everything) == len(MATRIX.wheel_lines)
+    assert as_it_is(snapshot) == ("cupy-cuda11x==13.5.1",)
+
+
+PLAIN = WheelChoice("cupy-cuda12x", "13.6.0", None, ("cupy-cuda12x==13.6.0",), 12, None, "a toolkit", ())
+KIT = Toolkit("/usr/local/cuda-12.4", "/usr/local", known(CudaVersion(12, 4), "x"), has_nvrtc=True, has_headers=True)
+
+
+def with_libraries(folder: str) -> Snapshot:
+    snapshot = machine("cupy=cupy-cuda12x==14.2.0")
+    library = Library("nvrtc", "libnvrtc.so.12", f"{folder}/libnvrtc.so.12")
+    return replace(snapshot, target=replace(snapshot.target, libraries=(library,)))
+
+
+def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
+    need = Wound(("WHL506",), choice=True)
+    assert will_do(replace(PLAIN, extra="ctk"), need, machine())
+    assert not will_do(PLAIN, need, machine())
+    assert will_do(PLAIN, need, replace(machine(), toolkits=(KIT,)))
+    assert will_do(PLAIN, need, with_libraries("/usr/lib"))
+    assert not will_do(PLAIN, replace(need, with_libraries=True), replace(machine(), toolkits=(KIT,)))
+
+
+def test_libraries_of_wheels_would_be_lost_to_an_older_cupy() -> None:
+    need = Wound(("WHL506",), choice=True)
+    assert loses_libraries(PLAIN, need, with_libraries(f"{SITE}/nvidia/cuda_nvrtc/lib"))
+    assert not loses_libraries(PLAIN, need, with_libraries("/usr/lib"))
+    assert not loses_libraries(PLAIN, need, machine()), "there is nothing to lose"

@@ -1,4 +1,4 @@
-"""What the doctor makes of the CUDA libraries that CuPy loads, of NVRTC and of its headers."""
+"""The CUDA libraries that CuPy loads: missing, refused, not to be loaded, of another major; and their headers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.doctor.fixes.distributions import headers_package
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
+from gpuenv.model.driver import Module
 from gpuenv.model.finding import Severity
-from gpuenv.model.reading import Reading, known
+from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.model.target import FileState, Library, Target, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
+from tests.doctor.kernel_hosts import findings
+from tests.doctor.module_hosts import BUILT, host_without_module
 
 __all__ = ["healthy"]
 
@@ -267,3 +271,178 @@ def test_without_a_numpy_none_is_to_be_fitted(matrix: Matrix, healthy: Snapshot)
     asked = replace(healthy, sources=(Source("target", SourceState.ANSWERED),))
     finding = found(matrix, changed(asked, numpy=Reading(reason="not installed")))["WHL506"]
     assert [fix.text for fix in finding.fix] == ["Install a NumPy that fits."]
+
+
+SHORT = "libcuda.so.1: file too short"
+LACKING = "libnvrm_gpu.so: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(("message", "helps"), [(SHORT, "Remove the file"), (LACKING, "Reinstall the driver")])
+def test_it_is_told_what_helps(matrix: Matrix, message: str, helps: str) -> None:
+    snapshot = host_without_module(Module.LOADED, BUILT)
+    kept = tuple(source for source in snapshot.sources if source.name != "libcuda")
+    driver = replace(snapshot.driver, cuda_init=missing(message), cuda_library=missing(message))
+    sources = (*kept, Source("libcuda", SourceState.FAILED, message))
+    found = {entry.code: entry for entry in findings(replace(snapshot, driver=driver, sources=sources), matrix)}
+    assert [fix.text.startswith(helps) for fix in found["DRV114"].fix] == [True]
+
+
+OWN = f"{SITE}/cupy/_core/core.cpython-312-x86_64-linux-gnu.so"
+UNMAPPED = "failed to map segment from shared object"
+BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "helps"),
+    [
+        (f"{UNMAPPED} [its file system is mounted noexec]", BROKEN, "noexec"),
+        (f"{UNMAPPED} [ulimit -v is 1500000 KiB]", BROKEN, "1464 MiB"),
+        (UNMAPPED, BROKEN, "ulimit -a"),
+        ("cannot allocate memory in static TLS block", BROKEN, "reserve"),
+        ("cannot open shared object file: Permission denied", BROKEN, "read"),
+        ("file too short", CORRUPT, "Install again"),
+        ("invalid ELF header", CORRUPT, "Install again"),
+        ("wrong ELF class: ELFCLASS32", CORRUPT, "Install again"),
+    ],
+)
+def test_why_the_loader_does_not_take_a_file(
+    matrix: Matrix, healthy: Snapshot, said: str, cause: Cause, helps: str
+) -> None:
+    """Of CuPy's own module, and of a library: nothing is missing, and nothing is to be installed beside it."""
+    path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
+    refused = replace(LIBRARIES[1], path=None, error=f"Failed to dlopen {path}: {path}: {said}")
+    of_library = changed(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
+    for snapshot in (of_library, changed(healthy, extension=missing(f"{OWN}: {said}"))):
+        findings = found(matrix, snapshot)
+        assert set(findings) == {"LIB613"}
+        finding = findings["LIB613"]
+        assert (finding.cause, finding.severity) == (cause, Severity.ERROR)
+        assert helps in finding.fix[0].text
+        assert "ctk" not in " ".join(fix.text for fix in finding.fix)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "libcuda.so.1: cannot open shared object file: No such file or directory",
+        "/usr/lib/libcuda.so.1: file too short",
+        "nobody looked",
+        "no answer within 30.0 s",
+    ],
+)
+def test_what_is_no_matter_of_the_file_is_not_told_of_it(matrix: Matrix, healthy: Snapshot, said: str) -> None:
+    assert found(matrix, changed(healthy, extension=missing(said))) == {}
+
+
+def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -> None:
+    optional = replace(LIBRARIES[1], name="nccl", path=None, optional=True, error="/x/libnccl.so.2: file too short")
+    assert found(matrix, changed(healthy, libraries=(*LIBRARIES, optional))) == {}
+
+
+@pytest.mark.parametrize(
+    ("family", "distribution", "kernel", "package"),
+    [
+        ("ubuntu", "ubuntu 24.04", "6.8.0-60-generic", "linux-headers-6.8.0-60-generic"),
+        ("debian", "debian 12", "6.1.0-32-amd64", "linux-headers-6.1.0-32-amd64"),
+        ("debian", "debian 12", "6.8.12-9-pve", "proxmox-headers-6.8.12-9-pve"),
+        ("debian", "debian 12", "6.5.11-7-pve", "proxmox-headers-6.5.11-7-pve"),
+        ("debian", "debian 11", "5.15.158-2-pve", "pve-headers-5.15.158-2-pve"),
+        ("fedora", "fedora 42", "6.17.8-200.fc42.x86_64", "kernel-devel-6.17.8-200.fc42.x86_64"),
+        ("rhel", "rhel 9.6", "5.14.0-570.el9.aarch64+64k", "kernel-64k-devel-5.14.0-570.el9.aarch64"),
+        ("rhel", "rhel 9.6", "5.14.0-570.el9.x86_64+rt", "kernel-rt-devel-5.14.0-570.el9.x86_64"),
+        ("rhel", "ol 9.5", "5.15.0-306.el9uek.x86_64", "kernel-uek-devel-5.15.0-306.el9uek.x86_64"),
+        ("rhel", "ol 9.5", "5.14.0-503.el9_5.x86_64", "kernel-devel-5.14.0-503.el9_5.x86_64"),
+        ("rhel", "amzn 2", "5.10.236-228.amzn2.x86_64", "kernel-devel-5.10.236-228.amzn2.x86_64"),
+        ("rhel", "amzn 2023", "6.1.156-177.amzn2023.x86_64", "kernel-devel-6.1.156-177.amzn2023.x86_64"),
+        ("rhel", "amzn 2023", "6.12.55-74.amzn2023.x86_64", "kernel6.12-devel-6.12.55-74.amzn2023.x86_64"),
+        ("suse", "opensuse-leap 15.6", "6.4.0-150600.23.65-default", "kernel-default-devel"),
+        ("suse", "sles 15.6", "6.4.0-150600.8.40-azure", "kernel-azure-devel"),
+        ("suse", "sles 15.6", "6.4.0-150600.23.65-64kb", "kernel-64kb-devel"),
+        ("arch", "arch rolling", "6.18.2-arch2-1", "linux-headers"),
+        ("arch", "arch rolling", "6.12.60-1-lts", None),
+        ("", "gentoo 2.17", "6.12.58-gentoo", None),
+    ],
+)
+def test_each_kind_of_kernel_has_a_package_of_its_own(
+    family: str, distribution: str, kernel: str, package: str | None
+) -> None:
+    assert headers_package(family, distribution, kernel) == package
+
+
+PLACE = f"{SITE}/nvidia/cu13/lib"
+ALL = {
+    "nvidia-cublas": "13.1.0.3",
+    "nvidia-cuda-nvrtc": "13.0.88",
+    "nvidia-cuda-runtime": "13.0.96",
+    "nvidia-cufft": "12.0.0.61",
+    "nvidia-cusparse": "12.6.3.3",
+}
+
+
+def astray(library: Library, soname: str, folder: str = PLACE) -> Library:
+    """A library of CuPy's for which cuda-pathfinder takes that of another major."""
+    path = f"{folder}/{soname}"
+    return replace(library, path=path, finder_path=path)
+
+
+NVRTC, CUBLAS = astray(LIBRARIES[0], "libnvrtc.so.13"), astray(LIBRARIES[1], "libcublas.so.13")
+
+
+def beside(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snapshot:
+    """The healthy target with further packages, and with these libraries in place of its first ones."""
+    there = {**healthy.target.packages, **packages}
+    return changed(healthy, packages=there, libraries=(*first, *LIBRARIES[len(first) :]))
+
+
+def test_every_wheel_of_the_other_major_is_to_be_removed(matrix: Matrix, healthy: Snapshot) -> None:
+    """One that stays is still loaded first, whatever its own version counts by."""
+    finding = found(matrix, beside(healthy, {**ALL, "nvidia-cublas-cu12": "12.9.2.10"}, NVRTC, CUBLAS))["LIB603"]
+    assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
+    command = finding.fix[0].command or ()
+    assert [word for word in command if word.startswith("nvidia-")] == list(ALL)
+
+
+def test_one_library_without_its_nvrtc_is_removed_too(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, beside(healthy, {"nvidia-cublas": "13.1.0.3"}, LIBRARIES[0], CUBLAS))["LIB603"]
+    assert "nvidia-cublas" in (finding.fix[0].command or ())
+    assert any(entry.fact == "target.packages.nvidia-cublas" for entry in finding.evidence)
+
+
+def test_what_a_framework_needs_is_not_removed(matrix: Matrix, healthy: Snapshot) -> None:
+    """CuPy follows it, or one of them moves out."""
+    finding = found(matrix, beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS))["LIB603"]
+    assert finding.cause is Cause.TORCH_CUPY_CONFLICT
+    *kept, alone = finding.fix
+    assert not any("nvidia-" in " ".join(fix.command or ()) for fix in kept)
+    assert any("install cupy-cuda13x" in " ".join(fix.command or ()) for fix in kept)
+    assert "torch" in kept[-1].text
+    assert not alone.safe
+    assert {"torch", *ALL} <= {*(alone.command or ())}, "the framework goes with what it needs"
+
+
+def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, healthy: Snapshot) -> None:
+    older = assume(beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix)
+    fixes = found(matrix, older)["LIB603"].fix
+    assert {"torch", *ALL} <= {*(fixes[0].command or ())}
+    assert not fixes[0].safe
+    assert fixes[1].text.startswith("Or ")
+
+
+def test_a_framework_of_cupys_own_major_has_not_brought_them(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, beside(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))["LIB603"]
+    assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
+    assert "nvidia-cuda-nvrtc" in (finding.fix[0].command or ())
+
+
+@pytest.mark.parametrize("packages", [{}, ALL])
+def test_the_first_cure_is_no_alternative(matrix: Matrix, healthy: Snapshot, packages: dict[str, str]) -> None:
+    """A toolkit that comes first may be of no package."""
+    libraries = [astray(library, "libnvrtc.so.13", "/usr/local/cuda-13.0/lib64") for library in LIBRARIES[:1]]
+    finding = found(matrix, beside(healthy, packages, *libraries))["LIB603"]
+    assert not finding.fix[0].text.startswith(("Or ", "Then "))
+
+
+def test_a_title_names_each_library_and_a_folder_once(matrix: Matrix, healthy: Snapshot) -> None:
+    title = found(matrix, beside(healthy, ALL, NVRTC, CUBLAS))["LIB603"].title
+    assert "libnvrtc.so.12, libcublas.so.12" in title
+    assert title.count(PLACE) == 1

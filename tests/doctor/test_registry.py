@@ -88,7 +88,9 @@ def test_a_crashed_check_is_told_and_the_others_go_on(matrix: Matrix) -> None:
 
     snapshot = Snapshot()
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
-    found, run = runner._run(Check("XXX999", (Cause.NO_DRIVER,), (), crash), facts)  # noqa: SLF001 - the runner of one check
+    check = Check("XXX999", Cause.NO_DRIVER)
+    check.run = crash
+    found, run = runner._run(check, facts)  # noqa: SLF001 - the runner of one check
     assert found == []
     assert run.status is CheckStatus.CRASHED
     assert "ZeroDivisionError" in (run.reason or "")

@@ -12,7 +12,7 @@ from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.gpu import GpuHealth, MigInstance, PcieLink
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
-from gpuenv.report.prometheus import metrics_text
+from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
 from tests.report.made import LEFT, PASSED, WRONG, report, smoke

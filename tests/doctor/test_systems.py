@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.fixes.adapt import for_system, from_a_container
+from gpuenv.doctor.fixes.adapt import adapt_for_container, for_system
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
@@ -123,7 +123,7 @@ def test_on_linux_cures_are_as_they_are() -> None:
     ],
 )
 def test_from_a_container_the_driver_is_the_host_s(fix: Fix, text: str, command: tuple[str, ...] | None) -> None:
-    assert from_a_container([fix]) == (replace(fix, text=text, command=command),)
+    assert adapt_for_container([fix]) == (replace(fix, text=text, command=command),)
 
 
 def test_wsl_has_no_module_of_cuda_s_memory() -> None:

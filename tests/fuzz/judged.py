@@ -16,16 +16,16 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import CheckStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.report.github import annotations_text
-from gpuenv.report.gitlab import code_quality_text
+from gpuenv.report.github import render as annotations_text
+from gpuenv.report.gitlab import render as code_quality_text
 from gpuenv.report.html import html_text
-from gpuenv.report.junit import junit_text
-from gpuenv.report.markdown import markdown_text
-from gpuenv.report.prometheus import metrics_text
+from gpuenv.report.junit import render as junit_text
+from gpuenv.report.markdown import render as markdown_text
+from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, prepared, redact
 from gpuenv.report.report import Report, Status, make_report, verdict
 from gpuenv.report.resolution import explanation_lines
-from gpuenv.report.sarif import sarif_text
+from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.snapshot import fact_lines
 from gpuenv.report.text import report_lines
 

@@ -13,8 +13,6 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
-_OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
-
 if TYPE_CHECKING:
     from gpuenv.simulate.records import Profile
 
@@ -144,7 +142,7 @@ def _lies_in_the_environment(profile: Profile) -> bool:
     target = profile.target
     if target.elsewhere or target.lib64 or any(package.startswith("cupy==") for package in target.packages):
         return True
-    elsewhere = (check for check in all_checks() if not check.code.startswith(_OF_TARGET))
+    elsewhere = (check for check in all_checks() if not check.concerns_target)
     of_the_machine = {cause.value for check in elsewhere for cause in check.causes}
     of_both = {Cause.ROCM_MISMATCH.value}  # between what is installed and what is there
     return not of_the_machine - of_both >= set(profile.expect.causes)

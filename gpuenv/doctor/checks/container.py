@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from gpuenv.doctor.driver_libraries import unfound
-from gpuenv.doctor.evidence import fact, readings, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.fixes.distributions import container_toolkit
-from gpuenv.doctor.predicates import (
-    contained,
-    driver_nodes,
-    driver_sees_gpu,
-    libcuda_absent,
-    libraries_absent,
-    module_loaded,
-    probed,
-)
+from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import CONTROL, is_tegra
+from gpuenv.model.presence import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
+# NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
+_WITHOUT_SELINUX = Fix(
+    "Where SELinux keeps it out from the start, turn its label off for this container.",
+    ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE"),
+)
+_WITH_A_GPU = Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1.")
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -42,9 +40,9 @@ def container_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "This container was started without access to a GPU",
-        readings(snapshot, "host.container")
+        evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
-        + source(snapshot, "libcuda"),
+        + evidence_of(snapshot, "libcuda"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
     )
 
@@ -67,10 +65,9 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
         "This container was not given the driver's libraries",
-        readings(snapshot, "host.container")
+        evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml"),
+        + evidence_of(snapshot, "libcuda", "nvml"),
         start_with_gpu(snapshot, tegra=facts.needs.tegra),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
@@ -90,22 +87,22 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     nodes = snapshot.driver.device_nodes
-    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
+    rules = snapshot.container_support.device_rules
+    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
+    refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
     refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
     if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode keeps this user out; nothing was lost
-    rules = snapshot.container_support.device_rules
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
-        source(snapshot, "nvml")
-        + source(snapshot, "libcuda")
+        evidence_of(snapshot, "nvml", "libcuda")
         + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),)
-        + (fact("container_support.device_rules", rules) if rules.known else ()),
+        + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
             Fix("Start the container again."),
-            *_under_selinux(snapshot),
+            *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
@@ -117,20 +114,6 @@ def _open_to_all(node: DeviceNode) -> bool:
     access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
     return node.mode[-3:-1] == "rw"
-
-
-def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off."""
-    if snapshot.host.container.value is not Container.PODMAN:
-        return ()
-    command = ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE")
-    return (Fix("Where SELinux keeps it out from the start, turn its label off for this container.", command),)
-
-
-def _rules_keep_out(snapshot: Snapshot) -> bool:
-    """Whether the control group's rules are known, and none lets this process read NVIDIA's devices."""
-    rules = snapshot.container_support.device_rules.value
-    return rules is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules)
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
@@ -150,12 +133,9 @@ def container_without_compute(facts: Facts) -> Outcome:
         or snapshot.source("nvml").state is not SourceState.ANSWERED
     ):
         return
-    told = snapshot.environment.get("NVIDIA_DRIVER_CAPABILITIES")
     yield Symptom(
         "This container was given the GPU without CUDA: libcuda is not mounted",
-        (Evidence("environment.NVIDIA_DRIVER_CAPABILITIES", told or "not set", "the environment"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml"),
+        evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
         (with_compute(snapshot),),
     )
 
@@ -181,7 +161,19 @@ def device_node_missing(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     nodes = driver_nodes(snapshot)
     if not nodes and _hidden_from_it(snapshot):
-        yield _without_any(snapshot)
+        # systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host.
+        yield Symptom(
+            "The kernel's module drives the GPU, and /dev has none of its nodes here",
+            (Evidence("driver.device_nodes", "none", "/dev"),)
+            + evidence_of(snapshot, "driver.module", "gpu_count", "nvml", "libcuda"),
+            (
+                Fix(
+                    "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
+                    "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
+                ),
+                Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+            ),
+        )
         return
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
@@ -195,7 +187,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
-        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + readings(snapshot, "driver.cuda_init"),
+        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
         with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
@@ -206,24 +198,6 @@ def _hidden_from_it(snapshot: Snapshot) -> bool:
     driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     return bare and driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
-
-
-def _without_any(snapshot: Snapshot) -> Symptom:
-    """systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host."""
-    return Symptom(
-        "The kernel's module drives the GPU, and /dev has none of its nodes here",
-        (Evidence("driver.device_nodes", "none", "/dev"),)
-        + readings(snapshot, "driver.module", "gpu_count")
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda"),
-        (
-            Fix(
-                "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
-                "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
-            ),
-            Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
-        ),
-    )
 
 
 @check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
@@ -242,18 +216,12 @@ def device_node_permission(facts: Facts) -> Outcome:
     closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
+    unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (*_opened(snapshot, closed), *_if_none_was_asked_for(snapshot)),
+        (*_opened(snapshot, closed), *((_WITH_A_GPU,) if unknown_grant else ())),
     )
-
-
-def _if_none_was_asked_for(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The alternative explanation in a Slurm job whose variables do not name its allocation."""
-    if snapshot.grant.by.value != "slurm" or snapshot.grant.gpus.known:
-        return ()
-    return (Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1."),)
 
 
 def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
@@ -301,13 +269,12 @@ def docker_without_toolkit(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
         return
-    support = snapshot.container_support
-    of_snap = (support.docker.value or "").startswith("/snap/")
+    of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(
         "Docker is on this host, and cannot hand its GPUs to containers: there is no NVIDIA container toolkit",
-        fact("container_support.docker", support.docker)
-        + fact("container_support.has_toolkit", support.has_toolkit)
-        + fact("container_support.runtimes", support.runtimes),
+        evidence_of(
+            snapshot, "container_support.docker", "container_support.has_toolkit", "container_support.runtimes"
+        ),
         (*container_toolkit(snapshot), *((_SNAP,) if of_snap else ())),
         Severity.NOTE,
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import fact, readings
-from gpuenv.doctor.fixes.distributions import whose
+from gpuenv.doctor.checks.installation import ONE_CUPY
+from gpuenv.doctor.evidence import evidence_of
+from gpuenv.doctor.fixes.distributions import driver_location
 from gpuenv.doctor.fixes.gpus import showing
-from gpuenv.doctor.fixes.packages import pip_fix
-from gpuenv.doctor.installed import Installed, install_fix, installed, is_condas, numpy_out_of_the_way, why_not_known
-from gpuenv.doctor.predicates import driver_sees_gpu, newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, numpy_out_of_the_way, pip_fix
+from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
+from gpuenv.doctor.predicates import newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import (
@@ -30,6 +30,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 
@@ -75,19 +76,28 @@ def driver_too_old(facts: Facts) -> Outcome:
     if there is None:
         yield NotKnown(why_not_known(facts))
         return
-    if facts.needs.driver_absent or newer_libcuda_to_come(facts.snapshot) or _gpu_outside(there, facts):
+    if facts.needs.driver_absent or newer_libcuda_to_come(facts.snapshot):
         return
+    outside_cuda = isinstance(nvrtc_compiles_for_gpu(there.wheel, facts.needs, facts.matrix), Rejected)
+    if outside_cuda and not without_gpu(facts.snapshot):
+        return  # this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that
     verdict = driver_minimum(there.wheel, facts.needs, facts.matrix)
     if not isinstance(verdict, Rejected):
         return
-    which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
+    change = verdict.change
+    of_libcuda = change is not None and change.fact == "driver.cuda"  # the driver itself would do
+    which, newer = "libcuda in use" if of_libcuda else "driver", tuple[Fix, ...]()
+    if of_libcuda:
+        newer = (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
+    elif change is not None:  # there is such a driver, up to the last branch that drives every GPU here
+        newer = (Fix(f"Or update the driver{driver_location(facts.snapshot)}: {change.needed}."),)
     yield Symptom(
         f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
-        readings(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
+        evidence_of(facts.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
         (
             *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
-            *_newer_driver(verdict, facts),
+            *newer,
         ),
     )
 
@@ -97,29 +107,8 @@ def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
     level, target = facts.needs.driver_cuda, facts.snapshot.target
     if level is None or "cudatoolkit" not in target.conda_packages or not is_condas(target):
         return ()
-    prefix = (f"--prefix={target.prefix.value}",) if target.prefix.value else ()
     said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
-    return (Fix(said, ("conda", "install", *prefix, f"cudatoolkit={level}")),)
-
-
-def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
-    """The driver that would do, up to the last branch that drives every GPU here; None if there is no such driver."""
-    if verdict.change is None:
-        return ()
-    if _is_of_libcuda(verdict):
-        return (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
-    return (Fix(f"Or update the driver{whose(facts.snapshot)}: {verdict.change.needed}."),)
-
-
-def _is_of_libcuda(verdict: Rejected) -> bool:
-    """Whether the driver itself would do."""
-    return verdict.change is not None and verdict.change.fact == "driver.cuda"
-
-
-def _gpu_outside(there: Installed, facts: Facts) -> bool:
-    """Whether this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that."""
-    judged = nvrtc_compiles_for_gpu(there.wheel, facts.needs, facts.matrix)
-    return isinstance(judged, Rejected) and not without_gpu(facts.snapshot)
+    return (Fix(said, ("conda", "install", *condas_prefix(target), f"cudatoolkit={level}")),)
 
 
 @check(
@@ -246,7 +235,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{label} needs NumPy {wanted}, found {numpy.value or 'none'}",
-        fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", cited),),
+        evidence_of(facts.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {wanted}", cited),),
         (
             *numpy_out_of_the_way(facts.snapshot),
             pip_fix(facts.snapshot, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
@@ -261,7 +250,10 @@ def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
         return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
     cupy = next(iter(facts.snapshot.target.cupy), None)
     if cupy is not None and conda_record(cupy.distribution, facts.snapshot.target.conda_packages):
-        return _numpy_of_conda(cupy.release, facts)
+        # Conda's solver went by the recipe of its build, and not by the metadata within the build.
+        rows = [build for build in facts.matrix.conda_builds if build.cupy == cupy.release]
+        same = len({row.numpy for row in rows}) == 1
+        return (rows[0].numpy, facts.matrix.cite(rows[0].source)) if same else (None, "")
     words = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
     if words is None:
         return None, ""
@@ -271,13 +263,6 @@ def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
         return str(Requirement(words).specifier) or None, "its own metadata"
     except InvalidRequirement:
         return None, ""
-
-
-def _numpy_of_conda(release: str, facts: Facts) -> tuple[str | None, str]:
-    """What the recipe of conda's build asks for: its solver went by that, and not by the metadata within the build."""
-    rows = [build for build in facts.matrix.conda_builds if build.cupy == release]
-    ranges = {row.numpy for row in rows}
-    return (ranges.pop(), facts.matrix.cite(rows[0].source)) if len(ranges) == 1 else (None, "")
 
 
 @check(
@@ -305,7 +290,7 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
-                readings(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
+                evidence_of(facts.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
                 (
                     *install_fix(facts, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),

@@ -1,29 +1,75 @@
-"""The driver is there; can CUDA be initialised?"""
+"""Can CUDA be initialised, and does this process then see the GPUs that it was granted?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import fact, lines_with, readings, searched, source, troubles
-from gpuenv.doctor.fixes.distributions import driver_fixes, fabric_manager, firmware, restart
-from gpuenv.doctor.predicates import (
-    contained,
-    driver_nodes,
-    driver_sees_gpu,
-    holders_of,
-    is_passed_on,
-    nvidia_on_bus,
-    probed,
-    unfound_in_wsl,
-)
+from gpuenv.doctor.evidence import evidence_of, holders, lines_with, packages_as_evidence, troubles
+from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
+from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_in_wsl
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpu import Virtualization
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+
+_OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
+_SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
+
+
+@check("TEG901", Cause.JETSON_TEGRA, requires=("DRV100", "DRV101", "CTR301"))
+def another_libcuda(facts: Facts) -> Outcome:
+    """On a Tegra board, libcuda is not the one of its own platform.
+
+    What it means: the GPU of a Jetson is driven by the driver that JetPack brings. A driver package for servers with
+    Arm processors installs another libcuda, which finds no GPU there.
+    How it is seen: the board's mark, a libcuda outside of the folders of Tegra, and an initialisation that fails.
+    What to do: remove the packages of the other driver, and install those of JetPack again.
+    """
+    snapshot = facts.snapshot
+    driver = snapshot.driver
+    if not facts.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_OF_JETPACK):
+        return
+    yield Symptom(
+        "On this Tegra board, another libcuda than JetPack's is loaded",
+        evidence_of(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin", "libcuda"),
+        (
+            Fix("Remove the packages of the other driver.", ("sudo", "apt-get", "remove", "libcuda1", "nvidia-driver")),
+            Fix("Install JetPack's own again, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
+        ),
+    )
+
+
+@check("TEG902", Cause.JETSON_TEGRA, requires=("ENV401", "TEG901"))
+def wheels_for_servers(facts: Facts) -> Outcome:
+    """On a Tegra board, the CUDA libraries are those for servers.
+
+    What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for servers with Arm processors (SBSA), and hold
+    no code for the GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build serves both.
+    How it is seen: the board's mark, and CUDA wheels of CUDA 11 or 12 in the target.
+    What to do: remove these wheels, and let CuPy find JetPack's toolkit in /usr/local/cuda.
+    """
+    snapshot = facts.snapshot
+    packages = snapshot.target.packages
+    wheels = {name: release for name, release in packages.items() if _SERVER_WHEEL.fullmatch(name)}
+    if not facts.needs.tegra or not wheels:
+        return
+    yield Symptom(
+        f"On this Tegra board, the target has CUDA wheels for servers: {', '.join(wheels)}",
+        evidence_of(snapshot, "host.tegra") + packages_as_evidence(wheels),
+        (
+            Fix(
+                "Remove them; JetPack's own toolkit in /usr/local/cuda serves CuPy"
+                + (", once it is mounted into the container." if contained(snapshot) else ".")
+            ),
+        ),
+        Severity.WARNING,
+    )
+
 
 _BEFORE_INITIALISATION = (
     "DRV100",
@@ -61,7 +107,7 @@ def no_room_for_memory(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
-        lines + source(facts.snapshot, "libcuda") + readings(facts.snapshot, "host.kernel"),
+        lines + evidence_of(facts.snapshot, "libcuda", "host.kernel"),
         (
             Fix(
                 "Turn HMM off for the module nvidia-uvm.",
@@ -90,9 +136,11 @@ def no_firmware(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The driver does not find its firmware, so the GPU is not started",
-        lines + readings(snapshot, "driver.module_version") + source(snapshot, "libcuda"),
+        lines + evidence_of(snapshot, "driver.module_version", "libcuda"),
         (
-            Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
+            Fix(
+                "Install the firmware of exactly this driver, or the driver again.", install_command(snapshot, FIRMWARE)
+            ),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
@@ -126,7 +174,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
-        readings(facts.snapshot, "driver.cuda_library") + source(facts.snapshot, "libcuda"),
+        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
     )
 
@@ -144,10 +192,17 @@ def system_not_ready(facts: Facts) -> Outcome:
     machine gives the same error until it is told to take work.
     """
     snapshot = facts.snapshot
-    told = snapshot.driver.cuda_init.value == Cuda.SYSTEM_NOT_READY or _waiting_for_registration(snapshot)
-    if not told or _without_switch(snapshot):
+    every = [gpu.fabric.state.value for gpu in snapshot.gpus]
+    states = [state for state in every if state in _UNREGISTERED]
+    waiting = bool(every) and not probed(snapshot) and states == every  # of a paste, in which libcuda was not asked
+    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
-    states = [gpu.fabric.state.value for gpu in snapshot.gpus if gpu.fabric.state.value in _UNREGISTERED]
+    without_switch = [
+        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
+        for gpu in snapshot.gpus
+    ]
+    if without_switch and all(without_switch):
+        return
     why = (
         _UNREGISTERED[states[0]]
         if states and states[0]
@@ -155,38 +210,20 @@ def system_not_ready(facts: Facts) -> Outcome:
     )
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
-        source(snapshot, "libcuda")
-        + readings(snapshot, "driver.version")
-        + tuple(
-            entry
-            for place, gpu in enumerate(snapshot.gpus)
-            if gpu.fabric.state.known
-            for entry in fact(f"gpus[{place}].fabric.state", gpu.fabric.state)
+        evidence_of(snapshot, "libcuda", "driver.version")
+        + evidence_of(
+            snapshot,
+            *(f"gpus[{place}].fabric.state" for place, gpu in enumerate(snapshot.gpus) if gpu.fabric.state.known),
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
             Fix(
                 f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
-                fabric_manager(snapshot),
+                install_command(snapshot, FABRIC_MANAGER),
             ),
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
-
-
-def _waiting_for_registration(snapshot: Snapshot) -> bool:
-    """Whether every GPU of a paste, which was not probed, waits for its registration."""
-    states = [gpu.fabric.state.value for gpu in snapshot.gpus]
-    return bool(states) and not probed(snapshot) and all(state in _UNREGISTERED for state in states)
-
-
-def _without_switch(snapshot: Snapshot) -> bool:
-    """Whether no NVSwitch can join these GPUs: each reports so, or is a board without NVSwitch."""
-    told = [
-        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
-        for gpu in snapshot.gpus
-    ]
-    return bool(told) and all(told)
 
 
 @check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
@@ -205,9 +242,7 @@ def forward_compatibility(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
-        readings(facts.snapshot, "driver.cuda_library")
-        + source(facts.snapshot, "libcuda")
-        + readings(facts.snapshot, "driver.version"),
+        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
             Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
@@ -237,7 +272,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
-        readings(snapshot, "driver.cuda_library") + source(snapshot, "libcuda"),
+        evidence_of(snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
     )
 
@@ -252,9 +287,7 @@ def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
     return Symptom(
         f"The loader does not find the libcuda that Windows brings, {unfound.path}",
         (Evidence("driver.libraries", unfound.path, "the folders that drivers use"),)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml")
-        + searched(snapshot)[:1],
+        + evidence_of(snapshot, "libcuda", "nvml", "environment.LD_LIBRARY_PATH"),
         (
             Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
             Fix(
@@ -274,7 +307,7 @@ def _old_windows_driver(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"The driver in Windows, {driver}, is too old for CUDA in WSL",
-        readings(snapshot, "driver.version", "driver.cuda_library") + source(snapshot, "libcuda"),
+        evidence_of(snapshot, "driver.version", "driver.cuda_library", "libcuda"),
         driver_fixes(facts),
     )
 
@@ -298,7 +331,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "CUDA has stopped working after the machine was asleep",
-        source(snapshot, "libcuda") + readings(snapshot, "host.suspends") + source(snapshot, "nvml"),
+        evidence_of(snapshot, "libcuda", "host.suspends", "nvml"),
         (
             Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
             Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
@@ -332,15 +365,15 @@ def initialisation_failed(facts: Facts) -> Outcome:
         if snapshot.source("libcuda").state.value == "failed":
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
         elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
-            modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
-            yield _without_instance(snapshot, (*modes, *readings(snapshot, "visible_count")))
+            modes = (f"gpus[{place}].mig" for place in range(len(snapshot.gpus)))
+            yield _without_instance(snapshot, evidence_of(snapshot, *modes, "visible_count"))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
-    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + readings(snapshot, "gpu_count")
+    evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
     evidence += troubles(snapshot)
     if code in MPS_TROUBLES:
-        yield _by_mps(snapshot, code, evidence + readings(snapshot, "mps.pipe_directory"))
+        yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
@@ -356,13 +389,10 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
     kept = holders_of(gpu for gpu in on_bus if is_passed_on(gpu))
     passed_on: tuple[Fix, ...] = ()
-    holders = tuple(
-        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in on_bus
-    )
     if kept:
         title += f": {kept} holds it"
         passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(title, evidence + holders, (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
+    return Symptom(title, evidence + holders(on_bus), (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
 
 
 # What to do where the driver answers and CUDA does not start, by the code that cuInit gives.
@@ -421,14 +451,9 @@ def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
-    may_help = not facts.needs.tegra and _may_lack_uvm(snapshot, code)
+    may_help = not facts.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
     special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
-
-
-def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:
-    """Whether the module may not be at work: its node is not there, or CUDA does not say what it lacks."""
-    return _UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN)
 
 
 def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
@@ -490,4 +515,46 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
             Fix(first),
             Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
         ),
+    )
+
+
+@check(
+    "GPU212",
+    Cause.VISIBLE_DEVICES_HIDE_GPU,
+    Cause.SOURCES_DISAGREE,
+    requires=("DRV100", "GPU201", "GPU202", "GPU203", "CTR301", "CTR305"),
+)
+def other_than_granted(facts: Facts) -> Outcome:
+    """This process sees another number of GPUs than it was granted.
+
+    What it means: with fewer, a variable that was set in a profile or a script hides a part of what the job waited and
+    pays for. With more, nothing keeps the job to its own: it computes on GPUs that were granted to others.
+    How it is seen: the scheduler's or the container engine's own word (its variables) against the number of devices
+    that libcuda shows.
+    What to do: take CUDA_VISIBLE_DEVICES out of profiles and scripts, since the scheduler sets it; with more, ask for
+    its device control groups to be turned on.
+    """
+    snapshot = facts.snapshot
+    granted, seen = snapshot.grant.gpus, snapshot.visible_count
+    if not granted.value or seen.value is None or not seen.value or snapshot.driver.cuda_init.value:
+        return
+    if granted.value == seen.value or any(gpu.mig.value for gpu in snapshot.gpus):
+        return  # of a GPU in MIG mode a process sees one instance, whatever was granted
+    fewer = seen.value < granted.value
+    if fewer and snapshot.environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
+        return  # the tasks of a step share what the step was granted
+    told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
+    by = snapshot.grant.by.value or "the scheduler"
+    fix = Fix("Let CUDA_VISIBLE_DEVICES name those that were granted; ask for device control groups.")
+    if fewer and told is not None:
+        fix = Fix("Leave CUDA_VISIBLE_DEVICES as the scheduler has set it.")
+    elif fewer:
+        fix = Fix("Ask for all of them in the job's step as well, as with srun --gpus.")
+    yield Symptom(
+        f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
+        evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
+        + (Evidence("environment.CUDA_VISIBLE_DEVICES", told if told is not None else "not set", "the environment"),),
+        (fix,),
+        Severity.WARNING,
+        cause=None if fewer and told is not None else Cause.SOURCES_DISAGREE,
     )

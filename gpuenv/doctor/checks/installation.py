@@ -1,33 +1,155 @@
-"""The installed CuPy: its files, what an import finds, its interpreter and its dependencies."""
+"""The installed CuPy: is it there once, its files, what an import finds, its interpreter, what it depends on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
-from gpuenv.doctor.checks.cupy import ONE_CUPY
-from gpuenv.doctor.evidence import readings
-from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.evidence import evidence_of
+from gpuenv.doctor.fixes.packages import install_fix, keep_condas, only_one, out_of_the_way, pip_fix
 from gpuenv.doctor.installed import (
-    install_fix,
+    empty_metadata,
     installed_cuda_major,
     is_clearable,
-    keep_condas,
+    left_in,
     other_releases,
-    out_of_the_way,
+    own_cupys,
     within_reach,
 )
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
+from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
+from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
+
+ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
+_ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
+
+
+@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",), repair=RepairKind.REPLACE)
+def two_cupys(facts: Facts) -> Outcome:
+    """Two CuPy distributions share one environment.
+
+    What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
+    removing one removes files of the other. One line twice, in two folders of the path, hides the second.
+    How it is seen: the metadata of the distributions in the target.
+    What to do: remove all of them, then install the right one. What lies outside of the environment, its installers do
+    not reach: take that folder off PYTHONPATH, or remove it there. Where one of them is conda's and another pip's,
+    remove pip's, and let conda put in its own anew.
+    """
+    found = facts.snapshot.target.cupy
+    if len(found) < 2:  # noqa: PLR2004 - two
+        return
+    names = tuple(dict.fromkeys(entry.distribution for entry in found))
+    title = f"{len(names)} CuPy distributions share the target: {' and '.join(names)}"
+    if len(names) == 1:
+        title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
+    records = {name: conda_record(name, facts.snapshot.target.conda_packages) for name in names}
+    by_conda = tuple(record for record in records.values() if record)
+    own = own_cupys(facts.snapshot.target)  # what lies elsewhere has overwritten nothing
+    foreign = tuple(name for name, record in records.items() if not record and name in own)
+    mixed = bool(by_conda and foreign)
+    if mixed:
+        title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
+    yield Symptom(
+        title,
+        tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
+        keep_condas(facts, foreign) if mixed else only_one(facts),
+        cause=Cause.MIXED_PIP_CONDA if mixed else None,
+        # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
+        severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
+    )
+
+
+@check(
+    "WHL503",
+    Cause.CUPY_NOT_INSTALLED,
+    Cause.CORRUPT_INSTALLATION,
+    requires=("ENV401", "WHL501"),
+    repair=RepairKind.REPLACE,
+    absence=Absence.CUPY,
+)
+def cupy_missing(facts: Facts) -> Outcome:
+    """CuPy is not in the target environment.
+
+    What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
+    files are there without the metadata of a distribution: an installation or a removal was cut short. Or conda has it
+    on record, and something else, pip say, has removed its files.
+    How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
+    take; nothing is imported.
+    What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
+    another one first.
+    """
+    snapshot = facts.snapshot
+    told = "target.cupy" in snapshot.assumed
+    if snapshot.target.cupy:
+        return
+    if snapshot.source("target").state is not SourceState.ANSWERED and not told:
+        yield NotKnown("the target was not asked")
+        return
+    if not told and (site := left_in(snapshot.target)) is not None:
+        yield Symptom(
+            "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
+            evidence_of(snapshot, "target.cupy_module")
+            + tuple(Evidence("target.left_metadata", e.path, "tells no name") for e in empty_metadata(snapshot.target))
+            + evidence_of(snapshot, "target.kind"),
+            (
+                Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
+                *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
+            ),
+            cause=Cause.CORRUPT_INSTALLATION,
+        )
+        return
+    if not told and (recorded := _recorded_alone(facts)) is not None:
+        yield recorded
+        return
+    yield Symptom(
+        "CuPy is not in the target environment",
+        evidence_of(snapshot, "target.executable", "target.kind"),
+        (
+            *(
+                Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path))
+                for path in snapshot.target.environments_near
+            ),
+            *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
+            *(() if snapshot.target.environments_near else (_ANOTHER,)),
+        ),
+    )
+
+
+def _later(facts: Facts) -> tuple[Fix, ...]:
+    """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
+    snapshot, better = facts.snapshot, facts.resolution.next_better
+    instead = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
+    if better is None or seen_to_be_absent(snapshot) or (instead and not facts.needs.gpus):
+        return ()
+    return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
+
+
+def _recorded_alone(facts: Facts) -> Symptom | None:
+    """CuPy's files are gone and conda still lists it: conda reinstalls nothing unless it is forced to."""
+    target = facts.snapshot.target
+    recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
+    if not recorded or target.cupy or target.cupy_module.known:
+        return None
+    named = [f"{name}=={release}" for name, release in recorded.items()]
+    return Symptom(
+        f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
+        tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
+        + evidence_of(facts.snapshot, "target.prefix"),
+        (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        cause=Cause.CORRUPT_INSTALLATION,
+    )
+
 
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
@@ -59,8 +181,13 @@ def files_at_fault(facts: Facts) -> Outcome:
     ):
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
-    used = [entry for entry in target.file_faults if _is_used(entry)]
-    broken = [entry for entry in used if entry.state in _GONE or _is_harmed_binary(entry)]
+    paths = ((entry, PurePosixPath(entry.path)) for entry in target.file_faults)
+    used = [entry for entry, path in paths if _USED.search(path.name) and _NOT_USED.isdisjoint(path.parts)]
+    broken = [
+        entry
+        for entry in used
+        if entry.state in _GONE or (entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path)))
+    ]
     for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
         if found:
             yield _at_fault(facts, found, severity)
@@ -110,15 +237,6 @@ _WORDS = {
 }
 
 
-def _is_used(entry: FileFault) -> bool:
-    path = PurePosixPath(entry.path)
-    return bool(_USED.search(path.name)) and not _NOT_USED & set(path.parts)
-
-
-def _is_harmed_binary(entry: FileFault) -> bool:
-    return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
-
-
 @check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)
 def left_metadata(facts: Facts) -> Outcome:
     """Metadata of another release of a distribution lie beside its own.
@@ -160,7 +278,7 @@ def shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cupy takes {module}, not the CuPy that is installed",
-        readings(facts.snapshot, "target.cupy_module")
+        evidence_of(facts.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         # What lies in the folder of work is met by programs that are started from there alone.
@@ -184,7 +302,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
-        readings(facts.snapshot, "target.pathfinder_hidden_by")
+        evidence_of(facts.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
@@ -208,7 +326,7 @@ def numpy_shadowed(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
-        readings(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
+        evidence_of(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
             Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
             Fix("Or give that file or folder another name, or start the program from another folder."),
@@ -286,8 +404,8 @@ def for_another_interpreter(facts: Facts) -> Outcome:
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",
-                (readings(facts.snapshot, "target.platform") if foreign else ())
-                + readings(facts.snapshot, "target.python")
+                (evidence_of(facts.snapshot, "target.platform") if foreign else ())
+                + evidence_of(facts.snapshot, "target.python")
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
                 _with_this_interpreter(facts, entry),
                 cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
@@ -327,21 +445,13 @@ def _tags(entry: CupyInstallation) -> str:
 _LISTED = ("cuda-", "fastrlock", "nvidia-")
 
 
-@dataclass(frozen=True, slots=True)
-class _Unmet:
-    """A requirement of CuPy that is not met.
-
-    Attributes:
-        words: the requirement.
-        name: the distribution.
-        release: the installed one, or None.
-        lacking: whether it is missing or too old; one that is too new may work.
-    """
+class _Unmet(NamedTuple):
+    """A requirement of CuPy that is not met."""
 
     words: str
     name: str
-    release: str | None
-    lacking: bool
+    release: str | None  # the installed one
+    lacking: bool  # whether it is missing or too old; one that is too new may work
 
 
 @check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)

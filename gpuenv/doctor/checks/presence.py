@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
-from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
-from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
+from gpuenv.doctor.predicates import probed
+from gpuenv.doctor.registry import (
+    NONE_EXPECTED,
+    Absence,
+    Facts,
+    NotKnown,
+    Outcome,
+    Symptom,
+    check,
+    severity_for_unusable_gpu,
+)
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
+from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.snapshot import Container, Module, Snapshot
 from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
@@ -48,12 +58,20 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     if facts.needs.gpus_absent and not snapshot.amd_gpus:
-        yield _none(readings(snapshot, "gpu_count"))
+        yield _none(evidence_of(snapshot, "gpu_count"))
         return
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
     if snapshot.host.os.value == "darwin":
-        yield _macos(snapshot)
+        # CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026).
+        yield Symptom(
+            "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
+            evidence_of(snapshot, "host.os", "host.arch"),
+            (
+                Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
+                NONE_EXPECTED,
+            ),
+        )
         return
     of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
     if of_amd and (facts.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
@@ -84,7 +102,9 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     if amd:
         return _amd(snapshot, ", ".join(amd), tuple(evidence))
     off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switched_off(snapshot))
-    if off and _like_a_laptop(snapshot):
+    # NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover.
+    laptop = not _OF_PROCESSORS.isdisjoint(gpu.vendor for gpu in snapshot.pci_gpus or ())
+    if off and laptop and snapshot.driver.module.value is Module.NOT_LOADED:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
             off + tuple(evidence[:1]),
@@ -92,12 +112,6 @@ def _nothing(snapshot: Snapshot) -> Symptom:
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
-
-
-def _like_a_laptop(snapshot: Snapshot) -> bool:
-    """Whether NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover."""
-    beside = {gpu.vendor for gpu in snapshot.pci_gpus or ()} & _OF_PROCESSORS
-    return bool(beside) and snapshot.driver.module.value is Module.NOT_LOADED
 
 
 def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
@@ -112,18 +126,6 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
     )
 
 
-def _macos(snapshot: Snapshot) -> Symptom:
-    """CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026)."""
-    return Symptom(
-        "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
-        readings(snapshot, "host.os", "host.arch"),
-        (
-            Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
-            NONE_EXPECTED,
-        ),
-    )
-
-
 def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
     """The GPU is AMD's: a CuPy for CUDA cannot use it, and one for ROCm is not for this program to examine."""
     for_cuda = [entry for entry in snapshot.target.cupy if not is_rocm(entry.distribution)]
@@ -133,26 +135,22 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
-    other = None if for_cuda else _of_another_rocm(snapshot)
+    # A line is for one minor release of ROCm.
+    there = (snapshot.rocm.value or "").split(".")[:2]
+    lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy if there != [""] and not for_cuda)
+    other = next((entry for entry, wanted in lines if wanted and wanted.split(".") != there), None)
     if other is not None:
         title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
-        nodes + installed + readings(snapshot, "rocm") + evidence,
+        nodes + installed + evidence_of(snapshot, "rocm") + evidence,
         (
             Fix("Build CuPy for ROCm from its source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv examines those alone."),
         ),
         cause=Cause.ROCM_MISMATCH if for_cuda or other else None,
     )
-
-
-def _of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
-    """A CuPy whose line is for another ROCm than the installed one: a line is for one minor release."""
-    there = (snapshot.rocm.value or "").split(".")[:2]
-    lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy)
-    return next((entry for entry, wanted in lines if wanted and there != [""] and wanted.split(".") != there), None)
 
 
 def _hidden(snapshot: Snapshot, told: str) -> Symptom:
@@ -173,12 +171,6 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
         ),
         cause=Cause.MIG_MISCONFIGURED if of_mig else None,
     )
-
-
-def _hides_any(told: str) -> bool:
-    """Whether it hides every GPU of any machine: the list ends at its first entry."""
-    first = told.split(",", maxsplit=1)[0].strip()
-    return not first or first.startswith("-")
 
 
 def _cut_short(facts: Facts, told: str) -> Outcome:
@@ -202,7 +194,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
         (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
-        grave_if_needed(facts),
+        severity_for_unusable_gpu(facts),
     )
 
 
@@ -212,7 +204,7 @@ def _names(snapshot: Snapshot) -> str:
 
 
 def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
-    return (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),) + readings(
+    return (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),) + evidence_of(
         snapshot, "gpu_count", "visible_count"
     )
 
@@ -240,8 +232,10 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
         yield from _cut_short(facts, told)
-    elif told is not None and not probed(snapshot) and not snapshot.gpus and _hides_any(told):
-        yield _hidden(snapshot, told)
+    elif told is not None and not probed(snapshot) and not snapshot.gpus:
+        first = told.split(",", maxsplit=1)[0].strip()
+        if not first or first.startswith("-"):  # the list ends at its first entry, on any machine
+            yield _hidden(snapshot, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification
@@ -250,6 +244,6 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",
             (Evidence("environment.NVIDIA_VISIBLE_DEVICES", repr(mounted), "the environment"),)
-            + readings(snapshot, "host.container"),
+            + evidence_of(snapshot, "host.container"),
             (Fix("Start the container with NVIDIA_VISIBLE_DEVICES=all, or name the GPUs it shall have."),),
         )

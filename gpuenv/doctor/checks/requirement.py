@@ -5,9 +5,10 @@ from __future__ import annotations
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.requirement import RequirementStatus
 
 REQUIREMENT_CHECK = "REQ801"
+_CHANGES = {True: "Run this on a machine that has it", False: "Change the environment so that it has it"}
 
 
 @check(REQUIREMENT_CHECK, Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
@@ -26,16 +27,10 @@ def requirement_not_met(facts: Facts) -> Outcome:
             yield Symptom(
                 f"{result.text} is required, found {result.found}",
                 (*result.evidence, Evidence("required", result.text, result.source)),
-                (Fix(_cure(result)),),
+                (Fix(f"{_CHANGES[result.of_host]}, or change the requirement."),),
                 stands_alone=not result.by_absence,
             )
     open_ones = [entry for entry in facts.requirements if entry.status is RequirementStatus.UNKNOWN]
     if open_ones:
         told = "; ".join(f"{entry.text} needs {entry.missing}" for entry in open_ones)
         yield NotKnown(told)
-
-
-def _cure(result: RequirementResult) -> str:
-    if result.of_host:
-        return "Run this on a machine that has it, or change the requirement."
-    return "Change the environment so that it has it, or change the requirement."

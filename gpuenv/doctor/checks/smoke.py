@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -87,12 +87,21 @@ def a_test_failed(facts: Facts) -> Outcome:
     if result is None:
         return
     failed = [test for test in result.tests if test.status in BROKEN]
+    on_purpose = f"{result.fault}: a fault planted on purpose"
+    planted = (Evidence(FAULT_VARIABLE, on_purpose, "environment"),) if result.fault else ()
+    passed: dict[str, set[str]] = {}
+    for test in result.tests:
+        if test.status is TestStatus.PASSED and test.gpu:
+            passed.setdefault(test.gpu, set()).add(test.name)
     for cause, tests in _by_cause(failed).items():
-        sound = _where_they_pass(result.tests, tests)
+        # The GPUs on which all of these tests passed.
+        names, bad = {test.name for test in tests}, {test.gpu for test in tests}
+        sound = [uuid for uuid, there in passed.items() if names <= there and uuid not in bad] if all(bad) else []
+        beside = f"passed on {_listed(facts.snapshot, sound)}, in the same environment"
         where = f" on {_listed(facts.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
-            _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
+            planted + _told(tests) + ((Evidence("the same tests", beside, "smoke"),) if sound else ()),
             _cures_of_tests(facts, cause, tests, result, sound),
             cause=cause,
         )
@@ -110,9 +119,12 @@ def gpu_is_busy(facts: Facts) -> Outcome:
     result = facts.smoke
     busy = [test for test in result.tests if test.status is TestStatus.BUSY] if result else []
     for cause, tests in _by_cause(busy).items():
+        named = (with_uuid(facts.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
+        held = [(place, gpu) for place, gpu in named if gpu is not None]
         yield Symptom(
             f"{_count(tests)} found the GPU in use by others: {_names(tests)}",
-            _told(tests) + _holders(facts.snapshot, tests),
+            _told(tests)
+            + evidence_of(facts.snapshot, *(f"gpus[{n}].processes" for n, gpu in held if gpu.processes.value)),
             (Fix("See who holds the GPU; wait for them or take another one.", ("nvidia-smi",)),),
             cause=cause,
         )
@@ -132,11 +144,11 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
         place, gpu = with_uuid(facts.snapshot.gpus, uuid)
-        cause, why = _blame(place, gpu)
+        cause, why = _blame(facts.snapshot, place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
-            tuple(_rate(entry) for entry in slow[:_MOST]) + why,
+            tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + why,
             (Fix("Look at its clocks, temperature, power and link.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
             Severity.WARNING,
             cause,
@@ -152,30 +164,6 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
         cause = above or test.cause or _MEANS.get(test.trouble or Trouble.ERROR, Cause.GPU_TEST_FAILED)
         found.setdefault(cause, []).append(test)
     return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
-
-
-def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
-    """The GPUs on which all of these tests passed."""
-    passed: dict[str, set[str]] = {}
-    for test in every:
-        if test.status is TestStatus.PASSED and test.gpu:
-            passed.setdefault(test.gpu, set()).add(test.name)
-    names, bad = {test.name for test in failed}, {test.gpu for test in failed}
-    return tuple(uuid for uuid, there in passed.items() if names <= there and uuid not in bad) if all(bad) else ()
-
-
-def _beside(snapshot: Snapshot, sound: Sequence[str]) -> tuple[Evidence, ...]:
-    if not sound:
-        return ()
-    return (Evidence("the same tests", f"passed on {_listed(snapshot, sound)}, in the same environment", "smoke"),)
-
-
-def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
-    return (
-        (Evidence(FAULT_VARIABLE, f"{result.fault}: a fault planted on purpose", "environment"),)
-        if result.fault
-        else ()
-    )
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
@@ -206,19 +194,10 @@ def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
     return told[:_MOST] + ((Evidence("further GPU tests", f"{left} other messages", "smoke"),) if left > 0 else ())
 
 
-def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence, ...]:
-    found: tuple[Evidence, ...] = ()
-    for uuid in dict.fromkeys(test.gpu for test in tests):
-        place, gpu = with_uuid(snapshot.gpus, uuid)
-        if gpu is not None and gpu.processes.value:
-            found += fact(f"gpus[{place}].processes", gpu.processes)
-    return found
-
-
-def _rate(entry: Compared) -> Evidence:
+def _rate_text(entry: Compared) -> str:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
     here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
-    return Evidence(entry.name, f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})", "smoke")
+    return f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})"
 
 
 # What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
@@ -262,7 +241,12 @@ def _cures_of_tests(
         cures = _spared(snapshot, tests, sound)
     elif cause in _OF_THE_ENVIRONMENT:
         cures = _afresh(facts)
-    return (*cures, *reset, _again(snapshot, tests[0], result))
+    # The first test alone; of several GPUs on that one where it failed.
+    _, gpu = with_uuid(snapshot.gpus, tests[0].gpu)
+    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
+    here = ("--gpu", str(place)) if place is not None else ()
+    again = Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", tests[0].name, *here, "-v"))
+    return (*cures, *reset, again)
 
 
 def _afresh(facts: Facts) -> tuple[Fix, ...]:
@@ -278,14 +262,6 @@ def _afresh(facts: Facts) -> tuple[Fix, ...]:
         *([replace(pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     )
-
-
-def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
-    """The first test alone; of several GPUs on that one where it failed."""
-    _, gpu = with_uuid(snapshot.gpus, test.gpu)
-    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
-    here = ("--gpu", str(place)) if place is not None else ()
-    return Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", test.name, *here, "-v"))
 
 
 def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str]) -> tuple[Fix, ...]:
@@ -313,26 +289,21 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
 _TELLING = GRAVE_REASONS | {"software-power-cap"}
 
 
-def _blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
+def _blame(snapshot: Snapshot, place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
     """The cause and the facts behind it: others first, then faults of the hardware; else it is held down."""
     if gpu is None:
         return Cause.GPU_THROTTLED, ()
     if gpu.processes.value:
-        return Cause.GPU_BUSY, fact(f"gpus[{place}].processes", gpu.processes)
+        return Cause.GPU_BUSY, evidence_of(snapshot, f"gpus[{place}].processes")
     path, health = f"gpus[{place}].health", gpu.health
     if health.rows_failed.value:
-        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.rows_failed", health.rows_failed)
+        return Cause.GPU_HARDWARE_FAULT, evidence_of(snapshot, f"{path}.rows_failed")
     if health.ecc_uncorrected.value:
-        return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.ecc_uncorrected", health.ecc_uncorrected)
+        return Cause.GPU_HARDWARE_FAULT, evidence_of(snapshot, f"{path}.ecc_uncorrected")
     why: tuple[Evidence, ...] = ()
     if not _TELLING.isdisjoint(health.throttle_reasons.value or ()):
-        why += fact(f"{path}.throttle_reasons", health.throttle_reasons)
-    return Cause.GPU_THROTTLED, why + _link(place, gpu)
-
-
-def _link(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
-    """A link that is narrower than it could be; its generation falls by itself while a GPU is idle."""
-    link = gpu.pcie
-    if link.width.value and link.width_most.value and link.width.value < link.width_most.value:
-        return fact(f"gpus[{place}].pcie.width", link.width) + fact(f"gpus[{place}].pcie.width_most", link.width_most)
-    return ()
+        why += evidence_of(snapshot, f"{path}.throttle_reasons")
+    width, most = gpu.pcie.width.value, gpu.pcie.width_most.value
+    if width and most and width < most:  # the link's generation, unlike its width, falls by itself while a GPU is idle
+        why += evidence_of(snapshot, f"gpus[{place}].pcie.width", f"gpus[{place}].pcie.width_most")
+    return Cause.GPU_THROTTLED, why

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpuenv.doctor.evidence import event_evidence, fact, readings, source
-from gpuenv.doctor.predicates import driver_nodes, libraries_absent, module_loaded
+from gpuenv.doctor.evidence import event_evidence, evidence_of
+from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.presence import driver_nodes, module_loaded
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 _GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "DRV122", "CTR306")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
+_SMI = ("nvidia-smi",)
 
 
 @check("DRV100", Cause.DRIVER_UNRESPONSIVE)
@@ -37,10 +39,11 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     if not dead:
         return
     hung = any(facts.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
-    evidence = tuple(entry for name in dead for entry in source(facts.snapshot, name))
     yield Symptom(
         f"{' and '.join('NVML' if name == 'nvml' else name for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
-        evidence + event_evidence(facts.snapshot) + readings(facts.snapshot, "driver.version"),
+        evidence_of(facts.snapshot, *dead)
+        + event_evidence(facts.snapshot)
+        + evidence_of(facts.snapshot, "driver.version"),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
@@ -75,10 +78,9 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
         return
     if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
         return
-    evidence = source(snapshot, "nvidia-smi") + source(snapshot, "nvml") + source(snapshot, "libcuda")
     yield Symptom(
         "Only nvidia-smi tells of an NVIDIA GPU; the driver's libraries and kernel module are not there",
-        readings(snapshot, "driver.version") + evidence,
+        evidence_of(snapshot, "driver.version", "nvidia-smi", "nvml", "libcuda"),
         (
             Fix(
                 "See which nvidia-smi is found first, and remove it if it is no part of a driver.",
@@ -119,7 +121,7 @@ def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcom
     said = " and ".join(f"{answer.value} ({answer.source})" for answer in dissent)
     yield Symptom(
         f"{path}: {reading.source} says {reading.value}, but others say {said}",
-        fact(path, reading) + readings(snapshot, "driver.nvml_library") + source(snapshot, "nvidia-smi"),
+        evidence_of(snapshot, path, "driver.nvml_library", "nvidia-smi"),
         (Fix("Find what belongs to another driver by the paths above, and remove it."),),
         Severity.WARNING,
     )
@@ -143,11 +145,20 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     state = snapshot.source("nvidia-smi").state
-    if _nvml_alone_refuses(facts):
-        if state is SourceState.ANSWERED:  # it starts NVML itself: what was refused was this program
-            yield NotKnown("NVML refused to start here, and started for nvidia-smi")
-        else:
-            yield _refusing(snapshot)
+    nvml, works = snapshot.driver.nvml_init.value, snapshot.driver.cuda_init.value == 0
+    # No library, or one of another release, is no refusal; and NVML drives nothing of old boards of Tegra's.
+    refuses = nvml not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH) and not facts.needs.tegra
+    if refuses and works and state is SourceState.ANSWERED:  # it starts NVML itself: this program was refused
+        yield NotKnown("NVML refused to start here, and started for nvidia-smi")
+        return
+    if refuses and works:
+        yield Symptom(
+            "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
+            evidence_of(snapshot, "nvml", "libcuda", *(("nvidia-smi",) if state in _FAILED else ())),
+            (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", _SMI),),
+            Severity.WARNING,
+            Cause.SOURCES_DISAGREE,
+        )
         return
     if state not in _FAILED:
         return
@@ -159,26 +170,8 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     hung, waits_or_says = ("does not answer", "waits for") if state is SourceState.TIMED_OUT else ("fails", "says")
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
-        source(snapshot, "nvidia-smi") + source(snapshot, "nvml"),
-        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", ("nvidia-smi",)),),
+        evidence_of(snapshot, "nvidia-smi", "nvml"),
+        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", _SMI),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
-    )
-
-
-def _nvml_alone_refuses(facts: Facts) -> bool:
-    """Whether nvmlInit gives an error where cuInit gives none; no library, or one of another release, is no refusal."""
-    driver = facts.snapshot.driver
-    told = driver.nvml_init.value not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH)
-    return told and driver.cuda_init.value == 0 and not facts.needs.tegra  # of old boards, NVML drives nothing
-
-
-def _refusing(snapshot: Snapshot) -> Symptom:
-    said = source(snapshot, "nvidia-smi") if snapshot.source("nvidia-smi").state in _FAILED else ()
-    return Symptom(
-        "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
-        source(snapshot, "nvml") + source(snapshot, "libcuda") + said,
-        (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", ("nvidia-smi",)),),
-        Severity.WARNING,
-        Cause.SOURCES_DISAGREE,
     )

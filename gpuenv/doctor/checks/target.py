@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import readings, source
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -14,7 +14,21 @@ _AGAIN = Fix(
     "Make the environment again with a Python that is there.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
 )
 _FOLDERS = "the folders of the environment"
-_PYTHONS, _STARTUP = "variables", "startup"  # what it starts without, where that is not the name of one variable
+_REACHABLE = (
+    Fix("Make an environment with a Python that every user may run: one in another user's home folder is not."),
+    Fix("Or let this user enter the folder and run the file."),
+)
+# What it starts without, where that is not the name of one variable: the title, and what to do.
+_UNDER = {
+    "startup": (
+        "What runs when the target's interpreter starts ends or silences it",
+        "Mend or remove what it takes up when it starts: {}.",
+    ),
+    "variables": (
+        "The target's interpreter does not work under a variable of Python's",
+        "Unset the variables whose names begin with PYTHON, one by one.",
+    ),
+}
 
 
 @check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN)
@@ -42,12 +56,13 @@ def target_broken(facts: Facts) -> Outcome:
         return
     title, fixes = _what_and_how(snapshot, state.state)
     files = tuple(Evidence("runs when it starts", path, _FOLDERS) for path in snapshot.target.startup_files)
+    name = snapshot.target.starts_without.value  # the variable that keeps it from starting
+    variable = evidence_of(snapshot, f"environment.{name}") if name in snapshot.environment else ()
     yield Symptom(
         title,
-        readings(snapshot, "target.executable")
-        + source(snapshot, "target")
-        + (_variable(snapshot) or files)
-        + (readings(snapshot, "target.unstartable") if snapshot.target.unstartable.known else ()),
+        evidence_of(snapshot, "target.executable", "target")
+        + (variable or files)
+        + (evidence_of(snapshot, "target.unstartable") if snapshot.target.unstartable.known else ()),
         fixes,
     )
 
@@ -64,10 +79,16 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
         then = f"see what runs when it starts: {files}" if files else "see what it does when it starts"
         fixes = (Fix(f"Give it more time with --timeout; if that does not help, {then}."),)
         return f"The target's interpreter does not answer: {executable}", fixes
-    if target.unstartable.known:
-        return _not_to_be_started(executable, str(target.unstartable.value))
-    if without is not None:
-        return _starts_without(without, executable, files)
+    if target.unstartable.known:  # it is a link to what is gone, or to what this user may not reach
+        why = str(target.unstartable.value)
+        title = f"The target's interpreter cannot be used: {executable}: {why}"
+        return title, _REACHABLE if why.endswith("by this user") else (_AGAIN,)
+    if without is not None:  # the interpreter is sound by itself
+        by_name = (f"The target's interpreter does not work under {without}", "Unset it, or correct it.")
+        title, words = _UNDER.get(without, by_name)
+        command = None if without in _UNDER else ("env", "-u", without, "gpuenv", "doctor")
+        words = words.format(files or "pyvenv.cfg, .pth files, sitecustomize")
+        return f"{title}: {executable}", (Fix(words, command),)
     if state is SourceState.FAILED and target.executable.source == "--python" and not is_named_as_python(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"What was named as the target does not answer as a Python does: {executable}", fixes
@@ -75,41 +96,12 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
     return f"The target's interpreter {said}: {executable}", (_AGAIN,)
 
 
-def _not_to_be_started(executable: str, why: str) -> tuple[str, tuple[Fix, ...]]:
-    """The same of one that is a link to what is gone, or to what this user may not reach."""
-    own = "Make an environment with a Python that every user may run: one in another user's home folder is not."
-    reach = (Fix(own), Fix("Or let this user enter the folder and run the file."))
-    title = f"The target's interpreter cannot be used: {executable}: {why}"
-    return title, reach if why.endswith("by this user") else (_AGAIN,)
-
-
-def _starts_without(without: str, executable: str, files: str) -> tuple[str, tuple[Fix, ...]]:
-    """The same of an interpreter that is sound by itself."""
-    if without == _STARTUP:
-        fix = Fix(
-            f"Mend or remove what it takes up when it starts: {files or 'pyvenv.cfg, .pth files, sitecustomize'}."
-        )
-        return f"What runs when the target's interpreter starts ends or silences it: {executable}", (fix,)
-    if without == _PYTHONS:
-        fix = Fix("Unset the variables whose names begin with PYTHON, one by one.")
-        return f"The target's interpreter does not work under a variable of Python's: {executable}", (fix,)
-    fix = Fix("Unset it, or correct it.", ("env", "-u", without, "gpuenv", "doctor"))
-    return f"The target's interpreter does not work under {without}: {executable}", (fix,)
-
-
-def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The variable that keeps it from starting."""
-    name = snapshot.target.starts_without.value or ""
-    told = snapshot.environment.get(name)
-    return () if told is None else (Evidence(f"environment.{name}", told, "the environment"),)
-
-
 def _unreadable(snapshot: Snapshot) -> Symptom:
     """An environment whose packages this user cannot read: they are not missing."""
     target = snapshot.target
     return Symptom(
         f"This user may not read the target's packages: {', '.join(target.unreadable)}",
-        readings(snapshot, "target.executable")
+        evidence_of(snapshot, "target.executable")
         + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
         (
             Fix("Have whoever installed them let this user read that folder."),
@@ -121,20 +113,16 @@ def _unreadable(snapshot: Snapshot) -> Symptom:
 def _lost(snapshot: Snapshot) -> Symptom:
     """A virtual environment whose interpreter uses the prefix of its base Python."""
     target = snapshot.target
-    folder, prefix = target.lost_environment.value, target.prefix.value
+    folder, prefix, python = target.lost_environment.value, target.prefix.value, target.python.value
+    minor = f"{python.major}.{python.minor}" if python else "3"
     return Symptom(
         f"{folder} is no virtual environment any more: it has no pyvenv.cfg, so that Python takes {prefix} instead",
-        readings(snapshot, "target.executable", "target.lost_environment", "target.prefix"),
+        evidence_of(snapshot, "target.executable", "target.lost_environment", "target.prefix"),
         (
             Fix(
                 "Have its settings written anew; its packages stay.",
-                (f"{prefix}/bin/python{_minor(snapshot)}", "-m", "venv", "--without-pip", str(folder)),
+                (f"{prefix}/bin/python{minor}", "-m", "venv", "--without-pip", str(folder)),
             ),
             Fix("Or make the environment again."),
         ),
     )
-
-
-def _minor(snapshot: Snapshot) -> str:
-    python = snapshot.target.python.value
-    return f"{python.major}.{python.minor}" if python else "3"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gpuenv.doctor.evidence import readings
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.installed import older_than_the_matrix
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -12,7 +10,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
+from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection, Resolution
 
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
@@ -32,11 +30,12 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
         return
     wheels = [entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
-    if facts.needs.tegra and _jetpack_is_too_old(facts, wheels):
+    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
+    by_driver = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
+    if facts.needs.tegra and len(by_driver) == every:  # for any Python
         yield _of_an_old_jetpack(facts)
         return
     reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
-    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     if len({entry.candidate for entry in reasons}) < every:
         return
     newest = [entry for entry in reasons if entry.candidate == reasons[0].candidate]
@@ -44,25 +43,18 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
     yield Symptom(
         f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
-        readings(facts.snapshot, "target.python", "host.libc", "host.arch")
+        evidence_of(facts.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
     )
 
 
-def _jetpack_is_too_old(facts: Facts, wheels: Sequence[Rejection]) -> bool:
-    """Whether no release has a wheel for JetPack's CUDA, for any Python."""
-    refused = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
-    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
-    return len(refused) == every
-
-
 def _of_an_old_jetpack(facts: Facts) -> Symptom:
     level = facts.needs.driver_cuda
     return Symptom(
         f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
-        readings(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
+        evidence_of(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
             Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
             Fix(
@@ -118,7 +110,10 @@ def nothing_fits(facts: Facts) -> Outcome:
     if resolution.wheel is not None or facts.needs.driver_absent or without_gpu(facts.snapshot):
         return
     better = resolution.next_better
-    subject = better.candidate if better else _nearest(resolution)
+    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
+    wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
+    nearest = next((candidate for candidate in wheels if candidate not in barred), None)
+    subject = better.candidate if better else nearest
     if subject is None:
         yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
         return
@@ -136,7 +131,7 @@ def nothing_fits(facts: Facts) -> Outcome:
         ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
         + " fits this machine"
         + (f"; the smallest change is {change}" if change else ""),
-        readings(facts.snapshot, "driver.version")
+        evidence_of(facts.snapshot, "driver.version")
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution, cause),
@@ -170,13 +165,6 @@ def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
         Fix(f"Change to {changes_text(better)}: then {better.candidate.label} fits."),
         *(Fix(f"Or change to {changes_text(entry)}: then {entry.candidate.label} fits.") for entry in others),
     )
-
-
-def _nearest(resolution: Resolution) -> Candidate | None:
-    """The first release that nothing of the interpreter stands against; None where that speaks against them all."""
-    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
-    wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
-    return next((candidate for candidate in wheels if candidate not in barred), None)
 
 
 def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gpuenv.doctor.fixes.packages import name_in
+from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.target import Target
@@ -13,25 +13,9 @@ from gpuenv.model.target import Target
 _OTHERS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
 # Programs of Linux, which the cures name; what else they name is everywhere, or is the target's own interpreter.
-_OF_LINUX = frozenset(
-    (
-        *_INSTALLERS,
-        *(
-            "akmods",
-            "dkms",
-            "dmesg",
-            "dracut",
-            "mkinitcpio",
-            "modinfo",
-            "mokutil",
-            "modprobe",
-            "nvidia-ctk",
-            "nvidia-modprobe",
-        ),
-        *("prime-select", "rmmod", "sh", "systemctl", "update-initramfs", "which"),
-    )
-)
 _OF_A_ROOT = _INSTALLERS | {"akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # what they change is there
+_OF_LINUX = _OF_A_ROOT | {"dmesg", "modinfo", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe", "prime-select"}
+_OF_LINUX |= {"rmmod", "sh", "systemctl", "which"}
 _SAYS_WHERE = pattern(r"\b(host|there|on the node)\b")
 _PACKAGE = pattern(r"[A-Za-z0-9._+-]+")
 _AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
@@ -46,12 +30,22 @@ def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
     return found or ((_AGAIN,) if given else ())
 
 
-def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+def adapt_for_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     """The fixes as seen from inside a container: driver, module and services are the host's."""
-    return tuple(_on_the_host(fix) if fix.command and fix.command[0] == "sudo" else fix for fix in fixes)
+    adapted = []
+    for fix in fixes:
+        if not fix.command or fix.command[0] != "sudo":
+            adapted.append(fix)
+            continue
+        first, text = fix.text.split(" ")[0], fix.text
+        if not _SAYS_WHERE.search(text):
+            text = f"On the host: {text if first.isupper() else text[0].lower() + text[1:]}"
+        command = None if _program(fix) in _INSTALLERS else fix.command  # the host's distribution is unknown
+        adapted.append(replace(fix, text=text, command=command))
+    return tuple(adapted)
 
 
-def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
+def adapt_for_ostree(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
     """The fixes where the root is an ostree image: packages are layered onto it, /usr cannot be changed in place.
 
     rpm-ostree(1): install. What else changes the root has no command there; its words stand.
@@ -68,16 +62,6 @@ def _layered(fix: Fix) -> Fix:
         whole = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
         return replace(fix, command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
     return replace(fix, command=None) if program in _OF_A_ROOT else fix
-
-
-def _on_the_host(fix: Fix) -> Fix:
-    """Adds "On the host" unless the text says so; the host's distribution is unknown in a container."""
-    command = None if _program(fix) in _INSTALLERS else fix.command
-    if _SAYS_WHERE.search(fix.text):
-        return replace(fix, command=command)
-    first = fix.text.split(" ")[0]
-    text = fix.text if first.isupper() else fix.text[0].lower() + fix.text[1:]
-    return replace(fix, text=f"On the host: {text}", command=command)
 
 
 def _program(fix: Fix) -> str | None:
@@ -106,30 +90,22 @@ def _translated(fix: Fix, os: str) -> Fix:
 _PLACE = pattern(r"(.+)/\.pixi/envs/([^/]+)")
 _CONDA_NAME = pattern(r"[^A-Za-z0-9._-].*")  # what follows the name in a specification of conda's
 _DEFAULT = "default"
-_WITH_AN_ARGUMENT = ("--python",)
 
 
 def for_pixi(fixes: tuple[Fix, ...], target: Target) -> tuple[Fix, ...]:
     """The fixes as pixi commands, where the target is an environment of pixi."""
     if target.made_by.value != "pixi":
         return fixes
-    told = (_told(fix, target.prefix.value or "") for fix in fixes)
-    return tuple(dict.fromkeys(told))
-
-
-def _told(fix: Fix, prefix: str) -> Fix:
-    words = _as_pixi(fix.command) if fix.command else None
-    if words is None:
-        return fix
-    return replace(fix, text=f"{fix.text.removesuffix('.')}, {_where(prefix)}.", command=words, safe=False)
-
-
-def _where(prefix: str) -> str:
-    found = _PLACE.fullmatch(prefix)
-    if found is None:
-        return "in the folder of the pixi project"
-    of_one = "" if found[2] == _DEFAULT else f", for a feature of its environment {found[2]}"
-    return f"in the pixi project {found[1]}{of_one}"
+    where, found = "in the folder of the pixi project", _PLACE.fullmatch(target.prefix.value or "")
+    if found is not None:
+        of_one = "" if found[2] == _DEFAULT else f", for a feature of its environment {found[2]}"
+        where = f"in the pixi project {found[1]}{of_one}"
+    adapted = []
+    for fix in fixes:
+        words = _as_pixi(fix.command) if fix.command else None
+        text = f"{fix.text.removesuffix('.')}, {where}."
+        adapted.append(replace(fix, text=text, command=words, safe=False) if words else fix)
+    return tuple(dict.fromkeys(adapted))
 
 
 def _as_pixi(command: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -137,24 +113,13 @@ def _as_pixi(command: tuple[str, ...]) -> tuple[str, ...] | None:
     by_conda = command[0] in ("conda", "mamba", "micromamba")
     if not by_conda and "pip" not in command[:3]:
         return None
-    verb, words = _words(command[1:] if by_conda else command[command.index("pip") + 1 :])
-    kind = () if by_conda else ("--pypi",)
+    verb, *rest = command[1:] if by_conda else command[command.index("pip") + 1 :]
+    words, kind = names_in(rest), () if by_conda else ("--pypi",)
     if verb in ("remove", "uninstall"):
         return ("pixi", "remove", *kind, *words)
     if "--force-reinstall" in command:
         return ("pixi", "reinstall", *(_CONDA_NAME.sub("", word) if by_conda else name_in(word) for word in words))
     return ("pixi", "add", *kind, *words) if verb == "install" else None
-
-
-def _words(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The verb, and what it is about, apart from options."""
-    verb, *rest = command
-    found, passed_over = [], False
-    for word in rest:
-        if not passed_over and not word.startswith("-"):
-            found.append(word)
-        passed_over = not passed_over and word in _WITH_AN_ARGUMENT
-    return verb, tuple(found)
 
 
 # explain and run are about a text or a program, whoever's; what lock and bundle make is advised for another machine.
@@ -167,14 +132,19 @@ _IN_WORDS = pattern(
 )
 
 
-def about(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
+def with_target_option(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, ...]:
     """The fixes with ``--python`` in each gpuenv command, in commands and texts; unchanged if ``python`` is None."""
     if python is None:
         return tuple(fixes)
-    return tuple(
-        replace(fix, text=words_about(fix.text, python), command=fix.command and _command(fix.command, python))
-        for fix in fixes
-    )
+    adapted = []
+    for fix in fixes:
+        command = fix.command
+        if command and _OURS in command and _OPTION not in command:  # also behind env -u NAME
+            end = command.index(_OURS) + 2
+            if command[end - 1 : end] and command[end - 1] in ABOUT_A_TARGET:
+                command = (*command[:end], _OPTION, python, *command[end:])
+        adapted.append(replace(fix, text=words_about(fix.text, python), command=command))
+    return tuple(adapted)
 
 
 def words_about(text: str, python: str | None) -> str:
@@ -184,12 +154,3 @@ def words_about(text: str, python: str | None) -> str:
     import shlex  # noqa: PLC0415 - for a cure alone
 
     return _IN_WORDS.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)
-
-
-def _command(command: tuple[str, ...], python: str) -> tuple[str, ...]:
-    """The command about this target, also behind ``env -u NAME``; another program's as it is."""
-    if _OURS not in command or _OPTION in command:
-        return command
-    end = command.index(_OURS) + 2
-    verb = command[end - 1 : end]
-    return (*command[:end], _OPTION, python, *command[end:]) if set(verb) & set(ABOUT_A_TARGET) else command

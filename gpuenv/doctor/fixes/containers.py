@@ -8,8 +8,9 @@ dev[n], with 8.1 (read November 2026).
 from __future__ import annotations
 
 from gpuenv.doctor.fixes.distributions import container_toolkit
-from gpuenv.doctor.predicates import driver_nodes, like_a_machine
+from gpuenv.doctor.predicates import like_a_machine
 from gpuenv.model.finding import Fix
+from gpuenv.model.presence import driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot
 
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
@@ -50,7 +51,10 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How this kind of container is started with a GPU."""
     kind = _kind(snapshot)
     if kind is Container.KUBERNETES:
-        return _of_a_pod(snapshot)
+        # The device plugin names what it has granted by this variable, unless it grants by mounts or by CDI.
+        if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
+            return (_OF_A_POD,)  # for a pod that asked for none
+        return (*_OF_THE_RUNTIME, _OF_A_POD) if snapshot.grant.devices.value else (_OF_A_POD, *_OF_THE_RUNTIME)
     if like_a_machine(snapshot):
         libraries = libraries_of_the_host(snapshot)
         by_engine = (_OF_LXC,) if kind is Container.LXC else ()
@@ -63,13 +67,6 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
     inside = (_OF_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
     return (again,) if kind is Container.APPTAINER else (again, *inside, *container_toolkit(snapshot))
-
-
-def _of_a_pod(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The device plugin names what it has granted by this variable, unless it grants by mounts or by CDI."""
-    if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
-        return (_OF_A_POD,)  # for a pod that asked for none
-    return (*_OF_THE_RUNTIME, _OF_A_POD) if snapshot.grant.devices.value else (_OF_A_POD, *_OF_THE_RUNTIME)
 
 
 def libraries_of_the_host(snapshot: Snapshot) -> Fix:

@@ -7,13 +7,13 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
-from gpuenv.doctor.predicates import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import contained, driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
 
 _FAMILIES = {
@@ -32,6 +32,21 @@ _SEEN = {
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
+_Names = Mapping[str, str]  # of a package, by family; braces stand for the driver's branch and version
+COMPUTE_PART = {  # libcuda
+    "debian": "libcuda1",
+    "fedora": "xorg-x11-drv-nvidia-cuda",
+    "rhel": "nvidia-driver-cuda",
+    "arch": "nvidia-utils",
+    "ubuntu": "libnvidia-compute-{branch}",
+}
+FIRMWARE = {"debian": "firmware-nvidia-gsp", "ubuntu": "nvidia-firmware-{branch}-{version}"}
+FABRIC_MANAGER = {
+    **dict.fromkeys(("debian", "suse", "rhel"), "cuda-drivers-fabricmanager-{branch}"),
+    "ubuntu": "nvidia-fabricmanager-{branch}",
+}
+_OPEN_DRIVER = dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open")
+_OPEN_MODULES = {**_OPEN_DRIVER, "debian": "nvidia-open-kernel-dkms", "ubuntu": "nvidia-driver-{branch}-open"}
 # Google, Container-Optimized OS, Run GPUs: it has no package manager.
 _OWN_PROGRAMS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
@@ -44,10 +59,12 @@ def family(snapshot: Snapshot) -> str | None:
     return seen or _FAMILIES.get(name.partition(" ")[0])
 
 
-def _package(snapshot: Snapshot, names: dict[str, str]) -> tuple[str, ...] | None:
-    """The command that installs a package, by the names that it has in each family."""
-    kind = family(snapshot)
-    return (*_INSTALL[kind], *names[kind].split()) if kind in names and kind in _INSTALL else None
+def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None:
+    """The command that installs a package for the driver that is there; None where its name is not known."""
+    kind, branch, version = family(snapshot) or "", snapshot.driver.branch.value, snapshot.driver.version.value
+    name = names.get(kind, "")
+    unknown = not name or (branch is None and "{branch}" in name) or (version is None and "{version}" in name)
+    return None if unknown else (*_INSTALL[kind], *name.format(branch=branch, version=version).split())
 
 
 def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
@@ -59,7 +76,9 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
         install = Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}.")
         return _with_what_shows_it(snapshot, install)
-    return no_one_driver(facts) or _by_its_own_program(snapshot) or _driver_package(facts)
+    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    by_itself = (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
+    return no_one_driver(facts) or by_itself or _driver_package(facts)
 
 
 def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
@@ -75,20 +94,19 @@ def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     return (install, Fix("Where .wslconfig in Windows says gpuSupport=false, take that out, and restart WSL."))
 
 
-def _by_its_own_program(snapshot: Snapshot) -> tuple[Fix, ...]:
-    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
-    return (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
-
-
 def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     kind, needed = family(snapshot), wanted(facts)
     late = needed.last is not None and _chooses_newest(facts)
+    # What a driver needs in addition to its packages where these are layered onto an image.
+    without_nouveau = blacklist_fix(
+        snapshot, "nouveau", "Keep nouveau out by the kernel's parameters, before that restart."
+    )
     if by_other_means := _declared(snapshot, needed, with_older=late):
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words), *_besides_the_package(snapshot))
+        return (older_driver(snapshot, kind, needed.last, words), *without_nouveau)
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
@@ -98,9 +116,12 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
-        return (install, *_besides_the_package(snapshot))
-    package = _package(snapshot, dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"))
-    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", package))
+        return (install, *without_nouveau)
+    install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
+    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
+    streams = kind == "rhel" and release_of(snapshot) in WITH_STREAMS
+    stream = (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),) if streams else ()
+    return (*stream, install)
 
 
 def _chooses_newest(facts: Facts) -> bool:
@@ -115,61 +136,25 @@ def _chooses_newest(facts: Facts) -> bool:
     return kind != "ubuntu" or len({wants((gpu,), facts.snapshot, facts.matrix) for gpu in gpus}) > 1
 
 
-def whose(snapshot: Snapshot) -> str:
+def driver_location(snapshot: Snapshot) -> str:
     """Where the driver is to be changed, where that is not here: on a container's host, in Windows for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
     return " on the host" if contained(snapshot) else ""
 
 
-def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
-    if family(snapshot) != "rhel" or release_of(snapshot) not in WITH_STREAMS:
-        return ()
-    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
-    return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
-
-
-def open_modules(snapshot: Snapshot) -> Fix:
-    """How to come to the open kernel modules of the driver that is there."""
-    branch = snapshot.driver.branch.value
-    names = {
-        "debian": "nvidia-open-kernel-dkms",
-        **dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"),
-        **({"ubuntu": f"nvidia-driver-{branch}-open"} if branch else {}),
-    }
-    words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
-    return Fix(words, _package(snapshot, names))
-
-
-def proprietary_modules(snapshot: Snapshot) -> Fix:
-    """How to install the proprietary kernel modules, for a GPU before Turing; branch 580 is the last."""
+def other_kernel_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+    """How to come to the open kernel modules, or the proprietary ones, up to branch 580 for older GPUs."""
+    if is_declared(snapshot):
+        words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
+        return Fix(f"{words}, let it be built, and restart.", _BUILT)
+    if wants_open:
+        words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
+        return Fix(words, install_command(snapshot, _OPEN_MODULES))
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
-    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
     words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
-    return Fix(words, _package(snapshot, names))
-
-
-def firmware(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the firmware of the driver that is there."""
-    branch, version = snapshot.driver.branch.value, snapshot.driver.version.value
-    names = {
-        "debian": "firmware-nvidia-gsp",
-        **({"ubuntu": f"nvidia-firmware-{branch}-{version}"} if branch and version else {}),
-    }
-    return _package(snapshot, names)
-
-
-def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the package of libcuda."""
-    branch = snapshot.driver.branch.value
-    names = {
-        "debian": "libcuda1",
-        "fedora": "xorg-x11-drv-nvidia-cuda",
-        "rhel": "nvidia-driver-cuda",
-        "arch": "nvidia-utils",
-        **({"ubuntu": f"libnvidia-compute-{branch}"} if branch else {}),
-    }
-    return _package(snapshot, names)
+    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
+    return Fix(words, install_command(snapshot, names))
 
 
 def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
@@ -183,7 +168,7 @@ def the_compiler(snapshot: Snapshot, name: str) -> Fix:
     """How to come to the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
     return Fix(
         f"Install the compiler that this kernel was built with, {name}, and let DKMS build the module again.",
-        _package(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
+        install_command(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
     )
 
 
@@ -205,16 +190,6 @@ def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
     return ("sudo", *found) if found else None
 
 
-def fabric_manager(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that installs the fabric manager of the driver's branch."""
-    branch = snapshot.driver.branch.value
-    if branch is None:
-        return None
-    name = f"cuda-drivers-fabricmanager-{branch}"
-    names = {"debian": name, "suse": name, "rhel": name, "ubuntu": f"nvidia-fabricmanager-{branch}"}
-    return _package(snapshot, names)
-
-
 def restart(snapshot: Snapshot, why: str) -> Fix:
     """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
     if snapshot.host.wsl.value:
@@ -226,7 +201,9 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
 
 def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
-    install = None if contained(snapshot) else _package(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+    install = (
+        None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+    )
     where = "If that is refused: on the host, install" if contained(snapshot) else "Install"
     first = Fix(f"{where} the NVIDIA container toolkit.", install)
     if snapshot.host.container.value is Container.PODMAN:
@@ -260,8 +237,12 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     name = (snapshot.host.distribution.value or "").partition(" ")[0]
     older = needed.last if with_older else None
     if name == "nixos":
-        lines = " ".join(_of_nixos(needed, older))
-        words = f"Write {lines} into configuration.nix (the driver is unfree), let it be built, and restart."
+        lines = ['services.xserver.videoDrivers = [ "nvidia" ];']
+        if _open(needed) is not None:
+            lines.append(f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};")
+        if older is not None:
+            lines.append(f"{OF_NIXOS.format(older)};")
+        words = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), let it be built, and restart."
         return (Fix(words, _BUILT),)
     if name in _OF_UNIVERSAL_BLUE:
         ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
@@ -276,14 +257,6 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     return ()
 
 
-def modules_of_the_other_kind(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
-    """What to write for the open kernel modules, or against them; nothing where a package manager brings them."""
-    if not is_declared(snapshot):
-        return ()
-    words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
-    return (Fix(f"{words}, let it be built, and restart.", _BUILT),)
-
-
 def _open(needed: Wants) -> bool | None:
     """Whether the open modules drive these GPUs; None where nothing is known of them."""
     if PROPRIETARY in needed.kinds:
@@ -291,40 +264,17 @@ def _open(needed: Wants) -> bool | None:
     return True if needed.kinds or needed.first is not None else None
 
 
-def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
-    yield 'services.xserver.videoDrivers = [ "nvidia" ];'
-    if _open(needed) is not None:
-        yield f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};"
-    if older is not None:
-        yield f"{OF_NIXOS.format(older)};"
-
-
-def _besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What a driver needs in addition to its packages where these are layered onto an image."""
-    words = "Keep nouveau out by the kernel's parameters, before that restart."
-    return (Fix(words, _without("nouveau")),) if _is_ostree(snapshot) else ()
+def blacklist_fix(snapshot: Snapshot, name: str, words: str) -> tuple[Fix, ...]:
+    """How a module is kept out on an ostree image, its initial RAM disk included; empty elsewhere."""
+    if snapshot.host.image.value != "ostree":
+        return ()
+    blacklist = (f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
+    return (Fix(words, (*_KERNEL_PARAMETERS, *blacklist)),)
 
 
 def is_declared(snapshot: Snapshot) -> bool:
     """Whether the system's configuration generates /etc/modprobe.d and names the driver (NixOS)."""
     return (snapshot.host.distribution.value or "").startswith("nixos")
-
-
-def kept_away(snapshot: Snapshot, name: str, when: str) -> Fix | None:
-    """How a module is kept out on an ostree image, its initial RAM disk included; None elsewhere.
-
-    ``when`` begins the sentence, such as ``Where nouveau comes back,``.
-    """
-    words = f"{when} keep {name} out by the kernel's parameters."
-    return Fix(words, _without(name)) if _is_ostree(snapshot) else None
-
-
-def _without(name: str) -> tuple[str, ...]:
-    return (*_KERNEL_PARAMETERS, f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
-
-
-def _is_ostree(snapshot: Snapshot) -> bool:
-    return snapshot.host.image.value == "ostree"
 
 
 # The package with the headers of a kernel: distributions have kernels of several kinds, and a package for each.

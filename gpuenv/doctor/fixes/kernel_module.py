@@ -8,16 +8,15 @@ kernel/drivers/video (INSTALL_MOD_DIR in the logs of the driver's own build).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuenv.doctor.driver_requirements import wanted
 from gpuenv.doctor.fixes.distributions import (
+    blacklist_fix,
     driver_fixes,
     family,
     initial_disk,
     is_declared,
-    kept_away,
     kernel_headers,
     module_build,
     restart,
@@ -41,7 +40,9 @@ _BY_DKMS, _BY_INSTALLER = "/updates/dkms/", "/kernel/drivers/video/"
 def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
     """How the module is installed for this kernel; by package only where one installed it for another kernel."""
     files, others = snapshot.driver.module_files.value or (), snapshot.driver.module_kernels.value or ()
-    if _by_dkms(snapshot, files):
+    built_here = snapshot.driver.dkms or any(_BY_DKMS in path for path in files)
+    by_akmods = family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)
+    if built_here or by_akmods:
         return _built_here(snapshot, kernel)
     package = _package(snapshot, kernel, files)
     if package:
@@ -54,13 +55,6 @@ def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
         either = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
         return (*_built_here(snapshot, kernel), either)
     return (_in_words(snapshot, others, files),)
-
-
-def _by_dkms(snapshot: Snapshot, files: tuple[str, ...]) -> bool:
-    """Whether it is built on this machine: by DKMS, or by the akmods of Fedora."""
-    if snapshot.driver.dkms or any(_BY_DKMS in path for path in files):
-        return True
-    return family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)
 
 
 def _built_here(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
@@ -76,19 +70,13 @@ def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | N
     prebuilt = [match for path in files if (match := _PREBUILT.match(path))]
     if own is None or family(snapshot) != "ubuntu" or len(prebuilt) != len(files):
         return None
-    kinds = {
-        _kind(match) for match in prebuilt if _is_alike(match["kernel"], own) and branch in (None, int(match["branch"]))
-    }
+    kinds = set()
+    for match in prebuilt:
+        other = _OF_UBUNTU.fullmatch(match["kernel"])
+        alike = other is not None and other["flavour"] == own["flavour"]
+        if alike and branch in (None, int(match["branch"])):
+            kinds.add(match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
     return f"linux-modules-nvidia-{kinds.pop()}-{kernel}" if len(kinds) == 1 else None
-
-
-def _is_alike(kernel: str, own: re.Match[str]) -> bool:
-    other = _OF_UBUNTU.fullmatch(kernel)
-    return other is not None and other["flavour"] == own["flavour"]
-
-
-def _kind(match: re.Match[str]) -> str:
-    return match["branch"] + ("-server" if match["server"] else "") + (match["open"] or "")
 
 
 def _in_words(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str, ...]) -> Fix:
@@ -165,12 +153,22 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
     there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
     if there and blocks(snapshot):
         by_file = Fix(f"Where {name} comes back, keep it out: blacklist {name}, in a file below /etc/modprobe.d.")
-        return (*let_through(snapshot), kept_away(snapshot, name, f"Where {name} comes back,") or by_file)
+        words = f"Where {name} comes back, keep {name} out by the kernel's parameters."
+        return (*let_through(snapshot), *(blacklist_fix(snapshot, name, words) or (by_file,)))
     if there and not libraries_absent(snapshot):
-        by_parameters = kept_away(snapshot, name, "NVIDIA's driver is installed:")
-        by_files = (_by_a_file(name), _early_too(snapshot, name))
+        words = f"NVIDIA's driver is installed: keep {name} out by the kernel's parameters."
+        by_parameters = blacklist_fix(snapshot, name, words)
+        lines = f"the line blacklist {name}"
+        if name == "nouveau":
+            lines = f"the lines blacklist {name} and options {name} modeset=0"
+        words = f"NVIDIA's driver is installed: keep {name} out of its way, by {lines}"
+        early = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
+        by_files = (
+            Fix(f"{words} in a file below /etc/modprobe.d, where they are not there yet."),
+            Fix(early, initial_disk(snapshot)),
+        )
         taking = restart(snapshot, "so that NVIDIA's module takes the GPU")
-        return (*_of_the_right_kind(facts), *((by_parameters,) if by_parameters else by_files), taking)
+        return (*_of_the_right_kind(facts), *(by_parameters or by_files), taking)
     # Packages of the driver keep nouveau out; of nova the older ones know nothing.
     nova = Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
     return (
@@ -178,14 +176,6 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
         *((nova,) if name == NOVA else ()),
         restart(snapshot, "so that the new module takes the GPU"),
     )
-
-
-def _by_a_file(name: str) -> Fix:
-    lines = f"the line blacklist {name}"
-    if name == "nouveau":
-        lines = f"the lines blacklist {name} and options {name} modeset=0"
-    words = f"NVIDIA's driver is installed: keep {name} out of its way, by {lines}"
-    return Fix(f"{words} in a file below /etc/modprobe.d, where they are not there yet.")
 
 
 def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
@@ -198,8 +188,3 @@ def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
         return ()
     words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
     return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
-
-
-def _early_too(snapshot: Snapshot, name: str) -> Fix:
-    words = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
-    return Fix(words, initial_disk(snapshot))

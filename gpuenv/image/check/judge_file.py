@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuenv import __version__
@@ -13,7 +13,7 @@ from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.context import Context, context_of
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.records import ImageFinding, ImageReport, as_image_finding
+from gpuenv.image.check.records import ImageFinding, ImageReport, located
 from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
@@ -120,8 +120,8 @@ def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageF
     for code, spot in spots:
         name = _shown(spot.file, context) if spot.file in context.read else spot.file
         key = (code, name, spot.line, spot.symptom.title)
-        finding = as_image_finding(finding_of(rules[code], spot.symptom))
-        found.setdefault(key, replace(finding, file=name, line=spot.line, end_line=spot.end_line))
+        finding = finding_of(rules[code], spot.symptom)
+        found.setdefault(key, located(finding, file=name, line=spot.line, end_line=spot.end_line))
     return list(found.values())
 
 

@@ -5,63 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, ClassVar
 
 from gpuenv.image.check.facts import ImageFacts
-from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Finding, Fix, Severity
+from gpuenv.model.finding import Finding
 from gpuenv.report.report import Status
 
 SCHEMA = "gpuenv.image/1"
 
 
 @dataclass(frozen=True, slots=True)
-class ImageFinding:
-    """Something that is wrong with an image, a Dockerfile or a compose file.
+class ImageFinding(Finding):
+    """A finding, and where it is.
 
     Attributes:
-        code: stable, such as IMG902.
-        cause: the root cause.
-        severity: how much it matters.
-        primary: whether this is the one to cure first.
-        follows_from: the code of the finding that this is a consequence of.
-        title: one sentence.
-        evidence: the facts behind it.
-        fix: what to do, the best first.
-        docs: where to read more.
         machine: the machine on which it is so; null where it is so on every one.
         file: the file that it stands in; null for an image.
         line: its line, from 1.
         end_line: the last line of the instruction that it stands in.
     """
 
-    code: str
-    cause: Cause
-    severity: Severity
-    primary: bool
-    follows_from: str | None
-    title: str
-    evidence: tuple[Evidence, ...]
-    fix: tuple[Fix, ...]
-    docs: str
+    allowed: ClassVar[None] = None  # type: ignore[misc]  # no configuration of check-image accepts a finding
     machine: str | None = None
     file: str | None = None
     line: int | None = None
     end_line: int | None = None
 
 
-def as_image_finding(finding: Finding) -> ImageFinding:
-    """The same, of no machine and no place yet."""
-    return ImageFinding(
-        code=finding.code,
-        cause=finding.cause,
-        severity=finding.severity,
-        primary=finding.primary,
-        follows_from=finding.follows_from,
-        title=finding.title,
-        evidence=finding.evidence,
-        fix=finding.fix,
-        docs=finding.docs,
-    )
+def located(finding: Finding, **location: str | int | None) -> ImageFinding:
+    """The finding at a location: the keyword arguments are ``machine``, ``file``, ``line`` and ``end_line``."""
+    shared: dict[str, Any] = {name: getattr(finding, name) for name in Finding.__match_args__ if name != "allowed"}
+    return ImageFinding(**{**shared, **location})
 
 
 class Meeting(str, Enum):

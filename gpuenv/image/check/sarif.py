@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.image.check.records import ImageFinding, ImageReport
 from gpuenv.image.check.rules import all_rules
+from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
 from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
 
@@ -50,13 +50,14 @@ def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
     if finding.file is None:
         place["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
     told = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
-    digest = hashlib.sha256(f"{finding.code} {finding.file} {finding.machine} {finding.title}".encode()).hexdigest()
     return {
         "ruleId": finding.code,
         "level": LEVELS[finding.severity],
         "message": {"text": "\n".join(told)},
         "locations": [place],
-        "partialFingerprints": {"gpuenv/1": digest},
+        "partialFingerprints": {
+            "gpuenv/1": fingerprint(f"{finding.code} {finding.file} {finding.machine} {finding.title}")
+        },
         "properties": {
             "cause": finding.cause.value,
             "primary": finding.primary,

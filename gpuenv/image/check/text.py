@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
-from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.finding import Severity
 from gpuenv.report.report import Status
 from gpuenv.report.text import Line, Style, finding_lines
 
@@ -84,7 +84,8 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[Line]:
     for entry in dict.fromkeys(shown):  # one of several GPUs that are the same
         of_gpu = f" for {entry.gpu}" if entry.gpu else ""
         yield Line(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
-    yield from _findings(machine.findings)
+    for finding in machine.findings:
+        yield from _finding(finding)
     if machine.changes:
         yield Line("  What would have to change:", Style.HEADING)
         for text in machine.changes:
@@ -106,26 +107,13 @@ def _file_lines(report: ImageReport) -> Iterator[Line]:
             continue
         yield Line()
         yield Line(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
-        yield from finding_lines(_plain(finding))
+        yield from _finding(finding)
 
 
-def _findings(findings: Sequence[ImageFinding]) -> Iterator[Line]:
-    for finding in findings:
-        yield from finding_lines(_plain(finding))
-
-
-def _plain(finding: ImageFinding) -> Finding:
-    """The part that every finding has, so that it looks the same everywhere."""
-    return Finding(
-        finding.code,
-        finding.cause,
-        finding.severity,
-        finding.primary,
-        finding.follows_from,
-        finding.title,
-        tuple(replace(entry, value=_shortened(entry.value)) for entry in finding.evidence),
-        finding.fix,
-        finding.docs,
+def _finding(finding: ImageFinding) -> Iterator[Line]:
+    """As everywhere, with long evidence shortened."""
+    return finding_lines(
+        replace(finding, evidence=tuple(replace(e, value=_shortened(e.value)) for e in finding.evidence))
     )
 
 

@@ -9,7 +9,7 @@ from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.registry import NotKnown, all_checks, finding_of
 from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, as_image_finding
+from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, located
 from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import Subject, contents_of, subject_of
@@ -17,7 +17,7 @@ from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import CheckStatus, Severity, ranked
+from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
 from gpuenv.model.presence import contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
@@ -46,8 +46,8 @@ def judge_machine(
             if isinstance(told, NotKnown):
                 open_questions.append(told.reason)
             else:
-                findings.append(as_image_finding(finding_of(rule, told)))
-    in_order = ranked_findings([replace(entry, machine=name) for entry in findings])
+                findings.append(finding_of(rule, told))
+    in_order = ranked_findings([located(entry, machine=name) for entry in findings])
     return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
 
 
@@ -81,7 +81,7 @@ def _verdict(
     )
 
 
-def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
+def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
     """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
     if subject.contents.rocm and not subject.contents.cuda:
         return [], []
@@ -91,13 +91,13 @@ def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Imag
     return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
 
 
-def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
+def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
     diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=left_out))
     found = [
-        as_image_finding(entry)
+        entry
         for entry in diagnosis.findings
         if entry.code.startswith(("DRV", "GPU")) and entry.severity is not Severity.NOTE
     ]

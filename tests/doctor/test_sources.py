@@ -1,18 +1,50 @@
-"""GPUs on the bus that answer nobody, and those that the driver ignores with words about a former branch. Pure."""
+"""Sources that hang, refuse or contradict each other."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
 from gpuenv.model.driver import Module
+from gpuenv.model.finding import Severity
 from gpuenv.model.gpu import PciGpu
 from gpuenv.model.host import KernelMessage
 from gpuenv.model.reading import known
+from gpuenv.model.resolution import CandidateKind, ConstraintName
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from tests.doctor.kernel_hosts import findings, working
 from tests.doctor.test_driver_support import ADA, PCI, beside_one_that_nvml_lists, found, machine
+from tests.support.matrix import MATRIX
+
+
+def refusing(smi: SourceState) -> Snapshot:
+    """A host of which NVML tells nothing."""
+    snapshot = working()
+    states = {"kernel": SourceState.ANSWERED, "nvml": SourceState.FAILED, "libcuda": SourceState.ANSWERED}
+    return replace(
+        snapshot,
+        driver=replace(snapshot.driver, nvml_init=known(int(Nvml.UNKNOWN), "nvml")),
+        sources=tuple(Source(name, state) for name, state in {**states, "nvidia-smi": smi}.items()),
+    )
+
+
+@pytest.mark.parametrize("smi", [SourceState.FAILED, SourceState.TIMED_OUT, SourceState.ABSENT])
+def test_that_it_refuses_is_told_where_nobody_starts_it(matrix: Matrix, smi: SourceState) -> None:
+    assert [finding.code for finding in findings(refusing(smi), matrix)] == ["DRV103"]
+
+
+def test_nvidia_smi_that_answers_is_not_said_to_fail(matrix: Matrix) -> None:
+    assert findings(refusing(SourceState.ANSWERED), matrix) == []
+
 
 LOST = "NVRM: fallen off the bus and is not responding to commands."
 ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible"
@@ -78,3 +110,37 @@ def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
     old = PciGpu(PCI, "10de", device, None, None)
     ignored = replace(beside, pci_gpus=(old, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
+
+
+GPUS = ("Tesla K80", "Tesla M60", "P100", "V100", "T4", "A100", "A10", "RTX 4090", "H100", "B200", "RTX 5090")
+DRIVERS = ("450.80.02", "470.256.02", "510.47.03", "525.60.13", "550.54.15", "570.133.20", "580.95.05", "595.45.04")
+INSTALLABLE = tuple(f"{line.name}=={release.cupy}" for line in MATRIX.wheel_lines for release in line.releases)
+# Of a choice, not of what is there: a release that was withdrawn, or one with a known fault, runs.
+OF_A_CHOICE = {ConstraintName.NOT_YANKED, ConstraintName.NO_ADVISORY, ConstraintName.AGREES_WITH_PACKAGES}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    gpus=st.lists(st.sampled_from(GPUS), min_size=1, max_size=2),
+    driver=st.sampled_from(DRIVERS),
+    cupy=st.sampled_from(INSTALLABLE),
+    python=st.sampled_from(("3.9", "3.10", "3.11", "3.13")),
+    numpy=st.sampled_from(("1.26.4", "2.2.6")),
+    arch=st.sampled_from(("x86_64", "aarch64")),
+)
+def test_what_would_be_rejected_is_found_and_nothing_else(
+    gpus: list[str], driver: str, cupy: str, python: str, numpy: str, arch: str
+) -> None:
+    host = ["os=linux", f"arch={arch}", "libc=glibc-2.36", f"python={python}", f"driver={driver}", f"numpy={numpy}"]
+    snapshot = assume(Snapshot(), [*host, *(f"gpu={gpu}" for gpu in gpus), f"cupy={cupy}"], MATRIX)
+    resolution = resolve(snapshot, MATRIX)
+    name, _, release = cupy.partition("==")
+    rejected = {
+        entry.constraint
+        for entry in resolution.rejected
+        if entry.candidate.kind is CandidateKind.WHEEL
+        and (entry.candidate.name, entry.candidate.version, entry.candidate.extra) == (name, release, None)
+    }
+    findings = diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    assert bool(errors) == bool(rejected - OF_A_CHOICE), (rejected, errors)

@@ -14,15 +14,15 @@ from gpuenv.cli.gpu_tests import beside
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
-from gpuenv.report.github import annotations_text
-from gpuenv.report.gitlab import code_quality_text
+from gpuenv.report.github import render as annotations_text
+from gpuenv.report.gitlab import render as code_quality_text
 from gpuenv.report.html import html_text
-from gpuenv.report.junit import junit_text
-from gpuenv.report.markdown import markdown_text
-from gpuenv.report.prometheus import metrics_text
+from gpuenv.report.junit import render as junit_text
+from gpuenv.report.markdown import render as markdown_text
+from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
-from gpuenv.report.sarif import sarif_text
-from gpuenv.report.smoke_rows import smoke_rows, smoke_series
+from gpuenv.report.sarif import render as sarif_text
+from gpuenv.report.smoke import measured_texts, smoke_series
 from gpuenv.report.text import report_lines
 from tests.cli.recorded import FIT, UUID
 from tests.report.made import AGAIN, FAULTY, PASSED, report, smoke
@@ -38,7 +38,6 @@ def tested() -> Report:
 
 
 def test_a_report_without_gpu_tests_has_none() -> None:
-    assert smoke_rows(report(FIT)) == ()
     assert "GPU tests" not in html_text(report(FIT))
     assert not [run for run in report(FIT).checks if run.code.startswith("SMK")]
 
@@ -55,9 +54,8 @@ def test_repetitions_are_told_apart_in_every_form() -> None:
 
 
 def test_what_was_measured_is_told_with_what_it_is_held_against(tested: Report) -> None:
-    rates = smoke_rows(tested)[0]
-    assert rates.measured == ("matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s")
     assert tested.smoke is not None
+    assert measured_texts(tested.smoke.tests[0]) == ["matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s"]
     first, second, *_ = smoke_series(tested.smoke)
     assert (first.name, first.text, [entry.worse for entry in first.beside]) == (
         "blas.matmul_f16",

@@ -1,13 +1,15 @@
-"""What is installed beside CuPy: lookalikes, frameworks without a GPU, and libraries that need another CuPy."""
+"""What is around CuPy in the environment: other packages, the cache of compiled kernels, CuPy's variables."""
 
 from __future__ import annotations
 
 import re
 
+from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy_variables import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, is_cupy, is_published
+from gpuenv.model.lines import conda_record, is_cupy, is_published, is_rocm
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.target import NeedOfCupy
@@ -31,24 +33,21 @@ def lookalike(facts: Facts) -> Outcome:
     odd = {
         name: release
         for name, release in packages.items()
-        if _LOOKALIKE.fullmatch(name) and name not in known and not _is_of_cupy(name)
+        if _LOOKALIKE.fullmatch(name)
+        and name not in known
+        and not (is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda")))
     }
     if not odd:
         return
     yield Symptom(
         f"{', '.join(odd)} is no distribution of CuPy's own",
-        tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in odd.items()),
+        packages_as_evidence(odd),
         (
             Fix(f"See who has published it, and remove it where you do not know: pip show {' '.join(odd)}"),
             Fix("The wheels of CuPy are named in its installation guide: cupy-cuda12x, cupy-cuda13x."),
         ),
         Severity.WARNING,
     )
-
-
-def _is_of_cupy(name: str) -> bool:
-    """Source, conda's packages, and the lines that were published."""
-    return is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda"))
 
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))
@@ -74,7 +73,7 @@ def needs_another_cupy(facts: Facts) -> Outcome:
         yield Symptom(
             f"{need.name} {need.release} needs {wanted}, found {found}",
             (Evidence(f"Requires-Dist of {need.name}", need.requirement, "its metadata"),)
-            + tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in there.items()),
+            + packages_as_evidence(there),
             (Fix(f"Install {wanted}, or a release of {need.name} that fits this CuPy, or part the two."),),
             Severity.WARNING,
         )
@@ -136,7 +135,86 @@ def framework_without_gpu(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} built for the CPU alone",
-        tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in found.items()),
+        packages_as_evidence(found),
         (Fix("Where it shall use the GPU, install its build for the CUDA major that CuPy uses."),),
         Severity.NOTE,
     )
+
+
+_NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
+
+
+@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=("WHL503",))  # the same, whichever CuPy it is
+def unwritable(facts: Facts) -> Outcome:
+    """CuPy cannot write its kernel cache.
+
+    What it means: CuPy writes every kernel that it compiles to a folder, and fails with an error of the file system
+    where it cannot: the first operation that needs a new kernel ends there. A home folder that is missing or read-only,
+    as in many containers, and a full disk are usual causes; so is a container without any folder for temporary files.
+    How it is seen: the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, and those for temporary files are looked at
+    with the rights of this user; nothing is written.
+    What to do: let CUPY_CACHE_DIR name a folder that this user may write, or keep kernels in memory with
+    CUPY_CACHE_IN_MEMORY=1.
+    """
+    target = facts.snapshot.target
+    if not target.kernel_cache_fault.known or not target.cupy:
+        return
+    refused = refused_variables(facts.snapshot.environment, target.cupy[0].release)
+    if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
+        return  # that variable is told by itself: import cupy ends there already
+    temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
+    name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
+    if facts.snapshot.host.os.value == "windows":
+        name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
+    yield Symptom(
+        f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
+        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_fault", "environment.CUPY_CACHE_DIR"),
+        (
+            Fix(f"Name a folder that this user may write: {name}={folder}."),
+            Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
+        ),
+    )
+
+
+@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))
+def shared(facts: Facts) -> Outcome:
+    """Several users share one kernel cache.
+
+    What it means: a kernel that one user has compiled is loaded by the other: what one may not read fails, and whoever
+    may write there decides what the others run. Files that were left by root (sudo, a container) are of this kind.
+    How it is seen: the folder, or files in it, belong to other users.
+    What to do: give each user, and in a cluster each job, a folder of its own with CUPY_CACHE_DIR; remove what others
+    have left.
+    """
+    target = facts.snapshot.target
+    if not target.kernel_cache_owners.value or not target.cupy:
+        return
+    yield Symptom(
+        f"CuPy's kernel cache, {target.kernel_cache.value}, belongs to other users in whole or in part",
+        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
+        (Fix("Name a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one a job."),),
+        Severity.WARNING,
+    )
+
+
+@check("ENV402", Cause.CUPY_VARIABLE_INVALID, requires=("WHL503",))
+def variable_refused(facts: Facts) -> Outcome:
+    """A variable of CuPy's has a value that CuPy refuses.
+
+    What it means: CuPy reads its variables when it is imported, and ends with a ValueError at a value that it cannot
+    read; a wrong memory limit ends the first allocation. Nothing else is broken.
+    How it is seen: the variables of the caller whose names begin with CUPY_, against what CuPy takes.
+    What to do: unset the variable or correct it where the shell, the job script, the container or the notebook sets it.
+    """
+    cupy = facts.snapshot.target.cupy
+    if not cupy or any(is_rocm(entry.distribution) for entry in cupy):
+        return
+    for wrong in refused_variables(facts.snapshot.environment, cupy[0].release):
+        yield Symptom(
+            f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
+            (
+                Evidence(f"environment.{wrong.name}", repr(wrong.value), "the environment"),
+                Evidence("taken", wrong.taken, f"CuPy {cupy[0].release}"),
+            ),
+            (Fix(f"Unset it, or correct it: {wrong.taken}.", ("env", "-u", wrong.name, "gpuenv", "doctor")),),
+        )

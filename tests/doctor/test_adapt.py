@@ -1,0 +1,276 @@
+"""Fixes adapted to conda, to pixi and to the interpreter that was named."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+
+from gpuenv.cli import options
+from gpuenv.cli.app import make_app
+from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, for_pixi, with_target_option, words_about
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Finding, Fix
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import CupyInstallation, Target
+from tests.cli.program import answer
+from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+from tests.doctor.installed_target import changed, found, healthy
+from tests.support.matrix import MATRIX
+
+__all__ = ["healthy"]
+HOST = ("os=linux", "arch=x86_64")
+NEW = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
+LIST = ("conda", "search", "--channel=conda-forge", "cupy")
+
+
+def fixes(code: str, *given: str) -> tuple[Fix, ...]:
+    """The cures of a finding in a conda environment in which conda's CuPy is, or none."""
+    snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *given], MATRIX)
+    ours = {entry.distribution: entry.release for entry in snapshot.target.cupy}
+    ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
+    target = replace(snapshot.target, kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
+    snapshot = replace(snapshot, target=target)
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next(finding.fix for finding in findings if finding.code == code)
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        (
+            ("driver=580.95.05", "gpu=H100", "python=3.11", "numpy=1.26.4", "cupy=none"),
+            (
+                "conda",
+                "install",
+                "--prefix=/env",
+                "--channel=conda-forge",
+                "cupy=14.1.1",
+                "cuda-version=13",
+                "numpy>=2.0",
+            ),
+        ),
+        (
+            ("driver=580.95.05", "gpu=V100", "python=3.9", "numpy=1.26.4", "cupy=none"),
+            (*NEW, "python=3.12", "cupy=14.1.1", "cuda-version=12"),
+        ),
+        (
+            ("driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none"),
+            (*NEW, "python=3.14", "cupy=13.6.0", "cuda-version=11"),
+        ),
+    ],
+)
+def test_conda_s_own_way_comes_first(given: tuple[str, ...], command: tuple[str, ...]) -> None:
+    first = fixes("WHL503", *given)[0]
+    assert first.command == command
+    assert "mamba" in first.text
+
+
+def test_a_way_of_pip_s_is_another_one_and_said_to_be() -> None:
+    told = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
+    assert told[1].text.startswith("Or, by pip, install: cupy-cuda11x")
+
+
+def test_where_conda_has_no_way_that_is_said() -> None:
+    """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
+    given = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
+    told = fixes("WHL503", *given)
+    assert told[0].text.startswith("No build of CuPy on conda-forge that the matrix has fits here: it needs ")
+    assert told[0].command == LIST
+    assert told[1].text.startswith("Or, by pip, install: cupy-cuda102")
+
+
+def test_a_numpy_of_conda_s_is_moved_by_conda() -> None:
+    told = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
+    assert told[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
+
+
+PREFIX = "/srv/app/.pixi/envs/default"
+
+
+def of_pixi(prefix: str = PREFIX) -> Target:
+    return Target(prefix=known(prefix, "x"), made_by=known("pixi", "x"))
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("python -m pip install cupy-cuda12x[ctk]==14.2.0", "pixi add --pypi cupy-cuda12x[ctk]==14.2.0"),
+        ("uv pip install --python /x/bin/python numpy<2.6,>=2.0", "pixi add --pypi numpy<2.6,>=2.0"),
+        ("python -m pip uninstall -y cupy-cuda11x cupy-cuda12x", "pixi remove --pypi cupy-cuda11x cupy-cuda12x"),
+        ("uv pip uninstall --python /x/bin/python cupy-cuda13x", "pixi remove --pypi cupy-cuda13x"),
+        ("python -m pip install --force-reinstall --no-deps cupy-cuda12x==14.2.0", "pixi reinstall cupy-cuda12x"),
+        (
+            "python -m pip install --force-reinstall cupy-cuda12x[ctk]==1 numpy>=2 torch",
+            "pixi reinstall cupy-cuda12x numpy torch",
+        ),
+        ("conda install --force-reinstall --prefix=/x _openmp_mutex>=4 cupy=13.1", "pixi reinstall _openmp_mutex cupy"),
+        ("conda install --prefix=/x --channel=conda-forge cupy=14.1.1", "pixi add cupy=14.1.1"),
+        ("conda install --force-reinstall --prefix=/x numpy", "pixi reinstall numpy"),
+        ("conda remove --prefix=/x cupy", "pixi remove cupy"),
+    ],
+)
+def test_every_installer_s_words_have_their_counterpart(command: str, told: str) -> None:
+    (fix,) = for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
+    assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(told.split()), safe=False)
+
+
+@pytest.mark.parametrize(
+    "command", [None, ("sudo", "reboot"), ("conda", "search", "cupy"), ("env", "-u", "PYTHONPATH")]
+)
+def test_what_is_no_installing_stays(command: tuple[str, ...] | None) -> None:
+    fixes = (Fix("Do it.", command),)
+    assert for_pixi(fixes, of_pixi()) == fixes
+
+
+def test_an_environment_with_a_name_and_one_that_lies_elsewhere() -> None:
+    fixes = (Fix("Do it.", ("conda", "install", "cupy")),)
+    (named,) = for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
+    assert named.text == "Do it, in the pixi project /srv/app, for a feature of its environment gpu."
+    (detached,) = for_pixi(fixes, of_pixi("/cache/envs/app-123"))
+    assert detached.text == "Do it, in the folder of the pixi project."
+
+
+def test_a_finding_there_names_no_other_installer(matrix: Matrix, healthy: Snapshot) -> None:
+    snapshot = changed(
+        healthy, cupy=(), made_by=known("pixi", "x"), kind=known("conda", "x"), prefix=known(PREFIX, "x")
+    )
+    commands = [fix.command for fix in found(matrix, snapshot)["WHL503"].fix if fix.command]
+    assert [command[:2] for command in commands] == [("pixi", "add")]
+
+
+def test_another_environment_has_its_own_installers(matrix: Matrix, healthy: Snapshot) -> None:
+    (first, *_) = found(matrix, changed(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
+    assert first.command is not None
+    assert "pixi" not in first.command
+
+
+NAMED = "an env/v12"
+OTHERS = {"explain", "run", "lock", "bundle"}  # about a text or a program; made for another machine
+HIDDEN = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))
+MISSPELT = replace(FIT, environment={"CUPY_ACCELERATORS": "cubb"})
+NO_CUPY = replace(WITHOUT_GPU, target=replace(FIT.target, cupy=(), packages={}), pci_gpus=FIT.pci_gpus)
+FROM_PYTHONPATH = replace(
+    FIT,
+    target=replace(FIT.target, cupy=(*FIT.target.cupy, CupyInstallation("cupy-cuda13x", "14.2.0", "/elsewhere"))),
+    environment={"PYTHONPATH": "/elsewhere"},
+)
+
+
+def _findings(snapshot: Snapshot, python: str | None) -> tuple[Finding, ...]:
+    resolution = resolve(snapshot, MATRIX)
+    return diagnose(snapshot, MATRIX, resolution, lambda: 0.0, Terms(python=python)).findings
+
+
+def _ours(fixes: tuple[Fix, ...]) -> list[str]:
+    """Every command of ours that acts on a target, from words and from argv lists."""
+    lines = [fix.text for fix in fixes] + [shlex.join(fix.command) for fix in fixes if fix.command]
+    verbs = "|".join(ABOUT_A_TARGET)
+    return [found for line in lines for found in re.findall(rf"gpuenv (?:{verbs})\b[^.;]*", line)]
+
+
+@pytest.mark.parametrize(
+    "snapshot", [HIDDEN, MISSPELT, NO_CUPY, FROM_PYTHONPATH, UNFIT, WITHOUT_GPU], ids=lambda _: "machine"
+)
+def test_each_names_the_target(snapshot: Snapshot) -> None:
+    before = _findings(snapshot, None)
+    after = _findings(snapshot, NAMED)
+    assert [finding.code for finding in before] == [finding.code for finding in after]
+    for finding in after:
+        for command in _ours(finding.fix):
+            assert f"--python {shlex.quote(NAMED)}" in command or "--python PATH" in command, finding.fix
+    assert not any(NAMED in shlex.join(fix.command or ()) for finding in before for fix in finding.fix)
+
+
+def test_such_commands_are_there() -> None:
+    assert any(_ours(finding.fix) for finding in _findings(HIDDEN, NAMED))
+    assert any(_ours(finding.fix) for finding in _findings(MISSPELT, NAMED))
+    assert any("gpuenv install" in command for finding in _findings(NO_CUPY, NAMED) for command in _ours(finding.fix))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("env", "-u", "X", "gpuenv", "doctor"), ("env", "-u", "X", "gpuenv", "doctor", "--python", NAMED)),
+        (
+            ("gpuenv", "smoke", "--only", "fft.a", "-v"),
+            ("gpuenv", "smoke", "--python", NAMED, "--only", "fft.a", "-v"),
+        ),
+        (("gpuenv", "explain", "no-driver"), ("gpuenv", "explain", "no-driver")),
+        (("gpuenv", "install", "--python", "another"), ("gpuenv", "install", "--python", "another")),
+        (("python", "-m", "pip", "install", "gpuenv"), ("python", "-m", "pip", "install", "gpuenv")),
+    ],
+)
+def test_of_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    assert with_target_option((Fix("A cure.", before),), NAMED) == (Fix("A cure.", after),)
+    assert with_target_option((Fix("A cure.", before),), None) == (Fix("A cure.", before),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("install it: gpuenv install", "install it: gpuenv install --python v12"),
+        (
+            "gpuenv doctor --expect-no-gpu makes this a note.",
+            "gpuenv doctor --python v12 --expect-no-gpu makes this a note.",
+        ),
+        ("name it: gpuenv doctor --python PATH", "name it: gpuenv doctor --python PATH"),
+        ("gpuenv rollback --list shows them", "gpuenv rollback --python v12 --list shows them"),
+        ("gpuenv doctor --list names the checks", "gpuenv doctor --list names the checks"),
+        ("gpuenv smoke --list names them", "gpuenv smoke --list names them"),
+        ("gpuenv explain tells of the cause", "gpuenv explain tells of the cause"),
+        (
+            "python -m venv NAME, then gpuenv install --python NAME.",
+            "python -m venv NAME, then gpuenv install --python NAME.",
+        ),
+        (
+            "gpuenv bundle there, gpuenv install --bundle here.",
+            "gpuenv bundle there, gpuenv install --python v12 --bundle here.",
+        ),
+    ],
+)
+def test_of_words(before: str, after: str) -> None:
+    assert words_about(before, "v12") == after
+    assert words_about(before, None) == before
+
+
+def _takes_a_target(hints: Iterable[object]) -> bool:
+    """Python 3.10 makes what has None for its default optional."""
+    return any(options.Python in (hint, *get_args(hint)) for hint in hints)
+
+
+def test_every_command_that_takes_a_target_is_known() -> None:
+    """A new command with --python is one of them, or one of the others."""
+    app = make_app([])
+    taking = {
+        info.callback.__name__.replace("_", "-")
+        for info in app.registered_commands
+        if info.callback is not None and _takes_a_target(get_type_hints(info.callback, include_extras=True).values())
+    }
+    assert taking == {*ABOUT_A_TARGET, *OTHERS}
+
+
+def test_the_program_says_it(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
+    again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
+    for command in ("doctor", "preflight"):
+        _, told = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
+        (finding,) = [entry for entry in told["findings"] if entry["code"] == "GPU202"]
+        assert again in [fix["command"] for fix in finding["fix"]]
+    recorded = record(HIDDEN, tmp_path / "recorded.json")
+    _, told = answer("doctor", "--python", venv, "--snapshot", recorded)
+    assert "GPU202" in {entry["code"] for entry in told["findings"]}
+    assert str(venv) not in str(told["findings"])

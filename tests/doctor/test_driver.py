@@ -1,0 +1,847 @@
+"""The driver: its kernel module, what keeps it from being loaded, its libraries and their versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
+from gpuenv.model.finding import Finding
+from gpuenv.model.gpu import PciGpu
+from gpuenv.model.host import AmdGpu, Container, ContainerSupport, Grant, Host
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.target import CupyInstallation, Target
+from gpuenv.model.versions import DriverVersion, Libc
+from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
+from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
+
+REFUSED = "Loading of unsigned module is rejected"
+LOCKDOWN = "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
+TAINTED = "nvidia: module verification failed: signature and/or required key missing - tainting kernel"
+
+
+@pytest.mark.parametrize(
+    ("module", "builds", "code"),
+    [
+        (Module.NOT_INSTALLED, (ADDED,), "DRV115"),
+        (Module.NOT_INSTALLED, (OLD,), "DRV115"),
+        (Module.NOT_INSTALLED, (OLD, FAILED), "DRV115"),
+        (Module.NOT_INSTALLED, (), "DRV105"),
+        (Module.NOT_INSTALLED, (BUILT,), "DRV105"),
+        (Module.NOT_LOADED, (OLD,), "DRV105"),
+        (Module.NOT_LOADED, (BUILT,), "DRV105"),
+    ],
+)
+def test_a_module_that_was_not_built_for_this_kernel_is_the_cause(
+    matrix: Matrix, module: Module, builds: tuple[DkmsBuild, ...], code: str
+) -> None:
+    (finding,) = findings(host_without_module(module, *builds), matrix)
+    assert finding.code == code
+    expected = Cause.DRIVER_KERNEL_INCOMPATIBLE if code == "DRV115" else Cause.DRIVER_MODULE_NOT_LOADED
+    assert finding.cause is expected
+    if FAILED in builds:
+        assert any("make.log" in fix.text for fix in finding.fix)
+
+
+def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix: Matrix) -> None:
+    snapshot = host_without_module(Module.NOT_INSTALLED, OLD)
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    assert [finding.code for finding in findings(held, matrix)] == ["DRV115"]
+    without = replace(held, driver=replace(held.driver, dkms=()))
+    assert [finding.code for finding in findings(without, matrix)] == ["DRV104"]
+
+
+@pytest.mark.parametrize(
+    ("module", "lines", "code"),
+    [
+        (Module.NOT_LOADED, (REFUSED,), "DRV116"),
+        (Module.NOT_LOADED, (LOCKDOWN,), "DRV116"),
+        (Module.NOT_LOADED, ("nvidia: loading of unsigned module is rejected",), "DRV116"),
+        (Module.NOT_LOADED, ("vboxdrv: loading of unsigned module is rejected",), "DRV105"),
+        (Module.NOT_LOADED, (TAINTED,), "DRV105"),
+        (Module.NOT_LOADED, (), "DRV105"),
+        (Module.NOT_INSTALLED, (REFUSED,), "DRV105"),
+    ],
+)
+def test_a_refusal_in_the_log_is_the_cause(matrix: Matrix, module: Module, lines: tuple[str, ...], code: str) -> None:
+    (finding,) = findings(replace(host_without_module(module, BUILT), kernel_log=log(*lines)), matrix)
+    assert finding.code == code
+
+
+def test_secure_boot_without_a_log_is_told_beside_the_module(matrix: Matrix) -> None:
+    snapshot = host_without_module(Module.NOT_LOADED, BUILT)
+    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    (finding,) = findings(secure, matrix)
+    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
+    assert "host.secure_boot" in {entry.fact for entry in finding.evidence}
+    assert any(fix.command and "mokutil" in fix.command for fix in finding.fix)
+    assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot, matrix) for fix in f.fix)
+
+
+OTHER = "6.8.0-41-generic"
+
+
+def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
+    """The running kernel has no module; those of another one lie there."""
+    snapshot = host_without_module(Module.NOT_INSTALLED)
+    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(kernel, "uname")))
+    return with_reading(snapshot, distribution, module_kernels=(OTHER,), module_files=files)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "folder", "told"),
+    [
+        ("ubuntu 24.04", "kernel/nvidia-550", f"apt-get install linux-modules-nvidia-550-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550-open", f"apt-get install linux-modules-nvidia-550-open-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550srv", f"apt-get install linux-modules-nvidia-550-server-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550srv-open", f"apt-get install linux-modules-nvidia-550-server-open-{KERNEL}"),
+        ("fedora 42", "extra/nvidia", f"dnf install kernel-devel-{KERNEL}"),
+        ("debian 13", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
+        ("ubuntu 24.04", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
+    ],
+)
+def test_a_module_that_another_kernel_has_is_brought_by_a_package_or_built(
+    matrix: Matrix, distribution: str, folder: str, told: str
+) -> None:
+    (finding,) = findings(of_another_kernel(distribution, KERNEL, f"{OTHER}/{folder}/nvidia.ko"), matrix)
+    assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
+    assert " ".join(finding.fix[0].command or ()) == f"sudo {told}"
+    assert OTHER in {entry.value for entry in finding.evidence}
+
+
+OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "told"),
+    [
+        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
+        (of_another_kernel("fedora 42", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
+        (of_another_kernel("ubuntu 24.04", "6.12.1-061201-generic", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.12.0-061200-generic", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.12-custom", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.0-45-custom", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/nvidia-535/nvidia.ko"), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, OWN, OWN.replace("550", "550-open")), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL), f"start {OTHER}"),
+        (of_another_kernel("rocky 9.5", KERNEL, f"{OTHER}/extra/nvidia/nvidia.ko.xz"), f"start {OTHER}"),
+        (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"start {OTHER}"),
+    ],
+)
+def test_where_it_is_not_certain_what_brings_the_module_no_command_is_told(
+    matrix: Matrix, snapshot: Snapshot, told: str
+) -> None:
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV115"
+    assert [fix.command for fix in finding.fix if fix.command] == []
+    assert told in finding.fix[0].text
+
+
+@pytest.mark.parametrize(("builds", "dkms"), [((BUILT,), True), ((), False)])
+def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
+    matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
+) -> None:
+    said = log("nvidia: disagrees about version of symbol module_layout")
+    snapshot = with_reading(replace(host_without_module(Module.NOT_LOADED, *builds), kernel_log=said), "rocky 9.5")
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV116"
+    assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
+
+
+def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: Matrix) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_kernels=("6.8.0-41-generic",))
+    removed = replace(
+        snapshot,
+        driver=replace(snapshot.driver, nvml_init=Reading()),
+        sources=(snapshot.sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))),
+    )
+    assert [finding.code for finding in findings(removed, matrix)] == ["DRV106"]
+
+
+def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: Matrix) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
+    gone = replace(snapshot, driver=replace(snapshot.driver, module=Reading(reason="not to be seen")))
+    (finding,) = findings(gone, matrix)
+    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
+    assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
+
+
+@pytest.mark.parametrize(
+    ("running", "restarts"), [("6.18.1-arch1-1", True), ("6.18.2-3-cachyos", False), ("6.12.1-2-lts", False)]
+)
+def test_only_a_kernel_of_the_same_kind_is_what_an_update_has_brought(
+    matrix: Matrix,
+    running: str,
+    restarts: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Arch Linux and those made from it have several kernels side by side, each with its own package of the module."""
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), "cachyos", module_kernels=("6.18.2-arch2-1",))
+    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(running, "uname")))
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV115"
+    assert (("sudo", "reboot") in {fix.command for fix in finding.fix}) is restarts
+    assert (("sudo", "dkms", "autoinstall", "-k", running) in {fix.command for fix in finding.fix}) is not restarts
+    assert not any(fix.command and "linux-headers" in fix.command for fix in finding.fix)
+
+
+def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix) -> None:
+    (finding,) = findings(host_without_module(Module.NOT_INSTALLED), matrix)
+    commands = [fix.command for fix in finding.fix]
+    assert finding.code == "DRV105"
+    assert commands.index(("sudo", "modprobe", "nvidia")) > commands.index(
+        ("sudo", "dkms", "autoinstall", "-k", KERNEL)
+    )
+
+
+@pytest.mark.parametrize(
+    ("distribution", "key"),
+    [
+        ("ubuntu 24.04", "/var/lib/shim-signed/mok/MOK.der"),
+        ("debian 12", "/var/lib/dkms/mok.pub"),
+        ("fedora 41", "/etc/pki/akmods/certs/public_key.der"),
+    ],
+)
+def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution: str, key: str) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
+    (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
+    assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
+
+
+@pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
+def test_the_compiler_that_a_build_lacks_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
+    failed = replace(FAILED, compiler="gcc-12")
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED, failed), distribution)
+    (finding,) = findings(snapshot, matrix)
+    assert "gcc-12" in finding.fix[0].text
+    assert len([fix for fix in finding.fix if fix.command]) == commands
+    assert any("gcc-12" in entry.value for entry in finding.evidence)
+
+
+def with_library(*, container: Container, mounted: bool | None, release: str, origin: LibraryOrigin) -> Snapshot:
+    snapshot = working(container=container)
+    path = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{release}"
+    driver = replace(
+        snapshot.driver,
+        nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml"),
+        cuda_init=known(803, "libcuda"),
+        cuda_library=known(path, "the loader"),
+        libraries=(DriverLibrary(path, DriverVersion.parse(release), origin, mounted),),
+    )
+    return replace(snapshot, driver=driver, gpus=(), gpu_count=Reading(), visible_count=Reading())
+
+
+@pytest.mark.parametrize(
+    ("container", "mounted", "release", "origin", "cause"),
+    [
+        (Container.DOCKER, False, "610.43", "system", Cause.DRIVER_INSTALL_BROKEN),
+        (Container.DOCKER, True, "610.43", "mounted", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
+        (Container.DOCKER, None, "610.43", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
+        (Container.DOCKER, False, "550.163.01", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
+        (Container.NONE, False, "610.43", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
+    ],
+)
+def test_a_library_of_the_image_is_told_from_a_driver_that_waits_for_a_restart(
+    matrix: Matrix,
+    container: Container,
+    mounted: bool | None,  # noqa: FBT001 - a table
+    release: str,
+    origin: str,
+    cause: Cause,
+) -> None:
+    snapshot = with_library(container=container, mounted=mounted, release=release, origin=LibraryOrigin(origin))
+    (finding,) = findings(snapshot, matrix)
+    assert (finding.code, finding.cause) == ("DRV107", cause)
+    asked_to_restart = any(fix.command == ("sudo", "reboot") for fix in finding.fix)
+    assert asked_to_restart is (cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        (("c *:* m",), ["CTR306"]),
+        ((), ["CTR306"]),
+        (("c 195:* rwm",), ["DRV113"]),
+        (("a *:* rwm",), ["DRV113"]),
+        (None, ["DRV113"]),
+    ],
+)
+def test_rules_without_the_gpu_are_why_cuda_finds_none(
+    matrix: Matrix, rules: tuple[str, ...] | None, found: list[str]
+) -> None:
+    support = ContainerSupport(device_rules=Reading() if rules is None else known(rules, "devices.list"))
+    snapshot = replace(working(cuda=100, container=Container.DOCKER), container_support=support)
+    (finding,) = findings(snapshot, matrix)
+    assert [finding.code] == found
+    told = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
+    assert told == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
+    healthy = replace(working(container=Container.DOCKER), container_support=support)
+    assert findings(healthy, matrix) == []
+
+
+@pytest.mark.parametrize(
+    ("container", "mode", "nvml", "found"),
+    [
+        (Container.DOCKER, "crw-rw-rw-", 999, "CTR306"),
+        (Container.DOCKER, "crw-rw-rw-", 0, "CTR306"),
+        (Container.DOCKER, "crw-rw----", 999, "CTR304"),
+        (Container.DOCKER, "crw-rw----", 4, "CTR304"),
+        (Container.NONE, "crw-rw----", 4, "CTR304"),
+        (Container.NONE, "crw-rw-rw-", 4, "CTR304"),
+    ],
+)
+def test_a_node_that_its_mode_opens_to_all_is_closed_by_the_control_group(
+    matrix: Matrix, container: Container, mode: str, nvml: int, found: str
+) -> None:
+    snapshot = working(cuda=100, container=container)
+    nodes = tuple(
+        DeviceNode(f"/dev/nvidia{n}", accessible=False, mode=mode, owner="0:44") for n in ("0", "ctl", "-uvm")
+    )
+    driver = replace(snapshot.driver, device_nodes=nodes, nvml_init=known(nvml, "nvml"))
+    assert [entry.code for entry in findings(replace(snapshot, driver=driver), matrix)] == [found]
+
+
+@pytest.mark.parametrize(
+    ("cupy", "cause"),
+    [
+        ("cupy-cuda12x", Cause.ROCM_MISMATCH),
+        ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU),
+        (None, Cause.NO_NVIDIA_GPU),
+    ],
+)
+def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | None, cause: Cause) -> None:
+    snapshot = Snapshot(
+        host=Host(os=known("linux", "uname"), container=known(Container.NONE, "marks")),
+        pci_gpus=(PciGpu("0000:93:00.0", "1002", "740f", None, "amdgpu"),),
+        amd_gpus=(AmdGpu(1, "aldebaran", "gfx90a", "0000:93:00.0", 1024),),
+        target=Target(cupy=(CupyInstallation(cupy, "13.3.0"),) if cupy else ()),
+        sources=tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+    )
+    (finding,) = findings(snapshot, matrix)
+    assert (finding.code, finding.cause) == ("GPU201", cause)
+    assert "gfx90a" in finding.title
+    assert ("which cupy-cuda12x cannot use" in finding.title) is (cause is Cause.ROCM_MISMATCH)
+
+
+@pytest.mark.parametrize(("holder", "named"), [("vfio-pci", True), ("nvidia", False), (None, False)])
+def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
+    matrix: Matrix,
+    holder: str | None,
+    named: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = replace(working(cuda=100), gpus=(), gpu_count=known(0, "nvml"))
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], device="ffff", kernel_driver=holder),))
+    (finding,) = findings(held, matrix)
+    assert finding.code == "DRV113"
+    assert ("vfio-pci holds it" in finding.title) is named
+    assert any("virtual machine" in fix.text for fix in finding.fix) is named
+    assert (f"kernel driver of {BUS[0].pci}", holder or "none") in {(e.fact, e.value) for e in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    ("mode", "by", "gpus", "told"),
+    [
+        ("crw-rw-rw-", None, None, "control group"),
+        ("crw-rw----", None, None, "group that owns"),
+        ("crw-rw-rw-", "slurm", 0, "ask Slurm"),
+        ("crw-rw----", "slurm", 0, "ask Slurm"),
+        ("crw-rw-rw-", "slurm", None, "control group"),
+        ("crw-rw----", "slurm", None, "group that owns"),
+        ("crw-rw----", "slurm", 1, "group that owns"),
+    ],
+)
+def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
+    matrix: Matrix, mode: str, by: str | None, gpus: int | None, told: str
+) -> None:
+    snapshot = working(cuda=100)
+    nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode=mode, owner="0:44"),)
+    grant = Grant(
+        by=known(by, "SLURM_JOB_ID") if by else Reading(),
+        gpus=Reading() if gpus is None else known(gpus, "SLURM_GPUS_ON_NODE"),
+    )
+    driver = replace(
+        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    )
+    (finding,) = findings(replace(snapshot, driver=driver, grant=grant), matrix)
+    assert finding.code == "CTR304"
+    assert told in finding.fix[0].text
+    perhaps = "Where this job has asked Slurm for no GPU"
+    assert any(perhaps in fix.text for fix in finding.fix) is (by == "slurm" and gpus is None)
+    joins = told == "group that owns"
+    assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
+    assert any("NVreg_DeviceFile" in fix.text for fix in finding.fix) is joins
+
+
+@pytest.mark.parametrize(("container", "by_docker"), [(Container.DOCKER, True), (Container.LXC, False)])
+def test_only_docker_is_told_to_docker(
+    matrix: Matrix,
+    container: Container,
+    by_docker: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = working(cuda=100, container=container)
+    nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode="crw-rw----", owner="0:44"),)
+    driver = replace(
+        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    )
+    (finding,) = findings(replace(snapshot, driver=driver), matrix)
+    assert finding.code == "CTR304"
+    assert ((finding.fix[0].command or ())[:4] == ("docker", "run", "--group-add", "44")) is by_docker
+
+
+@pytest.mark.parametrize(
+    ("block", "distribution", "commands"),
+    [
+        ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),
+        (
+            "/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off",
+            "linuxmint 22",
+            ["sudo prime-select on-demand"],
+        ),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/etc/modprobe.d/system76-power.conf: alias nvidia off", "pop 22.04", ["sudo update-initramfs -u"]),
+        (
+            "/etc/modprobe.d/x.conf: blacklist nvidia",
+            "ubuntu 24.04",
+            ["sudo modprobe nvidia", "sudo update-initramfs -u"],
+        ),
+        ("/etc/modprobe.d/x.conf: install nvidia /bin/false", "fedora 42", ["sudo dracut --force"]),
+        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo modprobe nvidia", "sudo mkinitcpio -P"]),
+        ("/proc/cmdline: modprobe.blacklist=nvidia", "arch", ["sudo modprobe nvidia"]),
+        ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
+    ],
+)
+def test_what_keeps_the_module_out_is_taken_out(
+    matrix: Matrix, block: str, distribution: str, commands: list[str]
+) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution, module_blocks=(block,))
+    (finding,) = findings(snapshot, matrix)
+    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
+    assert block in {entry.value for entry in finding.evidence}
+    assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
+    loaded = replace(snapshot, driver=replace(snapshot.driver, module=known(Module.LOADED, "x"), nvml_init=Reading()))
+    assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
+
+
+@pytest.mark.parametrize(
+    ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
+)
+@pytest.mark.parametrize("nouveau", [True, False])
+def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
+    matrix: Matrix,
+    module: Module | None,
+    code: str,
+    nouveau: bool,  # noqa: FBT001 - a table
+) -> None:
+    block = "/etc/modprobe.d/passthrough.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(module or Module.NOT_INSTALLED), "debian 12", module_blocks=(block,))
+    driver = replace(snapshot.driver, nouveau=known(nouveau, "x"))
+    sources = snapshot.sources
+    if module is None:
+        driver = replace(driver, nvml_init=Reading())
+        sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
+    gpus = tuple(replace(BUS[0], pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
+    held = replace(snapshot, driver=driver, sources=sources, pci_gpus=gpus)
+    (finding,) = findings(held, matrix)
+    assert finding.code == code
+    assert "vfio-pci" in finding.title
+    assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
+    assert [fix.command for fix in finding.fix] == [None, None]
+    assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
+    unbuilt = DkmsBuild("nvidia", "550.163.01")
+    (finding,) = findings(replace(held, driver=replace(driver, dkms=(unbuilt,))), matrix)
+    assert (finding.code, "vfio-pci" in finding.title) == (code, True)
+    one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
+    assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
+
+
+def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    (finding,) = findings(secure, matrix)
+    assert [(fix.command or ("",) * 2)[1] for fix in finding.fix] == ["modprobe", "mokutil", "", "", "update-initramfs"]
+    assert any(block in fix.text for fix in finding.fix)
+
+
+def test_what_concerns_the_initial_disk_alone_does_not_keep_the_module_out(matrix: Matrix) -> None:
+    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
+    block = "/proc/cmdline: rd.driver.blacklist=nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
+    assert finding.fix == usual.fix
+
+
+def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_blocks=(block,))
+    (finding,) = findings(snapshot, matrix)
+    texts = [fix.text for fix in finding.fix]
+    (out,) = (number for number, text in enumerate(texts) if block in text)
+    assert 0 < out < texts.index("Then load it.")
+
+
+@pytest.mark.parametrize(
+    ("module", "block", "chosen"),
+    [
+        (Module.NOT_LOADED, "/etc/modprobe.d/x.conf: blacklist nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: modprobe.blacklist=nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: rd.driver.blacklist=nvidia", False),
+        (Module.NOT_INSTALLED, "/etc/modprobe.d/x.conf: blacklist nvidia", False),
+        (Module.NOT_LOADED, None, False),
+    ],
+)
+def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
+    matrix: Matrix,
+    module: Module,
+    block: str | None,
+    chosen: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    (finding,) = findings(held, matrix)
+    assert finding.code == "DRV104"
+    assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
+    missing = module is Module.NOT_INSTALLED  # one whose module is there is not installed again, whoever chose nouveau
+    assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is missing
+    assert (block in {entry.value for entry in finding.evidence}) or not chosen
+
+
+OPERATOR = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu"
+STORE = "/nix/store/5bqvqa6n0hyb1vbjbsqvwvwaqw1sd9cz-nvidia-x11/lib"
+
+
+def lying_in(
+    folder: str,
+    *,
+    container: Container = Container.NONE,
+    release: str = "550.163.01",
+    origin: LibraryOrigin = LibraryOrigin.OTHER,
+    distribution: str = "ubuntu 22.04",
+) -> Snapshot:
+    snapshot = working(cuda=0, container=container)
+    library = DriverLibrary(f"{folder}/libcuda.so.{release}", DriverVersion.parse(release), origin)
+    return replace(
+        snapshot,
+        host=replace(snapshot.host, distribution=known(distribution, "x"), arch=known("x86_64", "uname")),
+        driver=replace(
+            snapshot.driver,
+            libraries=(library,),
+            nvml_init=Reading(),
+            cuda_init=Reading(),
+            branch=known(550, "x"),
+        ),
+        gpus=(),
+        gpu_count=Reading(),
+        visible_count=Reading(),
+        sources=(
+            Source("kernel", SourceState.ANSWERED),
+            *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "folder", "commands"),
+    [
+        (lying_in(OPERATOR), "/run/nvidia/driver", []),
+        (lying_in("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["env", "sudo"]),
+        (lying_in(STORE, origin=LibraryOrigin.NIXOS, distribution="nixos 25.11"), "/run/opengl-driver/lib", ["env"]),
+        (lying_in("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "libcuda.so.1", ["sudo"]),
+        (
+            lying_in("/usr/lib/x86_64-linux-gnu", container=Container.DOCKER, origin=LibraryOrigin.MOUNTED),
+            "links to the driver's libraries alone",
+            ["ldconfig"],
+        ),
+        (
+            lying_in("/usr/local/nvidia/lib64", container=Container.KUBERNETES),
+            "/usr/local/nvidia/lib64",
+            ["env"],
+        ),
+        (lying_in("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "env", "sudo"]),
+    ],
+    ids=["operator", "colab", "nixos", "ldconfig", "image", "gke", "cos"],
+)
+def test_nothing_is_installed_where_it_lies(
+    matrix: Matrix, snapshot: Snapshot, folder: str, commands: list[str]
+) -> None:
+    (finding,) = findings(snapshot, matrix)
+    assert (finding.code, finding.cause) == ("DRV108", Cause.DRIVER_INSTALL_BROKEN)
+    assert [fix.command[0] for fix in finding.fix if fix.command] == commands
+    assert any(folder in f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+    assert not any("nstall" in fix.text or "install" in (fix.command or ()) for fix in finding.fix)
+
+
+@pytest.mark.parametrize("folder", [OPERATOR, "/usr/lib/x86_64-linux-gnu"])
+def test_no_folder_with_a_c_library_is_put_on_the_loaders_path(matrix: Matrix, folder: str) -> None:
+    (finding,) = findings(lying_in(folder), matrix)
+    assert not any(f"LD_LIBRARY_PATH={folder}" in " ".join((fix.text, *(fix.command or ()))) for fix in finding.fix)
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        lying_in("/usr/lib64-nvidia", release="535.183.01"),
+        lying_in("/usr/local/cuda-12.4/compat", origin=LibraryOrigin.COMPAT),
+        lying_in("/usr/local/cuda/lib64/stubs", origin=LibraryOrigin.STUB),
+        lying_in("/usr/lib", distribution="fedora 42"),
+    ],
+    ids=["another release", "compat", "stub", "of 32 bits"],
+)
+def test_another_library_is_none(matrix: Matrix, snapshot: Snapshot) -> None:
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV108"
+    assert "Install the compute part" in finding.fix[0].text
+
+
+def test_no_loader_of_musl_s_is_told_where_a_library_of_glibc_s_lies(matrix: Matrix) -> None:
+    snapshot = lying_in("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
+    codes = {}
+    for libc in ("musl-1.2.5", "glibc-2.36"):
+        host = replace(snapshot.host, libc=known(Libc.parse(libc), "x"))
+        codes[libc] = [finding.code for finding in findings(replace(snapshot, host=host), matrix)]
+    assert "DRV108" not in codes["musl-1.2.5"]
+    assert "CTR305" in codes["musl-1.2.5"]
+    assert "DRV108" in codes["glibc-2.36"]
+
+
+MODULE, OLDER, NEWER = "550.163.01", "535.183.01", "580.95.05"
+PLACE, STRAY = "/usr/lib/x86_64-linux-gnu", "/usr/lib64"
+MISMATCH, BROKEN = "driver-library-version-mismatch", "driver-install-broken"
+DOCKER, LXC, HOST = Container.DOCKER, Container.LXC, Container.NONE
+
+
+def library(name: str, release: str, folder: str = PLACE, *, mounted: bool | None = False) -> DriverLibrary:
+    return DriverLibrary(f"{folder}/{name}.so.{release}", DriverVersion.parse(release), LibraryOrigin.SYSTEM, mounted)
+
+
+def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *more: DriverLibrary) -> Snapshot:
+    nodes = tuple(DeviceNode(f"/dev/{n}", True, "crw-rw-rw-", "0:0") for n in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+    by_name = {entry.path.rpartition("/")[2].partition(".so")[0]: entry for entry in used}
+    nvml_library = by_name.get("libnvidia-ml", by_name["libcuda"])
+    driver = Driver(
+        version=known(DriverVersion.parse(MODULE), "x"),
+        branch=known(550, "x"),
+        module=known(Module.LOADED, "x"),
+        module_version=known(DriverVersion.parse(MODULE), "x"),
+        library_version=known(nvml_library.release or DriverVersion.parse(MODULE), "x"),
+        cuda_library=known(by_name["libcuda"].path, "x"),
+        nvml_library=known(nvml_library.path, "x"),
+        cuda_origin=known(LibraryOrigin.SYSTEM, "x"),
+        libraries=(*used, *more),
+        nvml_init=known(nvml, "nvml"),
+        cuda_init=known(int(Cuda.SYSTEM_DRIVER_MISMATCH), "libcuda"),
+        device_nodes=nodes,
+    )
+    state = SourceState.ANSWERED if nvml == 0 else SourceState.FAILED
+    return Snapshot(
+        host=Host(
+            os=known("linux", "x"),
+            distribution=known("ubuntu 22.04", "x"),
+            arch=known("x86_64", "x"),
+            container=known(container, "x"),
+            wsl=known(value=False, source="x"),
+        ),
+        driver=driver,
+        pci_gpus=(PciGpu("0000:31:00.0", "10de", "27b8", kernel_driver="nvidia"),),
+        gpu_count=known(1, "nvml") if nvml == 0 else Reading(),
+        sources=(
+            Source("kernel", SourceState.ANSWERED),
+            Source("nvml", state),
+            Source("libcuda", SourceState.FAILED),
+        ),
+    )
+
+
+def finding_of(snapshot: Snapshot, matrix: Matrix) -> Finding:
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    (only,) = [finding for finding in found if finding.code == "DRV107"]
+    assert only.primary
+    return only
+
+
+def both(release: str, *, mounted: bool | None = False) -> tuple[DriverLibrary, ...]:
+    return tuple(library(name, release, mounted=mounted) for name in ("libcuda", "libnvidia-ml"))
+
+
+@pytest.mark.parametrize(
+    ("container", "used", "cause", "first", "restart"),
+    [
+        (HOST, both(NEWER), MISMATCH, "Restart the machine", True),
+        (HOST, both(OLDER), MISMATCH, "Restart the machine", True),
+        (DOCKER, both(NEWER, mounted=True), MISMATCH, "Restart the host", True),
+        (DOCKER, both(OLDER, mounted=True), MISMATCH, "Start the container again", False),
+        (DOCKER, both(OLDER, mounted=None), MISMATCH, "Start the container again", False),
+        (DOCKER, both(OLDER), BROKEN, "out of the image", False),
+        (LXC, both(OLDER), MISMATCH, f"exactly {MODULE} in the container", False),
+        (LXC, both(NEWER), MISMATCH, f"exactly {MODULE} in the container", False),
+        (LXC, both(NEWER, mounted=True), MISMATCH, f"exactly {MODULE} in the container", True),
+    ],
+)
+def test_who_waits_for_what(
+    matrix: Matrix,
+    container: Container,
+    used: tuple[DriverLibrary, ...],
+    cause: str,
+    first: str,
+    restart: bool,  # noqa: FBT001 - a table
+) -> None:
+    finding = finding_of(machine(container, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
+    assert finding.cause.value == cause
+    assert first in finding.fix[0].text
+    assert any(fix.command == ("sudo", "reboot") for fix in finding.fix) is restart
+    assert ("image" in finding.title) is (container is DOCKER and cause == BROKEN)
+
+
+def test_a_libcuda_that_was_held_back_is_installed_and_nothing_restarted(matrix: Matrix) -> None:
+    used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used), matrix)
+    assert finding.cause.value == BROKEN
+    assert finding.fix[0].command == ("sudo", "apt-get", "install", "libnvidia-compute-550")
+
+
+@pytest.mark.parametrize("nvml", [0, int(Nvml.LIB_RM_VERSION_MISMATCH)])
+def test_a_second_driver_s_libraries_that_are_found_first_are_removed(matrix: Matrix, nvml: int) -> None:
+    stray = library("libcuda", OLDER, STRAY)
+    used = (stray, library("libnvidia-ml", MODULE) if nvml == 0 else library("libnvidia-ml", OLDER, STRAY))
+    right = both(MODULE) if nvml else (library("libcuda", MODULE),)
+    finding = finding_of(machine(HOST, nvml, used, *right), matrix)
+    assert finding.cause.value == BROKEN
+    assert stray.path in finding.fix[0].text
+    assert f"{PLACE}/libcuda.so.{MODULE}" in finding.fix[0].text
+    assert [fix.command for fix in finding.fix] == [None]
+
+
+@pytest.mark.parametrize(("release", "command"), [(OLDER, ("sudo", "ldconfig")), (NEWER, ("sudo", "reboot"))])
+def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
+    matrix: Matrix, release: str, command: tuple[str, ...]
+) -> None:
+    """Newer ones wait for the restart, whatever lies beside them."""
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(release), *both(MODULE)), matrix)
+    assert finding.cause.value == MISMATCH
+    assert [fix.command for fix in finding.fix] == [command]
+
+
+def test_of_two_libcudas_in_one_folder_the_link_is_mended_and_none_installed(matrix: Matrix) -> None:
+    used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    assert OLDER in finding.title
+    assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
+
+
+def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix: Matrix) -> None:
+    used = both(OLDER, mounted=True)
+    finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
+    assert [word in fix.text for fix, word in zip(finding.fix, ("again", "CDI", "anew"), strict=True)] == [True] * 3
+
+
+def on(distribution: str, snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, host=replace(snapshot.host, distribution=known(distribution, "x")))
+
+
+def said(finding: Finding) -> str:
+    return " ".join(fix.text for fix in finding.fix)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "place", "left"),
+    [
+        ("ubuntu 22.04", PLACE, both(MODULE)),
+        (
+            "fedora 42",
+            "/usr/lib64",
+            (library("libcuda", MODULE, "/usr/lib"), library("libnvidia-ml", MODULE, "/usr/lib")),
+        ),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/local/cuda-12.4/compat"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/local/cuda-12.4/lib64/stubs"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/lib64"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE),)),
+    ],
+)
+def test_after_an_update_a_restart_is_due_whatever_lies_about(
+    matrix: Matrix, distribution: str, place: str, left: tuple[DriverLibrary, ...]
+) -> None:
+    used = (library("libcuda", NEWER, place), library("libnvidia-ml", NEWER, place))
+    finding = finding_of(on(distribution, machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *left)), matrix)
+    assert finding.cause.value == MISMATCH
+    assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
+    assert "emove" not in said(finding)
+    assert {entry.path for entry in used} <= {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        (library("libcuda", MODULE),),  # and no NVML of the module's version
+        tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml")),  # of 32 bits, for all one knows
+        tuple(
+            DriverLibrary(
+                f"/usr/local/cuda-12.4/compat/{n}.so.{MODULE}", DriverVersion.parse(MODULE), LibraryOrigin.COMPAT
+            )
+            for n in ("libcuda", "libnvidia-ml")
+        ),
+    ],
+)
+def test_nothing_is_removed_whose_counterpart_is_not_there(matrix: Matrix, there: tuple[DriverLibrary, ...]) -> None:
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(OLDER), *there), matrix)
+    assert "emove" not in said(finding)
+    assert "off the loader" not in said(finding)
+
+
+def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
+    used = tuple(library(n, OLDER, "/usr/lib64") for n in ("libcuda", "libnvidia-ml"))
+    right = tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml"))
+    finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)), matrix)
+    assert all(entry.path in said(finding) for entry in (*used, *right))
+    assert {entry.path for entry in right} <= {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(("release", "known_there"), [(OLDER, True), (OLDER, False), (NEWER, True)])
+def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
+    matrix: Matrix,
+    release: str,
+    known_there: bool,  # noqa: FBT001 - a table
+) -> None:
+    """NVML answers, so that it is of the module's version, and no restart would change that of libcuda."""
+    folder = "/home/someone/driver"
+    snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
+    right = (library("libcuda", MODULE),) if known_there else ()
+    driver = replace(
+        snapshot.driver,
+        libraries=(library("libnvidia-ml", MODULE), *right),
+        cuda_origin=known(LibraryOrigin.OTHER, "x"),
+    )
+    finding = finding_of(replace(snapshot, driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
+    assert finding.cause.value == BROKEN
+    assert f"{folder}/libcuda.so.{release} off the loader's path" in finding.fix[0].text
+    assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)
+    assert (right[0].path in said(finding)) if right else (MODULE in said(finding))
+    assert folder in {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [("arch", None), ("ubuntu 22.04", ("sudo", "apt-get", "install", "libnvidia-compute-550"))],
+)
+def test_a_libcuda_that_was_held_back_is_named_with_its_release(
+    matrix: Matrix, distribution: str, command: tuple[str, ...] | None
+) -> None:
+    place = "/usr/lib" if distribution == "arch" else PLACE
+    used = (library("libcuda", OLDER, place), library("libnvidia-ml", MODULE, place))
+    finding = finding_of(on(distribution, machine(HOST, 0, used)), matrix)
+    assert [fix.command for fix in finding.fix] == [command]
+    assert f"exactly {MODULE}" in finding.fix[0].text
+
+
+def test_a_newer_libcuda_among_the_system_s_is_an_update_that_was_not_finished(matrix: Matrix) -> None:
+    used = (library("libcuda", NEWER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    assert "emove" not in said(finding)
+    assert "update the whole driver and restart" in said(finding)

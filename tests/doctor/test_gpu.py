@@ -1,0 +1,282 @@
+"""The state of the GPUs, and hardware events in the kernel's log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.doctor.checks import gpu as checks
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.registry import CheckFunction, Facts, Symptom
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
+from gpuenv.model.finding import Severity
+from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink
+from gpuenv.model.host import Container, KernelMessage
+from gpuenv.model.reading import Reading, known, missing
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.xid import HARDWARE
+from tests.doctor.kernel_hosts import findings, log, working
+
+GIB = 1 << 30
+EMPTY = Gpu(
+    index=known(0, "nvml"),
+    ordinal=known(0, "libcuda"),
+    name=known("NVIDIA H100 80GB HBM3", "nvml"),
+    memory_total=known(80 * GIB, "nvml"),
+    memory_free=known(79 * GIB, "nvml"),
+    compute_mode=known(ComputeMode.DEFAULT, "nvml"),
+    processes=known(0, "nvml"),
+)
+SECOND = replace(EMPTY, index=known(1, "nvml"), ordinal=known(1, "libcuda"))
+HELD = replace(
+    EMPTY,
+    compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"),
+    processes=known(1, "nvml"),
+    users=(GpuUser(4711, "python3", 9 * GIB),),
+)
+
+
+def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
+
+
+EVERY = (
+    checks.compute_mode,
+    checks.memory_errors,
+    checks.nvlink_down,
+    checks.held_down,
+    checks.memory_taken,
+)
+
+
+@pytest.mark.parametrize("function", EVERY)
+def test_a_healthy_gpu_and_an_unknown_one_are_no_findings(matrix: Matrix, function: CheckFunction) -> None:
+    assert found(matrix, function, Snapshot(gpus=(EMPTY, SECOND))) == []
+    assert found(matrix, function, Snapshot(gpus=(Gpu(),))) == []
+    assert found(matrix, function, Snapshot()) == []
+
+
+def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_warning(matrix: Matrix) -> None:
+    (alone,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD,)))
+    assert alone.severity is Severity.ERROR
+    assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
+    (beside,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    assert beside.severity is Severity.WARNING
+    assert "CUDA_VISIBLE_DEVICES=1" in beside.fix[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "closed"),
+    [
+        ("nvidia-cuda-mps", {}, False),
+        (None, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, False),
+        (None, {}, True),
+        ("python3", {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, True),
+    ],
+)
+def test_the_server_of_mps_lets_others_in(
+    matrix: Matrix,
+    name: str | None,
+    variables: dict[str, str],
+    closed: bool,  # noqa: FBT001 - a column
+) -> None:
+    gpu = replace(HELD, users=(GpuUser(4711, name, None),))
+    snapshot = Snapshot(gpus=(gpu,), environment=variables)
+    assert bool(found(matrix, checks.compute_mode, snapshot)) is closed
+
+
+def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) -> None:
+    hidden = replace(HELD, ordinal=Gpu().ordinal)
+    assert (
+        found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, replace(SECOND, ordinal=known(0, "libcuda"))))) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("health", "severity"),
+    [
+        (GpuHealth(rows_failed=known(value=True, source="nvml")), Severity.ERROR),
+        (GpuHealth(rows_pending=known(value=True, source="nvml")), Severity.WARNING),
+        (GpuHealth(pages_pending=known(value=True, source="nvml")), Severity.WARNING),
+        (GpuHealth(ecc_uncorrected=known(1, "nvml")), Severity.WARNING),
+        (GpuHealth(ecc_corrected=known(10**6, "nvml"), ecc_uncorrected_ever=known(3, "nvml")), None),
+        (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
+    ],
+)
+def test_memory_errors_that_wait_are_warnings_and_those_past_mending_errors(
+    matrix: Matrix, health: GpuHealth, severity: Severity | None
+) -> None:
+    symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(replace(EMPTY, health=health),)))
+    assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
+
+
+@pytest.mark.parametrize(
+    ("registration", "up", "findings"),
+    [("completed", 17, 1), ("completed", 18, 0), ("completed", 0, 0), ("not-supported", 12, 0), (None, 12, 0)],
+)
+def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
+    matrix: Matrix, registration: str | None, up: int, findings: int
+) -> None:
+    links = tuple(NvLink(number, active=number < up) for number in range(18))
+    fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
+    gpu = replace(EMPTY, nvlinks=links, fabric=fabric)
+    assert len(found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+
+
+@pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
+def test_a_single_bridge_carries_all_links(matrix: Matrix, up: int, of: int) -> None:
+    gpu = replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
+    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
+    assert symptom.severity is Severity.WARNING
+    without = replace(EMPTY, nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
+    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(without,))) == []
+
+
+def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) -> None:
+    def linked(up: int) -> Gpu:
+        return replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
+
+    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
+    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
+    assert "7 of 18" in symptom.title
+
+
+@pytest.mark.parametrize(
+    ("reasons", "findings"),
+    [
+        (("hardware-thermal",), 1),
+        (("gpu-idle", "hardware-power-brake"), 1),
+        (("gpu-idle",), 0),
+        (("software-power-cap", "application-clocks"), 0),
+        ((), 0),
+    ],
+)
+def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
+    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
+    assert len(found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))) == findings
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
+)
+def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
+    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
+    (symptom,) = found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))
+    assert words in symptom.fix[1].text
+
+
+def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
+    full = replace(EMPTY, memory_free=known(GIB, "nvml"))
+    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(full, SECOND)))
+    assert symptom.severity is Severity.WARNING
+    assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
+    other = replace(SECOND, memory_free=known(GIB, "nvml"))
+    assert found(matrix, checks.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
+
+
+def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
+    slower = replace(EMPTY, ordinal=known(1, "libcuda"))
+    fastest = replace(EMPTY, index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    (full,) = found(matrix, checks.memory_taken, Snapshot(gpus=(slower, fastest)))
+    assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
+    (held,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
+
+
+def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
+    closed = replace(EMPTY, ordinal=missing("x"), hidden_by=known("control group", "x"))
+    full = replace(SECOND, ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    free = replace(EMPTY, index=known(2, "nvml"), ordinal=known(1, "libcuda"))
+    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(closed, full, free)))
+    assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
+
+
+@pytest.mark.parametrize("xid", sorted(HARDWARE))
+def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: int) -> None:
+    (finding,) = findings(replace(working(), kernel_log=log("NVRM: Xid", xid=xid)), matrix)
+    assert (finding.code, finding.cause, finding.severity) == ("GPU209", Cause.GPU_HARDWARE_FAULT, Severity.WARNING)
+    assert f"Xid {xid} (" in finding.title
+    assert "NVIDIA L4 at 0000:01:00.0" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("places", "reset"),
+    [
+        (["0000:01:00.0"], ["0000:01:00.0"]),
+        (["0000:01:00.0", "0000:41:00.0", "0000:01:00.0"], ["0000:01:00.0", "0000:41:00.0"]),
+        (["0000:01:00.0", None], []),
+        ([f"0000:{n}1:00.0" for n in range(8)], []),
+    ],
+    ids=["one", "two", "nobody knows which", "all of eight"],
+)
+def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
+    """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""
+    told = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
+    (finding,) = findings(replace(working(), kernel_log=told), matrix)
+    commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
+    assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", place) for place in reset]
+    assert "estart the machine" in " ".join(fix.text for fix in finding.fix)
+
+
+@pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])
+def test_an_event_that_an_application_may_cause_is_no_fault(matrix: Matrix, xid: int | None) -> None:
+    assert findings(replace(working(), kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
+
+
+def test_a_hardware_event_is_the_cause_where_cuda_does_not_start(matrix: Matrix) -> None:
+    (finding,) = findings(replace(working(cuda=999), kernel_log=log("NVRM: Xid", xid=79)), matrix)
+    assert (finding.code, finding.severity, finding.primary) == ("GPU209", Severity.ERROR, True)
+
+
+def test_another_gpu_of_the_host_is_not_a_containers_affair(matrix: Matrix) -> None:
+    snapshot = replace(working(container=Container.DOCKER), kernel_log=log("NVRM: Xid", xid=79, pci="0000:81:00.0"))
+    assert findings(snapshot, matrix) == []
+    assert [f.code for f in findings(replace(snapshot, host=working().host), matrix)] == ["GPU209"]
+
+
+def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) -> None:
+    snapshot = replace(working(cuda=101), kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
+    lost = replace(snapshot, gpus=(replace(snapshot.gpus[0], fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
+    (finding,) = findings(lost, matrix)
+    assert finding.code == "GPU203"
+    assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    ("lost", "title"),
+    [
+        ([2], "GPU 2 (NVIDIA L4) has fallen off the bus"),
+        ([0, 3], "GPU 0 (NVIDIA L4), GPU 3 (NVIDIA L4) have fallen off the bus"),
+    ],
+)
+def test_it_is_told_which_of_several_has_fallen_off_the_bus(matrix: Matrix, lost: list[int], title: str) -> None:
+    one = working().gpus[0]
+    gpus = tuple(
+        replace(one, index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
+    )
+    gone = known(int(Nvml.GPU_IS_LOST), "nvml")
+    seen = tuple(replace(gpu, fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
+    (finding,) = findings(replace(working(cuda=101), gpus=seen, gpu_count=known(4, "nvml")), matrix)
+    assert (finding.code, finding.title) == ("GPU203", title)
+    places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
+    assert places == [f"NVML's return code for GPU {place} at 0000:{place + 1:02x}:00.0" for place in lost]
+
+
+def test_a_log_that_cannot_be_read_is_not_called_clean(matrix: Matrix) -> None:
+    snapshot = replace(working(), kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
+    runs = {run.code: run for run in diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).checks}
+    assert runs["GPU209"].reason == "unknown: /dev/kmsg: Operation not permitted"
+
+
+def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) -> None:
+    snapshot = replace(working(), kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
+    hung = replace(snapshot, sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
+    (finding,) = findings(hung, matrix)
+    assert finding.code == "DRV100"
+    assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
