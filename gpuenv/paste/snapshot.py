@@ -24,7 +24,7 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 from gpuenv.paste import forms
 from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible
 from gpuenv.paste.records import Pasted, PastedGpu, Said
-from gpuenv.probe.scripts.interpreter_packages import RELEVANT
+from gpuenv.probe.scripts.target_shared import RELEVANT
 
 T = TypeVar("T")
 

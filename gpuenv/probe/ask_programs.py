@@ -15,7 +15,7 @@ from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
 from gpuenv.probe.raw import SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts
-from gpuenv.probe.scripts.device_nodes import make_none
+from gpuenv.probe.scripts.shared import make_none
 from gpuenv.probe.smi_xml import parse_xml
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"

@@ -59,7 +59,7 @@ def ask_files(asking: Asking, target: TargetFacts, source: Source, *, deep: bool
         return FileFacts(), Source("files", state, source.detail or "where to look was not told")
     prefixes = [entry for entry in (target.prefix, target.exec_prefix) if entry]
     asked = {"path": target.path, "prefixes": prefixes, "place": target.prefix_place, "deep": deep}
-    result = run_own(asking, "files.py", stdin=json.dumps(asked) + "\n")
+    result = run_own(asking, "files", stdin=json.dumps(asked) + "\n")
     facts = parse_facts(result.stdout)
     ended = source_of("files", result, facts)
     if ended.state is SourceState.FAILED and result.stderr:

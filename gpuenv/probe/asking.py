@@ -32,25 +32,25 @@ class Asking:
 
 def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
-    # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
+    # Without -B a script is compiled once, unless this process was told to write nothing.
     flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
-    command = [sys.executable, *flags, script(name), *arguments]
+    command = [sys.executable, *flags, script("start.py"), name, *arguments]
     return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, stdin=stdin)
 
 
 def run_kernel(asking: Asking) -> ChildResult:
     """Reads the kernel's files."""
-    return run_own(asking, "kernel.py", asking.root)
+    return run_own(asking, "kernel", asking.root)
 
 
 def run_nvml(asking: Asking) -> ChildResult:
     """Queries NVML, through nvidia-ml-py."""
-    return run_own(asking, "nvml.py", folder_of("pynvml"))
+    return run_own(asking, "nvml", folder_of("pynvml"))
 
 
 def run_cuda(asking: Asking) -> ChildResult:
     """Queries libcuda."""
-    return run_own(asking, "cuda.py")
+    return run_own(asking, "cuda")
 
 
 def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -154,12 +154,11 @@ def suffixes(tag: str) -> list[str]:
         ("core.pyx", "312", None),
     ],
 )
-def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(name: str, tag: str, answer: object) -> None:
-    spec = spec_from_file_location("interpreter_cupy", script("interpreter_cupy.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(
+    name: str, tag: str, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(script("start.py")).parent))
+    module = import_module("interpreter")
     assert module.loads(["__init__.py", name], suffixes(tag)) is answer
 
 
@@ -180,8 +179,8 @@ def test_cupy_of_another_interpreter_is_told(tmp_path: Path, version: str) -> No
 def test_a_machine_without_a_folder_for_temporary_files_is_told(tmp_path: Path) -> None:
     """As a container with a root that is read-only; CuPy puts each source into such a folder."""
     (tmp_path / "file").touch()
-    scripts = Path(script("interpreter_cupy")).parent
-    program = "import sys, interpreter_cupy as told; print(told.temporary_fault(sys.argv[1:]))"
+    scripts = Path(script("start.py")).parent
+    program = "import sys, interpreter as told; print(told.temporary_fault(sys.argv[1:]))"
     for places, fault in (
         ((tmp_path / "file", tmp_path / "none"), "there is no folder for temporary files: none of"),
         ((tmp_path / "none", tmp_path), "None"),

@@ -107,11 +107,11 @@ def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
     """Asked as a user without rights: root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
-        copies = {path.name: path.read_bytes() for path in [scripts / "telling.py", *scripts.glob("kernel*.py")]}
+        copies = {name: (scripts / name).read_bytes() for name in ("start.py", "kernel.py", "shared.py")}
         root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
-        command = _as_nobody([*_python_for_all(), "-B", str(root / "kernel.py"), str(root)])
+        command = _as_nobody([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
         nodes = parse_facts(done.stdout)["device_nodes"]
     assert {node["path"]: node["accessible"] for node in nodes} == {"/dev/nvidia0": False, "/dev/nvidiactl": True}

@@ -216,7 +216,7 @@ def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
 ) -> None:
     """In a container, NVML may count as the host does: then the process of that number is somebody else."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
-    asked = shlex.join([sys.executable, "-I", "-B", script("nvml.py"), str(Path(str(pynvml.__file__)).parent)])
+    asked = shlex.join([sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)])
     inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {asked}; exit $?"
     alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:

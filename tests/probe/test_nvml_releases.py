@@ -36,7 +36,7 @@ MACHINES = {
 def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-I", "-S", "-B", script("nvml.py"), str(library)]
+    command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
     environment = environment_of(stub, folder, keys)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     facts = parse_facts(done.stdout)

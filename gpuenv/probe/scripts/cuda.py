@@ -1,19 +1,14 @@
 """Facts that libcuda tells, through ctypes, with the caller's own environment. No CUDA context is created.
 
-Run as a program by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
+Run by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
 or a crash is kept, and ``asking`` names the call that did not come back. A number that no GPU can have is no answer.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
-
-from device_nodes import make_none
-from telling import mapped_file, tell
+from shared import make_none, mapped_file, tell
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 _MOST_DEVICES, _MOST_CAPABILITY, _MOST_BYTES, _MOST_LEVEL = 1024, 99, 1 << 50, 1_000_000
@@ -131,7 +126,3 @@ def main() -> None:
     for ordinal in range(count or 0):
         describe(library, ordinal)
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

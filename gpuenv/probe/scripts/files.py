@@ -17,9 +17,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
-
-from telling import tell
+from shared import tell
 
 _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
@@ -239,7 +237,3 @@ def main() -> None:
     tell("toolkits", toolkits(folders, given[0] if given else None))
     look_at_files(folders, [os.path.realpath(entry) for entry in given], deep=asked["deep"])
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

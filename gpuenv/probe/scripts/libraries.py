@@ -27,12 +27,11 @@ import json
 import os
 import re
 import signal
+import struct
 import sys
 import time
 
-from interpreter_telling import tell
-from library_files import headers_version, mapped, mapped_files, needed_soname, refusal
-from library_versions import release
+from target_shared import content, needed_soname, tell
 
 # Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
 INDIRECT = (
@@ -46,6 +45,188 @@ FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it o
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
 FIRST_WITHOUT_BUNDLE = (12, 2)
+HEADER_LIMIT = 4000000
+LARGEST = 1 << 31  # bytes; a library of CUDA's that the loader does not name whole is smaller
+LOAD = 1  # PT_LOAD of elf.h
+NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; old Pythons do not name it
+# How a library tells its version: three properties (major, minor, patch), a pair (major, minor) or one number.
+ASKED = {
+    "nvrtc": ("pair", "nvrtcVersion"),
+    "cublas": ("property", "cublasGetProperty"),
+    "cublasLt": ("property", "cublasLtGetProperty"),
+    "cufft": ("property", "cufftGetProperty"),
+    "curand": ("property", "curandGetProperty"),
+    "cusolver": ("property", "cusolverGetProperty"),
+    "cusparse": ("property", "cusparseGetProperty"),
+    "cusparselt": ("property", "cusparseLtGetProperty"),
+    "nvJitLink": ("pair", "nvJitLinkVersion"),
+    "cudart": ("cuda", "cudaRuntimeGetVersion"),
+    "nccl": ("nccl", "ncclGetVersion"),
+    "cutensor": ("size", "cutensorGetVersion"),
+}
+FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
+
+
+# Versions, which each library tells in its own form
+
+
+def release(name, handle):
+    """A library's version as it tells it itself; None where it has no such function."""
+    form, function = ASKED.get(name, (None, None))
+    try:
+        return FORMS[form](getattr(handle, function)) if function else None
+    except AttributeError:
+        return None
+
+
+def told_properties(ask):
+    """major.minor.patch, each asked for by itself (``libraryPropertyType``)."""
+    parts = [ctypes.c_int(-1) for _ in range(3)]
+    if any(ask(which, ctypes.byref(part)) for which, part in enumerate(parts)):
+        return None
+    return ".".join(str(part.value) for part in parts)
+
+
+def told_pair(ask):
+    """major.minor, both at once."""
+    major, minor = ctypes.c_int(-1), ctypes.c_int(-1)
+    failed = ask(ctypes.byref(major), ctypes.byref(minor))
+    return None if failed else "%d.%d" % (major.value, minor.value)
+
+
+def told_number(ask):
+    """One number behind a pointer; None where it fails."""
+    number = ctypes.c_int(-1)
+    return None if ask(ctypes.byref(number)) or number.value < 0 else number.value
+
+
+def told_cuda(ask):
+    """12.9 of 12090."""
+    number = told_number(ask)
+    return None if number is None else "%d.%d" % (number // 1000, number % 1000 // 10)
+
+
+def told_nccl(ask):
+    """2.32.3 of 23203; before 2.9 the minor has one digit less."""
+    number = told_number(ask)
+    if number is not None and number < FIRST_LONG:
+        return "%d.%d.%d" % (number // 1000, number % 1000 // 100, number % 100)
+    return None if number is None else dotted(number)
+
+
+def told_size(ask):
+    """2.8.0 of the 20800 that is returned."""
+    ask.restype = ctypes.c_size_t
+    return dotted(ask())
+
+
+def dotted(number):
+    """2.32.3 of 23203."""
+    return "%d.%d.%d" % (number // 10000, number % 10000 // 100, number % 100)
+
+
+FORMS = {
+    "property": told_properties,
+    "pair": told_pair,
+    "cuda": told_cuda,
+    "nccl": told_nccl,
+    "size": told_size,
+}
+
+
+# Files
+
+
+def mapped_files():
+    """Every file that this process has mapped, by a name that is a file's whatever the locale's encoding is."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            paths = [line.split(None, 5)[-1].strip() for line in maps if b"/" in line]
+    except (IOError, OSError):
+        return []
+    return [os.fsdecode(path) for path in paths] if hasattr(os, "fsdecode") else paths  # Python 2 has none
+
+
+def mapped(soname):
+    """The file that this process has mapped under a soname, or under a name that begins with it."""
+    for path in mapped_files():
+        if os.path.basename(path).startswith(soname):
+            return path
+    return None
+
+
+def refusal(text):
+    """The loader's words, and what they leave out where it could not map a file: how that is mounted, and the limit."""
+    found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory(?! in static TLS))", text)
+    if found is None:
+        return text
+    path = found.group(1).strip()
+    return text + "".join(" [" + told + "]" for told in (mount_option(path), limit_of_memory(path)) if told)
+
+
+def mount_option(path):
+    """That nothing may be executed on the file system of a file; None where it may, or the file is not named whole."""
+    try:
+        return "its file system is mounted noexec" if os.statvfs(path).f_flag & NOEXEC else None
+    except OSError:
+        return None
+
+
+def limit_of_memory(path):
+    """How much this process may map, where a file and as much beside it would not find room; None where they would."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    no_limit = limit == resource.RLIM_INFINITY
+    return (
+        None if no_limit or has_room(2 * (size_in_memory(path) or LARGEST)) else "ulimit -v is %d KiB" % (limit // 1024)
+    )
+
+
+def has_room(size):
+    """Whether this process may map so much more, of which nothing is touched."""
+    import mmap
+
+    try:
+        mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ).close()
+    except (EnvironmentError, OverflowError, ValueError):
+        return False
+    return True
+
+
+def size_in_memory(path):
+    """How far the segments of a 64-bit ELF file reach, which may be beyond its size; 0 where nobody knows."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(64)
+            first, size, count = struct.unpack("<32xQ14xHH6x", header)
+            file.seek(first)
+            entries = [struct.unpack("<I12xQ16xQ8x", file.read(size)) for _ in range(count)]
+    except (EnvironmentError, struct.error):
+        return 0
+    return max([start + length for kind, start, length in entries if kind == LOAD] or [0])
+
+
+def headers_version(folders):
+    """What the headers that are met first say of their version, and in which folder."""
+    for folder in folders:
+        runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
+        driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
+        if runtime is not None or driver is not None:
+            return {"folder": folder, "runtime": runtime, "driver": driver}
+    return None
+
+
+def defined(path, name):
+    """The number that a header defines a name as."""
+    text = content(path, HEADER_LIMIT)
+    found = re.search(b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+([0-9]{1,9})(?![0-9])", text, re.M)
+    return int(found.group(1)) if found else None
+
+
+# Loading
 
 
 def step(asked, name):

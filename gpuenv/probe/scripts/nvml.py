@@ -1,6 +1,6 @@
 """Facts that NVML tells, through nvidia-ml-py.
 
-Run as a program by gpuenv's own interpreter: ``nvml.py FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
+Run by gpuenv's own interpreter: ``start.py nvml FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
 ``protocol.py``: what was told before a hang or a crash is kept, and ``asking`` names the call that did not come back.
 
 What a decision needs is asked of every GPU before anything else is asked of the first; the links between GPUs come
@@ -16,33 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
-from device_nodes import make_none
-from nvml_loading import bound_memory, load_error
-from nvml_processes import user
-from nvml_values import (
-    MOST_DEGREES,
-    MOST_ERRORS,
-    MOST_GENERATION,
-    MOST_GPUS,
-    MOST_LANES,
-    MOST_MEGAHERTZ,
-    OddAnswerError,
-    capability,
-    count_of,
-    flag,
-    flags,
-    memory,
-    rows,
-    same,
-    text,
-    watts,
-    within,
-)
-from telling import mapped_file, tell
+from shared import make_none, mapped_file, tell
 
 CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
@@ -55,6 +32,16 @@ MISMATCH = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
 
 MOST_INSTANCES, MOST_USERS, MOST_PEERS = 64, 64, 16
 MOST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
+MOST_GPUS = 1024
+MOST_BYTES = 1 << 50
+MOST_ERRORS = 1 << 62
+MOST_ROWS = 1 << 20
+MOST_DEGREES, MOST_WATTS, MOST_MEGAHERTZ = 200, 20_000, 20_000
+MOST_GENERATION, MOST_LANES = 16, 64
+MOST_TEXT = 256
+MOST_CAPABILITY = 99
+MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
+FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of include/linux/proc_ns.h
 
 
 class FabricInfo(ctypes.Structure):
@@ -75,6 +62,71 @@ class FabricInfoV2(ctypes.Structure):
     """``nvmlGpuFabricInfo_v2_t``."""
 
     _fields_ = (("version", ctypes.c_uint), *FabricInfo._fields_, ("health", ctypes.c_uint))
+
+
+class OddAnswerError(ValueError):
+    """An answer that makes no sense."""
+
+
+def text(value: object) -> str:
+    """Old releases of nvidia-ml-py answer bytes where the new ones answer text."""
+    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if not isinstance(found, str) or not found or len(found) > MOST_TEXT:
+        raise OddAnswerError(repr(found)[:60])
+    return found
+
+
+def within(most: int, least: int = 0) -> Callable[[Any], int]:
+    """A whole number in a range."""
+
+    def check(value: Any) -> int:  # noqa: ANN401 - what NVML answers
+        if not least <= int(value) <= most:
+            raise OddAnswerError(str(value))
+        return int(value)
+
+    return check
+
+
+def flag(value: Any) -> bool:  # noqa: ANN401 - what NVML answers
+    """Off or on; another number is neither."""
+    return bool(within(1)(value))
+
+
+def flags(values: Any) -> list[bool]:  # noqa: ANN401 - what NVML answers
+    """Now, and after the next restart."""
+    return [flag(value) for value in values[:2]]
+
+
+def watts(milliwatts: Any) -> float:  # noqa: ANN401 - what NVML answers
+    """NVML counts in milliwatts."""
+    return within(MOST_WATTS * 1000)(milliwatts) / 1000
+
+
+def capability(pair: Any) -> str:  # noqa: ANN401 - what NVML answers
+    """``9.0``."""
+    return f"{within(MOST_CAPABILITY, 1)(pair[0])}.{within(MOST_CAPABILITY)(pair[1])}"
+
+
+def memory(info: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+    """Total and free, bytes."""
+    total = within(MOST_BYTES, 1)(info.total)
+    return [total, within(total)(info.free)]
+
+
+def rows(values: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+    """Remapped for corrected and for uncorrected errors; whether one is pending; whether one failed."""
+    corrected, uncorrected, pending, failed = values
+    return [within(MOST_ROWS)(corrected), within(MOST_ROWS)(uncorrected), int(flag(pending)), int(flag(failed))]
+
+
+def count_of(pages: Any) -> int:  # noqa: ANN401 - what NVML answers
+    """How many pages are in a list."""
+    return within(MOST_ROWS)(len(pages))
+
+
+def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
+    """As it is."""
+    return value
 
 
 Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
@@ -243,6 +295,55 @@ class Gpu(Asked):
         self.tell("peers", found)
 
 
+def user(entry: Any) -> dict[str, object]:  # noqa: ANN401 - an NVML structure
+    """A compute process: its number, its name where that can be told, and its memory."""
+    used = entry.usedGpuMemory
+    fits = isinstance(used, int) and 0 <= used <= MOST_BYTES
+    return {"pid": int(entry.pid), "name": process_name(int(entry.pid)), "memory": used if fits else None}
+
+
+def process_name(pid: int) -> str | None:
+    """The kernel's short name of a process that NVML names.
+
+    Whether NVML counts as this process does depends on the driver. In the first namespace of processes there is only
+    one way to count; in another one, the process of that number must have the driver's device open to be the one meant.
+    """
+    try:
+        if os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE and not has_device_open(pid):
+            return None
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_TEXT).strip() or None
+    except OSError:
+        return None
+
+
+def has_device_open(pid: int) -> bool:
+    """Whether a process has a device of the driver open, as far as this user may see."""
+    folder = f"/proc/{pid}/fd"
+    return any(os.readlink(f"{folder}/{entry}").startswith("/dev/nvidia") for entry in os.listdir(folder))
+
+
+def load_error() -> str | None:
+    """What the loader says of libnvidia-ml; None where it loads. NVML's own code only says that it did not."""
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def bound_memory() -> None:
+    """A library that counts to 2**32 must not take the machine's memory; a refused allocation is no answer."""
+    try:
+        import resource  # noqa: PLC0415 - not there on Windows
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or hard > MOST_MEMORY_OF_THIS_PROCESS:
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_OF_THIS_PROCESS, hard))
+    except (ImportError, OSError, ValueError):
+        return
+
+
 def initialise() -> bool:
     """Initialises NVML; a return code is a fact like any other."""
     tell("asking", "nvmlInit")
@@ -288,7 +389,3 @@ def main() -> None:
             gpu.peers(opened)
         tell("peers_took", round(time.perf_counter() - started, 6))
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()
