@@ -70,11 +70,11 @@ def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> Non
     code = (
         "import ctypes, os, sys\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "from library_files import mapped\n"
+        "from libraries import mapped\n"
         "ctypes.CDLL(sys.argv[2])\n"
         "sys.stdout.buffer.write(os.fsencode(mapped('libcublas.so')))\n"
     )
     environment = {**MINIMAL, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    command = [sys.executable, "-c", code, str(Path(script("library_files.py")).parent), str(library)]
+    command = [sys.executable, "-c", code, str(Path(script("libraries.py")).parent), str(library)]
     done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
     assert done.stdout.decode() == str(library), done.stderr
