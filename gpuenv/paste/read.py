@@ -13,7 +13,7 @@ from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.lines import lines_of
 from gpuenv.paste.packages import PackageReader
 from gpuenv.paste.records import Pasted, Said
-from gpuenv.probe.assemble_kernel import message_of
+from gpuenv.probe.raw import message_of
 
 _MOST = 2000  # facts
 _SHORTEST = 3  # characters of a line that says anything, but for a number

@@ -6,7 +6,6 @@ import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from gpuenv.model.pattern import pattern
 from gpuenv.model.pythons import is_named_as_python
@@ -16,7 +15,7 @@ from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import run_child
 from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import TargetFacts
+from gpuenv.probe.raw import Raw
 
 # Each is left out by itself; -E then passes over all variables whose names begin with PYTHON, and -S over .pth files,
 # sitecustomize and usercustomize.
@@ -34,22 +33,18 @@ _LINKS = 40  # as the kernel's own limit
 _MOST = 8
 
 
-def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source: Source) -> TargetFacts:
+def how_it_starts(asking: Asking, interpreter: str, target: Raw, source: Source) -> Raw:
     """The same facts, and where they are none: what it starts without, and which files run when it starts.
 
-    Args:
-        asking: what every asking needs.
-        interpreter: the target's.
-        target: what it told.
-        source: how that ended.
+    ``source`` is how the probe of the interpreter ended.
     """
-    if target.python is not None or not is_named_as_python(interpreter):
+    if target.text("python") is not None or not is_named_as_python(interpreter):
         return target  # what is called otherwise is no matter to be run again
     blocked = _unstartable(interpreter)
     if blocked is not None:
-        return replace(target, unstartable=blocked)
-    files = tuple(_startup_files(interpreter, asking.environment))[:_MOST]
-    return replace(target, startup_files=files, starts_without=_starts_without(asking, interpreter, source))
+        return target.plus(unstartable=blocked)
+    files = list(_startup_files(interpreter, asking.environment))[:_MOST]
+    return target.plus(startup_files=files, starts_without=_starts_without(asking, interpreter, source))
 
 
 def _unstartable(path: str) -> str | None:

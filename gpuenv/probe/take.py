@@ -19,7 +19,7 @@ from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot, Source
-    from gpuenv.probe.raw_target import TargetFacts
+    from gpuenv.probe.raw import Raw
 
 _PATIENCE = 2.0  # seconds until the caller learns which probes still run
 _LESSER = "nvidia-smi"  # decides nothing that the other probes have answered
@@ -71,7 +71,7 @@ class Inquiry:
         Raises:
             Exception: a fault of this program in reading an answer, which is no silence of the source.
         """
-        from gpuenv.probe.answers import snapshot_of  # noqa: PLC0415 - see the module
+        from gpuenv.probe.assemble import snapshot_of  # noqa: PLC0415 - see the module
 
         try:
             self._wait(announce)
@@ -112,10 +112,10 @@ def take_snapshot(request: Request) -> Snapshot:
 
 
 def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
-    """The probes by the name of their source; ``answers.py`` reads their results."""
+    """The probes by the name of their source; ``assemble.py`` reads their results."""
     tasks: dict[str, Callable[[], Any]] = {}
     if interpreter is not None:
-        facts: SimpleQueue[tuple[TargetFacts, Source] | None] = SimpleQueue()
+        facts: SimpleQueue[tuple[Raw, Source] | None] = SimpleQueue()
         tasks["target"] = lambda: _target(asking, interpreter, facts)
         tasks["files"] = lambda: _files(asking, facts, deep=deep)
     return {
@@ -129,8 +129,7 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
 
 def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_kernel(asking)
-    from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - see the module
-    from gpuenv.probe.driver_facts import kernel_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import ask_nvcc, kernel_facts  # noqa: PLC0415 - see the module
 
     kernel, source = kernel_facts(result)
     return kernel, source, *ask_nvcc(asking, kernel)
@@ -138,32 +137,32 @@ def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
 
 def _nvml(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_nvml(asking)
-    from gpuenv.probe.driver_facts import nvml_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import nvml_facts  # noqa: PLC0415 - see the module
 
     return nvml_facts(result)
 
 
 def _cuda(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_cuda(asking)
-    from gpuenv.probe.driver_facts import cuda_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import cuda_facts  # noqa: PLC0415 - see the module
 
     return cuda_facts(result)
 
 
 def _smi(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    from gpuenv.probe.ask_programs import ask_smi  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import ask_smi  # noqa: PLC0415 - see the module
 
     return ask_smi(asking)
 
 
-def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[TargetFacts, Source] | None]) -> Any:  # noqa: ANN401
+def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
     """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
     try:
         result = run_target(asking, interpreter, "interpreter")
         from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
 
         target, source = target_facts(result)
-        if target.python is None:
+        if target.text("python") is None:
             from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
 
             target = how_it_starts(asking, interpreter, target, source)
@@ -174,7 +173,7 @@ def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[TargetFac
     return target, source, libraries, libraries_source
 
 
-def _files(asking: Asking, facts: SimpleQueue[tuple[TargetFacts, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
+def _files(asking: Asking, facts: SimpleQueue[tuple[Raw, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
     found = None
     with suppress(Empty):
         found = facts.get(timeout=max(0.0, asking.deadline - time.monotonic()))

@@ -16,9 +16,9 @@ import pytest
 from gpuenv.model.target import JupyterKernel
 from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import CupyModule, TargetFacts
 from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
+from tests.probe.raw_facts import CupyModule, TargetFacts
 from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv
 from tests.support.target import metadata_wheel
 
@@ -101,7 +101,7 @@ def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==13.6.0"))
     facts = facts_of(venv)
     assert facts.conda_packages == {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4", "cupy": "14.2.0"}
-    assert [entry.name for entry in facts.distributions] == ["cupy-cuda12x"]
+    assert [entry.distribution for entry in facts.distributions] == ["cupy-cuda12x"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_shares_cuda_with_cupy_is_told(venv: Path, tmp_path: Path, name: str) -> None:
     install(venv, metadata_wheel(tmp_path, f"{name}==1.0"))
-    assert [entry.name for entry in facts_of(venv).distributions] == [name]
+    assert [entry.distribution for entry in facts_of(venv).distributions] == [name]
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])

@@ -14,8 +14,8 @@ import pytest
 from gpuenv.model.gpu import PciGpu
 from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of
+from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import bus, held_by, lay
 
 RELEASE = os.uname().release
@@ -88,7 +88,7 @@ def test_a_bus_without_any_device_is_a_masked_one_in_a_container(
 
 def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
     root = lay(tmp_path, {**bus("0000:01:00.0", "0x030200", "10de", "2230"), "usr/share/hwdata/pci.ids": PCI_IDS})
-    (gpu,) = kernel_of(root).pci_gpus or ()
+    (gpu,) = kernel_of(root).pci_gpus
     assert gpu.name == "GA102GL [RTX A6000]"
 
 

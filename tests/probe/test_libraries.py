@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_target import ask_libraries
 from gpuenv.probe.command import script
-from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.install.mounts import mounted
-from tests.probe.asking import asking
+from tests.probe.asking import ask_libraries, asking
+from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.probe.venvs import interpreter_of, make_venv
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     facts, source = ask_libraries(where, str(interpreter), target)
     assert source.state is SourceState.ANSWERED
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
-    assert facts.settings is False
+    assert "cuda_path" not in facts
     assert "SyntaxError" in (facts.settings_error or "")
 
 

@@ -16,7 +16,7 @@ from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import NvmlFacts, RawFacts
+from gpuenv.probe.raw import RawFacts
 from gpuenv.simulate.build import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
@@ -30,6 +30,7 @@ from tests.probe.nvidia import (
     nvml_of,
     snapshot_of,
 )
+from tests.probe.raw_facts import NvmlFacts
 
 H100 = {"gpu.count": "1", "gpu.0.cc": "9.0"}
 

@@ -350,7 +350,7 @@ def changed(path):
 
 
 def distributions():
-    """Name, version, place and installer of every distribution that has to do with GPUs.
+    """Name, version and place of every distribution that has to do with GPUs.
 
     Of a CuPy that a user, a distribution or conda has built, whose name does not say it, the CUDA major too: from CUDA
     10.1 on cuBLAS, with which its modules are linked, bears it in its own name (libcublas.so.12).
@@ -366,10 +366,9 @@ def distributions():
         cublas = needed_soname("cublas", location) if kept["name"] in BUILT else None
         found.append(
             {
-                "name": kept["name"],
+                "distribution": kept["name"],
                 "release": kept["release"],
                 "location": location,
-                "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
                 "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
                 "requires": required(head) if kept["name"].startswith("cupy") else [],
                 "place": place(location, kept["name"]) if kept["name"].startswith("cupy") else None,

@@ -113,10 +113,10 @@ def memory(info: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
     return [total, within(total)(info.free)]
 
 
-def rows(values: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+def rows(values: Any) -> list[int | bool]:  # noqa: ANN401 - what NVML answers
     """Remapped for corrected and for uncorrected errors; whether one is pending; whether one failed."""
     corrected, uncorrected, pending, failed = values
-    return [within(MOST_ROWS)(corrected), within(MOST_ROWS)(uncorrected), int(flag(pending)), int(flag(failed))]
+    return [within(MOST_ROWS)(corrected), within(MOST_ROWS)(uncorrected), flag(pending), flag(failed)]
 
 
 def count_of(pages: Any) -> int:  # noqa: ANN401 - what NVML answers
@@ -130,11 +130,12 @@ def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
 
 
 Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
-# A GPU's quantities: key, function (pynvml has NVML's names), further arguments, and what makes the answer plain.
+# A GPU's quantities: key, or several of an answer in parts; function (pynvml has NVML's names); further arguments;
+# what makes the answer plain.
 IDENTITY: tuple[Quantity, ...] = (
     ("uuid", "nvmlDeviceGetUUID", (), text),
     ("name", "nvmlDeviceGetName", (), text),
-    ("memory", "nvmlDeviceGetMemoryInfo", (), memory),
+    ("memory_total memory_free", "nvmlDeviceGetMemoryInfo", (), memory),
 )
 ESSENTIAL: tuple[Quantity, ...] = (
     *IDENTITY,
@@ -149,7 +150,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("brand", "nvmlDeviceGetBrand", (), same),
     ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
     ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
-    ("ecc", "nvmlDeviceGetEccMode", (), flags),
+    ("ecc ecc_pending", "nvmlDeviceGetEccMode", (), flags),
     ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), within(MOST_ERRORS)),
     ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), within(MOST_ERRORS)),
     ("ecc_corrected", "nvmlDeviceGetTotalEccErrors", (CORRECTED, VOLATILE), within(MOST_ERRORS)),
@@ -157,7 +158,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("pages_single", "nvmlDeviceGetRetiredPages", (SINGLE_BIT,), count_of),
     ("pages_double", "nvmlDeviceGetRetiredPages", (DOUBLE_BIT,), count_of),
     ("pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), flag),
-    ("rows", "nvmlDeviceGetRemappedRows", (), rows),
+    ("rows_corrected rows_uncorrected rows_pending rows_failed", "nvmlDeviceGetRemappedRows", (), rows),
     ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), within(MOST_DEGREES)),
     ("power", "nvmlDeviceGetPowerUsage", (), watts),
     ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), watts),
@@ -231,7 +232,9 @@ class Gpu(Asked):
         for key, function, arguments, plain in wanted:
             found[key] = self.ask(function, self.handle, *arguments, plain=plain)
             if found[key] is not None:
-                self.tell(key, found[key])
+                values = found[key] if " " in key else (found[key],)
+                for part, value in zip(key.split(), values, strict=True):
+                    self.tell(part, value)
         return found
 
     def instances(self) -> None:
@@ -243,10 +246,9 @@ class Gpu(Asked):
             instance = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", self.handle, number)
             if instance is None:
                 continue
-            facts = {key: self.ask(function, instance, plain=plain) for key, function, _, plain in IDENTITY}
-            if facts["uuid"]:
-                total = facts["memory"][0] if facts["memory"] else None
-                found.append({"uuid": facts["uuid"], "name": facts["name"], "memory_total": total})
+            uuid, name, sizes = (self.ask(function, instance, plain=plain) for _, function, _, plain in IDENTITY)
+            if uuid:
+                found.append({"uuid": uuid, "name": name, "memory_total": sizes[0] if sizes else None})
                 self.tell("mig_instances", found)
 
     def links(self) -> None:
