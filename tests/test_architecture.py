@@ -100,7 +100,7 @@ BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
-    ("gpuenv.probe.take", "_work"),  # raised again by the main thread
+    ("gpuenv.probe.session", "_work"),  # raised again by the main thread
     (f"{SCRIPTS}.target_shared", "tell"),  # someone else's stream
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.probe.take import Inquiry
+    from gpuenv.probe.session import Inquiry
 
 OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
@@ -199,7 +199,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
         return Snapshot()
     from gpuenv.probe.request import Request
-    from gpuenv.probe.take import Inquiry
+    from gpuenv.probe.session import Inquiry
     from gpuenv.probe.target import TargetError
 
     request = Request(

@@ -13,7 +13,7 @@ from gpuenv.probe.ask_driver import ask_nvcc
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.request import Request
-from gpuenv.probe.take import take_snapshot
+from gpuenv.probe.session import take_snapshot
 from tests.probe.asking import MINIMAL, asking
 from tests.probe.raw_facts import KernelFacts, RawToolkit
 

@@ -14,9 +14,9 @@ import pytest
 from gpuenv.model.gpu import ComputeMode, Gpu, GpuUser, NvLink, Peer, Virtualization
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.session import script
 from gpuenv.simulate.build import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
