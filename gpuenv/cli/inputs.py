@@ -354,9 +354,8 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     from gpuenv.matrix.assume import assumed_keys
     from gpuenv.paste.environments import chosen, read_meant
     from gpuenv.paste.forms import OUTPUTS
-    from gpuenv.paste.gaps import gaps
     from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.snapshot import to_snapshot
+    from gpuenv.paste.snapshot import gaps, to_snapshot
 
     path = subject.paste
     if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
