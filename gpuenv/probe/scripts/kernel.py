@@ -29,7 +29,6 @@ _TREE = "/lib/modules"
 
 
 _MOST_LINKS = 40  # as the kernel's own limit
-_PIECE = 65536
 
 
 def real(root: str, path: str) -> str:
@@ -64,32 +63,15 @@ def place(root: str, path: str) -> str:
 def read_bytes(root: str, path: str, limit: int, *, tail: bool = False) -> bytes | None:
     """The first bytes of a file, or the last ones; None where it is none that can be read."""
     try:
-        descriptor = os.open(place(root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(place(root, path), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if tail and status.st_size > limit:
+                file.seek(-limit, os.SEEK_END)
+            return file.read(limit)
     except OSError:
         return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if tail and status.st_size > limit:
-            os.lseek(descriptor, -limit, os.SEEK_END)
-        return _all(descriptor, limit)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _all(descriptor: int, limit: int) -> bytes:
-    """Files below /proc are given piece by piece."""
-    pieces, left = [], limit
-    while left > 0:
-        piece = os.read(descriptor, min(left, _PIECE))
-        if not piece:
-            break
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
 
 
 def read(root: str, path: str, limit: int = 65536) -> str | None:
