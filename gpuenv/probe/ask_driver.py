@@ -35,8 +35,6 @@ def kernel_facts(result: ChildResult) -> tuple[Raw, Source]:
 def nvml_facts(result: ChildResult) -> tuple[Raw, Source]:
     """The facts that NVML's child printed, and how it ended."""
     facts = parse_facts(result.stdout)
-    for whole in nested(facts, "library"):
-        facts = {**whole, **facts}
     nvml = Raw({**facts, "gpus": _with_number(nested(facts, "gpu"), "index")})
     init, message = nvml.get("init", int), nvml.text("message")
     source = source_of("nvml", result, facts, finished="init" in facts and (init != 0 or "done" in facts))

@@ -30,6 +30,8 @@ from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
 
 T = TypeVar("T")
 
+_NOT_ASKED = "NVML was not asked"
+
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 # The order is that of nvml.h's enumerations.
 _COMPUTE_MODES = (
@@ -110,35 +112,12 @@ BRANDS = (
     "titanrtx",
 )
 _MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
-_OPEN, _MIG_MODE, _MEMORY = "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetMigMode", "nvmlDeviceGetMemoryInfo"
-_NVLINK, _COUNT = "nvmlDeviceGetNvLinkState", "nvmlDeviceGetCount"
-_FABRIC = ("nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV")
 _STATE_AND_STATUS, _PEER = 2, 3
-_NOT_ASKED = "NVML was not asked"
-_ERRORS, _ROWS = "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows"
-_HEALTH: dict[str, tuple[type, str]] = {
-    "ecc": (bool, "nvmlDeviceGetEccMode"),
-    "ecc_pending": (bool, "nvmlDeviceGetEccMode"),
-    "ecc_corrected": (int, _ERRORS),
-    "ecc_corrected_ever": (int, _ERRORS),
-    "ecc_uncorrected": (int, _ERRORS),
-    "ecc_uncorrected_ever": (int, _ERRORS),
-    "pages_pending": (bool, "nvmlDeviceGetRetiredPagesPendingStatus"),
-    "rows_corrected": (int, _ROWS),
-    "rows_uncorrected": (int, _ROWS),
-    "rows_pending": (bool, _ROWS),
-    "rows_failed": (bool, _ROWS),
-    "temperature": (int, "nvmlDeviceGetTemperature"),
-    "power": (float, "nvmlDeviceGetPowerUsage"),
-    "power_limit": (float, "nvmlDeviceGetEnforcedPowerLimit"),
-    "clock": (int, "nvmlDeviceGetClockInfo"),
-    "clock_most": (int, "nvmlDeviceGetMaxClockInfo"),
-}
-_PCIE = {
-    "generation": "nvmlDeviceGetCurrPcieLinkGeneration",
-    "generation_most": "nvmlDeviceGetMaxPcieLinkGeneration",
-    "width": "nvmlDeviceGetCurrPcieLinkWidth",
-    "width_most": "nvmlDeviceGetMaxPcieLinkWidth",
+_HEALTH: dict[str, type] = {
+    **dict.fromkeys(("ecc", "ecc_pending", "pages_pending", "rows_pending", "rows_failed"), bool),
+    **dict.fromkeys(("ecc_corrected", "ecc_corrected_ever", "ecc_uncorrected", "ecc_uncorrected_ever"), int),
+    **dict.fromkeys(("rows_corrected", "rows_uncorrected", "temperature", "clock", "clock_most"), int),
+    **dict.fromkeys(("power", "power_limit"), float),
 }
 
 
@@ -182,12 +161,10 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
         left = [gpu for gpu in listings[2] if _same(gpu, listings[0]) is None]
         kernel = left[0] if len(left) == 1 else None
     nvml = by_nvml.more if by_nvml else None
-    mig = _nvml(nvml, "mig", bool, _MIG_MODE)
-    if nvml and not mig.known and _failure(nvml, _MIG_MODE) in (Nvml.NOT_SUPPORTED, Nvml.FUNCTION_NOT_FOUND):
-        mig = missing("the GPU or its driver has no MIG mode")
+    mig = _nvml(nvml, "mig", bool)
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
-    fault = None if nvml is None or _refused(nvml) else _failure(nvml, _OPEN)
+    fault = None if nvml is None or _refused(nvml) else nvml.get("fault", int)
     every = (("nvml", by_nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
     alike = (every[0], ("libcuda", whole), *every[2:])
     capabilities = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in every if gpu]
@@ -202,20 +179,20 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
         compute_capability=settle(capabilities, "neither NVML nor libcuda told"),
         architecture=_architecture(by_nvml, cuda),
         brand=_named(nvml, "brand", BRANDS, "nvmlDeviceGetBrand"),
-        memory_total=settle(totals, _why_not(nvml, _MEMORY)),
-        memory_free=_nvml(nvml, "memory_free", int, _MEMORY),
+        memory_total=settle(totals, _why_not(nvml, "memory_total")),
+        memory_free=_nvml(nvml, "memory_free", int),
         mig=mig,
         mig_instances=nvml.all("mig_instances", MigInstance) if nvml else (),
         fault=missing("NVML opened the GPU") if fault is None else known(fault, "nvml"),
         compute_mode=_named(nvml, "compute_mode", _COMPUTE_MODES, "nvmlDeviceGetComputeMode"),
-        persistence=_nvml(nvml, "persistence", bool, "nvmlDeviceGetPersistenceMode"),
-        processes=_nvml(nvml, "processes", int, "nvmlDeviceGetComputeRunningProcesses"),
+        persistence=_nvml(nvml, "persistence", bool),
+        processes=_nvml(nvml, "processes", int),
         users=nvml.all("users", GpuUser) if nvml else (),
         virtualization=_named(nvml, "virtualization", _VIRTUALIZATIONS, "nvmlDeviceGetVirtualizationMode"),
         health=_health(nvml) if nvml else GpuHealth(),
         pcie=_pcie(nvml) if nvml else PcieLink(),
         nvlinks=_nvlinks(nvml),
-        nvlink_count=_nvlink_count(nvml),
+        nvlink_count=_nvml(nvml, "nvlink_count", int),
         fabric=_fabric(nvml),
         peers=_peers(nvml),
     )
@@ -256,69 +233,57 @@ def _architecture(nvml: ListedGpu | None, cuda: ListedGpu | None) -> Reading[str
     ]
     if number is not None and number not in ARCHITECTURES:
         return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
-    return settle(answers, _why_not(nvml.more if nvml else None, "nvmlDeviceGetArchitecture"))
+    return settle(answers, _why_not(nvml.more if nvml else None, "architecture"))
 
 
 # What NVML alone answers, or the reason why it did not: its return code, or what is wrong with the answer
 
 
-def _nvml(gpu: Raw | None, name: str, kind: type[T], function: str) -> Reading[T]:
+def _nvml(gpu: Raw | None, name: str, kind: type[T]) -> Reading[T]:
     value = gpu.get(name, kind) if gpu else None
-    return missing(_why_not(gpu, function)) if value is None else known(value, "nvml")
+    return missing(_why_not(gpu, name)) if value is None else known(value, "nvml")
 
 
 def _named(gpu: Raw | None, name: str, names: Sequence[T], function: str) -> Reading[T]:
     """The name of what NVML answered as a number."""
-    number = gpu.get(name, int) if gpu else None
-    if number is None:
-        return missing(_why_not(gpu, function))
-    if not 0 <= number < len(names):
-        return missing(f"{function} answered {number}, which has no name")
-    return known(names[number], "nvml")
+    number = _nvml(gpu, name, int)
+    if number.value is None:
+        return missing(number.reason or _NOT_ASKED)
+    if not 0 <= number.value < len(names):
+        return missing(f"{function} answered {number.value}, which has no name")
+    return known(names[number.value], "nvml")
 
 
-def _why_not(gpu: Raw | None, function: str) -> str:
-    """Why a function of NVML gave no answer."""
-    code = _failure(gpu, function) if gpu else None
-    if code is not None:
-        return f"{function} answered with return code {code}"
-    remark = (gpu.get("remarks", dict[str, str]) or {}).get(function) if gpu else None
-    return _NOT_ASKED if remark is None else f"{function} {remark}"
-
-
-def _failure(gpu: Raw, function: str) -> int | None:
-    """The return code of a function that failed."""
-    return (gpu.get("failures", dict[str, int]) or {}).get(function)
+def _why_not(raw: Raw | None, name: str) -> str:
+    """Why NVML told no such fact of a GPU, or of all."""
+    return (raw and raw.part("why").text(name)) or _NOT_ASKED
 
 
 def _refused(gpu: Raw) -> bool:
     """Whether NVML counts a GPU that this process may not use, under a job's control group, say."""
-    return _failure(gpu, _OPEN) == Nvml.NO_PERMISSION
+    return gpu.get("fault", int) == Nvml.NO_PERMISSION
 
 
 def _health(gpu: Raw) -> GpuHealth:
     """Memory errors, heat, power and clock."""
-    readings: dict[str, Reading[Any]] = {
-        name: _nvml(gpu, name, kind, function) for name, (kind, function) in _HEALTH.items()
-    }
+    readings: dict[str, Reading[Any]] = {name: _nvml(gpu, name, kind) for name, kind in _HEALTH.items()}
     # Of both causes; one that NVML does not tell is not taken for none, nor is a number that nothing counts to one.
-    single, double = gpu.get("pages_single", int), gpu.get("pages_double", int)
-    pages = None if single is None or double is None or single + double > LARGEST else single + double
-    mask = gpu.get("throttle_reasons", int)
-    bits = [number for number in range((mask or 0).bit_length()) if (mask or 0) >> number & 1]
+    single, double = _nvml(gpu, "pages_single", int), _nvml(gpu, "pages_double", int)
+    pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_ASKED)
+    if single.value is not None and double.value is not None and single.value + double.value <= LARGEST:
+        pages = known(single.value + double.value, "nvml")
+    mask = _nvml(gpu, "throttle_reasons", int)
+    bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
     # A reason that has no name yet goes by its number.
     reasons = tuple(REASONS[number] if number < len(REASONS) else f"bit-{number}" for number in bits)
-    not_limited = _why_not(gpu, "nvmlDeviceGetCurrentClocksThrottleReasons")
-    return GpuHealth(
-        **readings,
-        pages_retired=missing(_why_not(gpu, "nvmlDeviceGetRetiredPages")) if pages is None else known(pages, "nvml"),
-        throttle_reasons=missing(not_limited) if mask is None else known(reasons, "nvml"),
-    )
+    limited = missing(mask.reason or _NOT_ASKED) if mask.value is None else known(reasons, "nvml")
+    return GpuHealth(**readings, pages_retired=pages, throttle_reasons=limited)
 
 
 def _pcie(gpu: Raw) -> PcieLink:
     """The PCIe link now and at most."""
-    return PcieLink(**{name: _nvml(gpu, f"pcie_{name}", int, function) for name, function in _PCIE.items()})
+    names = ("generation", "generation_most", "width", "width_most")
+    return PcieLink(**{name: _nvml(gpu, f"pcie_{name}", int) for name in names})
 
 
 def _nvlinks(gpu: Raw | None) -> tuple[NvLink, ...]:
@@ -327,19 +292,11 @@ def _nvlinks(gpu: Raw | None) -> tuple[NvLink, ...]:
     return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
 
 
-def _nvlink_count(gpu: Raw | None) -> Reading[int]:
-    """How many NVLinks the GPU has: none where NVML knows no first one (invalid argument, not supported)."""
-    found = len(_nvlinks(gpu))
-    none = gpu is not None and _failure(gpu, _NVLINK) in (Nvml.INVALID_ARGUMENT, Nvml.NOT_SUPPORTED)
-    return known(found, "nvml") if found or none else missing(_why_not(gpu, _NVLINK))
-
-
 def _fabric(gpu: Raw | None) -> Fabric:
     """The place in an NVSwitch fabric; a registration that is not complete has no status."""
     answered = gpu.all("fabric", int) if gpu else ()
     if len(answered) != _STATE_AND_STATUS:
-        reasons = (_why_not(gpu, name) for name in _FABRIC)
-        reason = next((reason for reason in reasons if reason != _NOT_ASKED), _NOT_ASKED)
+        reason = _why_not(gpu, "fabric")
         return Fabric(missing(reason), missing(reason))
     state, status = answered
     if not 0 <= state < len(STATES):
@@ -368,7 +325,7 @@ def count_gpus(raw: RawFacts) -> Reading[int]:
     """How many GPUs the driver has for this process, as each source counts them."""
     counted = raw.nvml.get("count", int)
     own = None if counted is None else counted - sum(_refused(gpu) for gpu in raw.nvml.parts("gpus"))
-    reason = _why_not(raw.nvml, _COUNT)
+    reason = _why_not(raw.nvml, "count")
     return settle(
         [
             answer("nvml", own),
@@ -403,7 +360,7 @@ def hidden_by(raw: RawFacts, nvml: Raw | None, cuda: ListedGpu | None) -> Readin
         return known(closed, "/dev")
     if raw.cuda.get("count", int) is None and raw.cuda.get("init", int) != Cuda.NO_DEVICE:
         return missing("libcuda did not tell which GPUs this process sees")
-    if _failure(nvml, _OPEN) is not None:
+    if nvml.get("fault", int) is not None:
         return missing("NVML cannot open the GPU either")
     reason = "nothing that was read tells why this process does not see the GPU"
     return _hidden_by_mode(raw, nvml) or missing(reason)

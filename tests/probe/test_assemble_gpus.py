@@ -156,18 +156,17 @@ def test_a_gpu_without_a_mig_mode_is_not_said_to_have_it_off() -> None:
 
 
 def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
-    well, lost = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, failures={"nvmlDeviceGetHandleByIndex": 15})))
-    )
+    well, lost = gpus_of(nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, fault=15))))
     assert (lost.fault.value, lost.fault.source) == (15, "nvml")
     assert lost.index.value == 1
     assert well.fault.value is None
 
 
 def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
-    (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, failures={"nvmlDeviceGetMemoryInfo": 3}),)))
+    why = {"memory_total": "nvmlDeviceGetMemoryInfo answered with return code 3"}
+    (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, why=why),)))
     assert gpu.fault.value is None
-    assert gpu.memory_total.value is None
+    assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])
 
 
 def test_the_number_of_gpus_is_asked_of_each_source() -> None:

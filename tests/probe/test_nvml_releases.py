@@ -41,10 +41,10 @@ def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) ->
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     facts = parse_facts(done.stdout)
     assert facts["done"] is True
-    gpus = [{key: value for key, value in gpu.items() if key != "remarks"} for gpu in nested(facts, "gpu")]
+    gpus = nested(facts, "gpu")
     for gpu in gpus:
-        failures = gpu.get("failures", {})
-        failures.pop("nvmlDeviceGetGpuFabricInfoV", None)  # which older releases do not know
+        reasons = gpu.get("why", {}).items()
+        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is not known to the nvidia-ml-py there")}
     return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
 
 

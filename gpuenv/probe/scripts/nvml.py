@@ -25,6 +25,7 @@ CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_ME
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
 SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
 READ = 0  # nvmlGpuP2PCapsIndex_t; nvidia-ml-py has it as a tuple, by a slip
+NO_MIG = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 END_OF_LINKS = (pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED)
 
 # Raised in place of NVML's own error where the driver has an older version of a function alone.
@@ -179,37 +180,35 @@ class Asked:
         prefix: what its facts begin with.
         about: how it is named beside the call in hand.
         failures: the return code of each function that failed.
+        why: why the last call that gave no answer gave none.
     """
 
     def __init__(self, prefix: str, about: str) -> None:
         self.prefix = prefix
         self.about = about
         self.failures: dict[str, int] = {}
+        self.why = ""
 
     def tell(self, key: str, value: object) -> None:
         """A fact about it."""
         tell(self.prefix + key, value)
 
     def ask(self, function: str, *arguments: object, plain: Callable[[Any], Any] = same) -> Any:  # noqa: ANN401
-        """One call's plain answer, or None, with the reason told under the function's name."""
+        """One call's plain answer, or None, with the reason in ``why``."""
         tell("asking", function + self.about)
         try:
             return plain(getattr(pynvml, function)(*arguments))
         except (pynvml.NVMLError, MISMATCH) as error:
             code = int(getattr(error, "value", pynvml.NVML_ERROR_FUNCTION_NOT_FOUND))
             self.failures[function] = code
-            self.tell(f"failures.{function}", code)
+            self.why = f"{function} answered with return code {code}"
         except AttributeError:
-            self.remark(function, "is not known to the nvidia-ml-py there")
+            self.why = f"{function} is not known to the nvidia-ml-py there"
         except OddAnswerError as error:
-            self.remark(function, f"answered {error}, which makes no sense")
+            self.why = f"{function} answered {error}, which makes no sense"
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-            self.remark(function, f"answered what cannot be read ({type(error).__name__})")
+            self.why = f"{function} answered what cannot be read ({type(error).__name__})"
         return None
-
-    def remark(self, function: str, words: str) -> None:
-        """Why there is no answer, though the function did not fail."""
-        self.tell(f"remarks.{function}", words)
 
 
 class Gpu(Asked):
@@ -220,21 +219,27 @@ class Gpu(Asked):
         self.index = index
         self.tell("index", index)
         self.handle = self.ask("nvmlDeviceGetHandleByIndex", index)
+        if self.handle is None:
+            self.tell("fault", self.failures.get("nvmlDeviceGetHandleByIndex"))
 
     def essentials(self) -> None:
         """What a decision needs."""
         if self.quantities(ESSENTIAL)["mig"]:
             self.instances()
+        if self.failures.get("nvmlDeviceGetMigMode") in NO_MIG:
+            self.tell("why.mig", "the GPU or its driver has no MIG mode")
 
     def quantities(self, wanted: tuple[Quantity, ...]) -> dict[str, Any]:
         """Each quantity, told as soon as it is known; one that fails leaves the others standing."""
         found = {}
         for key, function, arguments, plain in wanted:
             found[key] = self.ask(function, self.handle, *arguments, plain=plain)
-            if found[key] is not None:
-                values = found[key] if " " in key else (found[key],)
-                for part, value in zip(key.split(), values, strict=True):
-                    self.tell(part, value)
+            values = found[key] if " " in key else (found[key],)
+            for number, part in enumerate(key.split()):
+                if found[key] is None:
+                    self.tell(f"why.{part}", self.why)
+                else:
+                    self.tell(part, values[number])
         return found
 
     def instances(self) -> None:
@@ -262,6 +267,10 @@ class Gpu(Asked):
                 break
         if found:
             self.tell("nvlinks", found)
+        if found or self.failures.get("nvmlDeviceGetNvLinkState") in END_OF_LINKS:  # it may have none
+            self.tell("nvlink_count", len(found))
+        else:
+            self.tell("why.nvlink_count", self.why)
 
     def fabric(self) -> None:
         """The place in an NVSwitch fabric, by the newer call, else by the older."""
@@ -272,14 +281,17 @@ class Gpu(Asked):
         older = FabricInfo()
         if self.ask("nvmlDeviceGetGpuFabricInfo", self.handle, ctypes.byref(older)) is not None:
             self.tell("fabric", [int(older.state), int(older.status)])
+        else:
+            self.tell("why.fabric", self.why)
 
     def users(self) -> None:
         """The compute processes; drivers before R510 know the older call alone."""
         found = self.ask("nvmlDeviceGetComputeRunningProcesses", self.handle, plain=list)
-        code = self.failures.get("nvmlDeviceGetComputeRunningProcesses")
+        code, why = self.failures.get("nvmlDeviceGetComputeRunningProcesses"), self.why
         if found is None and code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
             found = self.ask("nvmlDeviceGetComputeRunningProcesses_v2", self.handle, plain=list)
         if found is None:
+            self.tell("why.processes", why)
             return
         self.tell("processes", len(found))
         self.tell("users", [user(entry) for entry in found[:MOST_USERS] if 0 < entry.pid <= MOST_PID])
@@ -368,11 +380,13 @@ def main() -> None:
     bound_memory()
     if not initialise():
         return
-    whole = Asked("library.0.", "")
+    whole = Asked("", "")
     tell("driver_version", whole.ask("nvmlSystemGetDriverVersion", plain=text))
     tell("cuda", whole.ask("nvmlSystemGetCudaDriverVersion"))
     count = whole.ask("nvmlDeviceGetCount", plain=within(MOST_GPUS))
     tell("count", count)
+    if count is None:
+        tell("why", {"count": whole.why})
     opened = []
     for index in range(count or 0):
         gpu = Gpu(index)
