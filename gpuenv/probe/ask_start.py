@@ -57,7 +57,8 @@ def _unstartable(path: str) -> str | None:
         if blocked is not None:
             return blocked
         if not os.path.islink(path):
-            return _no_program(path)
+            missing = None if os.path.exists(path) else f"{path} is not there"
+            return missing or (None if os.access(path, os.X_OK) else f"{path} may not be run by this user")
         path = os.path.join(folder, os.readlink(path))
     return "its links lead nowhere"
 
@@ -73,12 +74,6 @@ def _no_way_to(path: str, folder: str) -> str | None:
     except OSError:
         return f"{path} is not there"
     return None
-
-
-def _no_program(path: str) -> str | None:
-    if not os.path.exists(path):
-        return f"{path} is not there"
-    return None if os.access(path, os.X_OK) else f"{path} may not be run by this user"
 
 
 def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | None:
@@ -110,19 +105,14 @@ def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator
     real = {os.path.realpath(folder): folder for folder in (*of_python[::-1], *packages[::-1], *told)}  # lib64 is lib
     for folder in real.values():
         yield from (path for name in _HOOKS if os.path.isfile(path := os.path.join(folder, name)))
-    for folder in packages:
-        if real[os.path.realpath(folder)] == folder:
-            yield from _path_files(folder)
-
-
-def _path_files(folder: str) -> Iterator[str]:
-    """The .pth files of a folder that have a line which is run."""
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
-        if os.path.basename(path) not in _KNOWN and _runs(path):
-            yield path
+    for folder in (entry for entry in packages if real[os.path.realpath(entry)] == entry):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
+            if os.path.basename(path) not in _KNOWN and _runs(path):
+                yield path
 
 
 def _runs(path: str) -> bool:
+    """Whether a .pth file has a line which is run."""
     try:
         if not os.path.isfile(path):  # a FIFO would keep us waiting
             return False

@@ -127,28 +127,23 @@ def refusal(text):
     if found is None:
         return text
     path = found.group(1).strip()
-    return text + "".join(" [" + told + "]" for told in (mount_option(path), limit_of_memory(path)) if told)
-
-
-def mount_option(path):
-    """That nothing may be executed on the file system of a file; None where it may, or the file is not named whole."""
     try:
-        return "its file system is mounted noexec" if os.statvfs(path).f_flag & NOEXEC else None
-    except OSError:
-        return None
+        text += " [its file system is mounted noexec]" if os.statvfs(path).f_flag & NOEXEC else ""
+    except OSError:  # the file is not named whole
+        pass
+    limit = limit_of_memory(path)
+    return text + (" [ulimit -v is %d KiB]" % (limit // 1024) if limit else "")
 
 
 def limit_of_memory(path):
-    """How much this process may map, where a file and as much beside it would not find room; None where they would."""
+    """Bytes that this process may map, where a file and as much again would not find room; None where they would."""
     try:
         import resource
     except ImportError:
         return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     no_limit = limit == resource.RLIM_INFINITY
-    return (
-        None if no_limit or has_room(2 * (size_in_memory(path) or LARGEST)) else "ulimit -v is %d KiB" % (limit // 1024)
-    )
+    return None if no_limit or has_room(2 * (size_in_memory(path) or LARGEST)) else limit
 
 
 def has_room(size):
@@ -272,7 +267,7 @@ def compile_nothing(soname):
 
 
 def compiled(nvrtc, options):
-    """NVRTC's return code for an empty program, and its complaint."""
+    """NVRTC's return code for an empty program, and the first line of its complaint."""
     program = ctypes.c_void_p()
     failed = nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None)
     if failed:
@@ -280,18 +275,14 @@ def compiled(nvrtc, options):
     given = (ctypes.c_char_p * max(1, len(options)))()
     given[: len(options)] = options
     failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
-    return failed, nvrtc_log(nvrtc, program) if failed else None
-
-
-def nvrtc_log(nvrtc, program):
-    """The first line of what NVRTC said of a program."""
     size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    if failed:
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     if not 0 < size.value < NVRTC_LOG_LIMIT:
-        return None
+        return failed, None
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
-    return log.value.decode("utf-8", "replace").strip().split("\n")[0]
+    return failed, log.value.decode("utf-8", "replace").strip().split("\n")[0]
 
 
 def builtins(nvrtc):
@@ -339,12 +330,6 @@ def optional_library(name, folder, settings, load):
     return answer
 
 
-def preload(settings):
-    """The libraries that the wheel's own configuration loads beforehand, with the version it wants."""
-    config = settings.get_preload_config() or {}
-    return {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)}
-
-
 def header_folders(asked, settings, nvrtc, cuda_path):
     """The folders in which run-time compilation looks for CUDA's headers, in order.
 
@@ -373,8 +358,9 @@ def tell_settings(asked, settings, nvrtc):
     try:
         cuda_path = settings.get_cuda_path()
         tell("cuda_path", cuda_path)
-
-        tell("preload", preload(settings))
+        # The libraries that the wheel's own configuration loads beforehand, with the version it wants.
+        config = settings.get_preload_config() or {}
+        tell("preload", {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)})
         if nvrtc is not None or asked["finder"] == "pathfinder":
             folders = header_folders(asked, settings, nvrtc, cuda_path)
             tell("headers", folders)
