@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 
 from tests.support.syntax_trees import (
-    PACKAGE,
     PAYLOAD,
     SCRIPTS,
     Module,
@@ -101,8 +100,8 @@ BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
-    ("gpuenv.probe.take", "_work"),  # raised again by the main thread
-    (f"{SCRIPTS}.interpreter_telling", "tell"),  # someone else's stream
+    ("gpuenv.probe.session", "_work"),  # raised again by the main thread
+    (f"{SCRIPTS}.target_shared", "tell"),  # someone else's stream
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
@@ -117,7 +116,6 @@ BROAD = [
     (f"{PAYLOAD}.groundwork", "_library"),  # likewise
     (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
 ]
-_FAMILIES = ("interpreter", "kernel", "library", "nvml")  # scripts in parts, which import each other
 
 
 def test_the_whole_package_is_looked_at() -> None:
@@ -140,9 +138,7 @@ def test_a_part_may_import_no_more_than_it_does() -> None:
 
 def test_a_library_of_others_is_imported_in_its_one_place() -> None:
     def out_of_place(module: Module) -> set[str]:
-        folder = PACKAGE / "probe/scripts"
-        beside = {"telling", "device_nodes", *(path.stem for of in _FAMILIES for path in folder.glob(f"{of}_*.py"))}
-        ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
+        ours = {"shared", "target_shared"} if module.name.startswith(f"{SCRIPTS}.") else set()
         names = {name.split(".")[0] for name in imports(module.tree)} - {
             "gpuenv",
             "imp",

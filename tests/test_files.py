@@ -192,7 +192,7 @@ def test_the_target_s_libraries_and_headers_that_are_fifos(tmp_path: Path, named
     os.mkfifo((libs if named.endswith(".so") else tmp_path) / named)
     asked = f"needed_soname('cublas', {str(tmp_path)!r}), headers_version([{str(tmp_path)!r}])"
     done = subprocess.run(
-        [sys.executable, "-c", f"from library_files import *; print({asked})"],
+        [sys.executable, "-c", f"from libraries import *; print({asked})"],
         env={"PYTHONPATH": str(PACKAGE / "probe/scripts")},
         capture_output=True,
         text=True,

@@ -19,7 +19,6 @@ from jsonschema import Draft202012Validator
 from gpuenv.matrix.strict_yaml import parse
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
-from gpuenv.probe.facts import sources_of
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import ProfileError, load
@@ -27,6 +26,7 @@ from gpuenv.simulate.records import Profile, Shown
 from tests.scenarios.checks import shown_by
 from tests.support.processes import timed
 from tests.support.trust import rank
+from tools.fact_sources import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -93,10 +93,9 @@ def test_no_process_is_made_without_subprocess() -> None:
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
     """The supervisor and a script ask the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    without_driver = {SUPERVISOR, f"{SCRIPTS}.device_nodes", f"{PAYLOAD}.tests.memory_managed"}
+    without_driver = {SUPERVISOR, f"{SCRIPTS}.shared", f"{PAYLOAD}.tests.memory_managed"}
     assert importing - without_driver == {
-        f"{SCRIPTS}.{name}"
-        for name in ("nvml", "nvml_loading", "cuda", "hold", "libraries", "library_versions", "nvrtc")
+        f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "hold", "libraries", "nvrtc")
     }
 
 

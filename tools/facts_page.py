@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, Source
-from gpuenv.probe.facts import sources_of
+from tools.fact_sources import sources_of
 
 _HEAD = """\
 # The facts of a Snapshot

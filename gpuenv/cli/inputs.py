@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.probe.take import Inquiry
+    from gpuenv.probe.session import Inquiry
 
 OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
@@ -199,7 +199,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
         return Snapshot()
     from gpuenv.probe.request import Request
-    from gpuenv.probe.take import Inquiry
+    from gpuenv.probe.session import Inquiry
     from gpuenv.probe.target import TargetError
 
     request = Request(
@@ -354,9 +354,8 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     from gpuenv.matrix.assume import assumed_keys
     from gpuenv.paste.environments import chosen, read_meant
     from gpuenv.paste.forms import OUTPUTS
-    from gpuenv.paste.gaps import gaps
     from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.snapshot import to_snapshot
+    from gpuenv.paste.snapshot import gaps, to_snapshot
 
     path = subject.paste
     if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 import typer
 
 from gpuenv.model.smoke import Level
-from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
+from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 

@@ -26,8 +26,8 @@ from gpuenv.model.numbers import whole_number
 from gpuenv.model.secrets import for_the_target
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
-from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.session import in_target
 
 _CHUNK = 1024 * 1024
 _DIGITS = 18  # of a size that a file may have

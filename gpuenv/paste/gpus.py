@@ -1,15 +1,28 @@
-"""GPUs that nvidia-smi lists in all its forms, and CuPy and torch. Pure."""
+"""GPUs that nvidia-smi lists in all its forms, and CuPy and torch.
+
+A value of ``nvidia-smi -q``, as text and as XML, has a key: its section and its name, in the text the heading above it
+and what stands before the colon, in XML the element around it and its own name. Both are written as in XML, so that
+most keys of both are the same. The manual page of nvidia-smi has the words; those of each age were read in outputs of
+340 to 610.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
 
 from gpuenv.model.codes import Nvml
+from gpuenv.model.gpu import GpuUser, Virtualization
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedGpu
-from gpuenv.paste.smi_q import GPU, INSTANCES, OF_ALL, Key, SmiQReader, mebibytes, values_of
+
+if TYPE_CHECKING:
+    from gpuenv.probe.smi_xml import Elements
 
 _MOST = 256  # GPUs of one output
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
@@ -76,6 +89,98 @@ _AMD = pattern(
 )
 _AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 
+Key = tuple[str, str]
+
+GPU: Key = ("", "GPU")  # a GPU begins; the value is its address
+INSTANCES: Key = ("", "instances")  # a MIG instance begins; ``None`` if there is none
+OF_ALL = "the driver"  # the section of what stands before the first GPU
+
+_NONE = "None"
+_GPU = pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
+_ATTACHED = pattern(r"Attached GPUs\s+: (\d{1,4})$")
+_LINE = pattern(r"([A-Z][\w .()/-]*?)\s+: (.+)$")
+_HEADING = pattern(r"[A-Za-z][\w /()-]*$")
+_BEHIND_INSTANCES = ("Accounting Mode", "Driver Model", "Serial Number", "GPU UUID", "Minor Number")
+_EMPTY = ("", "N/A", "ERR!", "Unknown Error", "GPU is lost", "GPU requires reset", "Not Found")
+_UNSAID = ("[", "Requested functionality")
+
+_NAMES = {"product_name": "name", "gpu_uuid": "uuid", "uuid": "uuid", "compute_mode": "compute_mode"}
+_MIG_KEYS = (("mig_mode", "current"), ("mig_mode", "current_mig"))
+_MEMORY_KEYS = {("fb_memory_usage", "total"): "memory_total", ("fb_memory_usage", "used"): "memory_used"}
+_VIRTUALIZATIONS = {
+    "None": Virtualization.NONE,
+    "Pass-Through": Virtualization.PASSTHROUGH,
+    "VGPU": Virtualization.VGPU,
+    "Host VGPU": Virtualization.HOST_VGPU,
+    "Host VSGA": Virtualization.HOST_VSGA,
+}
+_FABRICS = {
+    "Not Supported": "not-supported",
+    "Not Started": "not-started",
+    "In Progress": "in-progress",
+    "Completed": "completed",
+}
+_IS = {"Enabled": True, "Yes": True, "Disabled": False, "No": False}
+_TRUTHS = {
+    ("ecc_mode", "current"): "ecc",
+    ("ecc_mode", "current_ecc"): "ecc",
+    ("ecc_mode", "pending"): "ecc_pending",
+    ("ecc_mode", "pending_ecc"): "ecc_pending",
+    ("retired_pages", "pending_page_blacklist"): "pages_pending",
+    ("retired_pages", "pending"): "pages_pending",
+    ("retired_pages", "pending_blacklist"): "pages_pending",
+    ("retired_pages", "pending_retirement"): "pages_pending",
+    ("remapped_rows", "pending"): "rows_pending",
+    ("remapped_rows", "remapped_row_pending"): "rows_pending",
+    ("remapped_rows", "remapping_failure_occurred"): "rows_failed",
+    ("remapped_rows", "remapped_row_failure"): "rows_failed",
+}
+_NUMBERS = {
+    ("remapped_rows", "correctable_error"): "rows_corrected",
+    ("remapped_rows", "remapped_row_corr"): "rows_corrected",
+    ("remapped_rows", "uncorrectable_error"): "rows_uncorrected",
+    ("remapped_rows", "remapped_row_unc"): "rows_uncorrected",
+    ("temperature", "gpu_current_temp"): "temperature",
+    ("temperature", "gpu_temp"): "temperature",
+    ("clocks", "sm"): "clock",
+    ("clocks", "sm_clock"): "clock",
+    ("max_clocks", "sm"): "clock_most",
+    ("max_clocks", "sm_clock"): "clock_most",
+}
+# Uncorrected errors since the driver was loaded: parts of the sum; true for the last one, which makes it whole.
+_UNCORRECTED = {
+    ("volatile", "sram_uncorrectable"): False,
+    ("volatile", "sram_uncorrectable_parity"): False,
+    ("volatile", "sram_uncorrectable_secded"): False,
+    ("volatile", "dram_uncorrectable"): True,
+    ("volatile/double_bit", "total"): True,
+}
+_REASONS = {
+    "idle": "gpu-idle",
+    "gpu_idle": "gpu-idle",
+    "applications_clocks_setting": "application-clocks",
+    "sw_power_cap": "software-power-cap",
+    "hw_slowdown": "hardware-slowdown",
+    "sync_boost": "sync-boost",
+    "sw_thermal_slowdown": "software-thermal",
+    "hw_thermal_slowdown": "hardware-thermal",
+    "hw_power_brake_slowdown": "hardware-power-brake",
+    "display_clock_setting": "display-clock",
+    "display_clocks_setting": "display-clock",
+}
+_OF_REASONS = ("clocks_throttle_reasons", "clocks_event_reasons", "hw_slowdown")  # the last: two are indented below it
+_REASON = pattern(r"clocks_(?:throttle|event)_reason_(\w+)$")
+_LONGEST = 40  # of a program's name
+_MOST_USERS = 500  # processes of a GPU
+
+_BEGINS = pattern(r"(?=<(?:nvidia_smi_log\b|gpu id=))")
+_TAG = pattern(r"(</?[a-z]\w*(?: id=\"[^\"<>&]*\")?\s*/?>)", re.IGNORECASE)
+_ROOT = "<nvidia_smi_log"
+# Without the root above it, only an address tells nvidia-smi's element from that of other programs.
+_ADDRESSED = pattern(r"<gpu id=\"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\"", re.IGNORECASE)
+_DEEPEST = 16  # elements in each other; nvidia-smi's are seven
+_MOST_DOCUMENTS = 1000  # of a paste
+
 
 class GpuReader:
     """Takes lines and collects the GPUs that each output lists.
@@ -89,7 +194,7 @@ class GpuReader:
         self.found: dict[str, dict[str, PastedGpu]] = {}
         self.amd: list[tuple[str | None, str | None]] = []
         self._open: tuple[str, str] | None = None  # the entry that following lines are about
-        self._smi_q = SmiQReader()
+        self._smi_q = _LongReader()
         self._this_time = PastedGpu()  # what the output in hand says of it: the one before may have said it too
         self._columns: tuple[str, ...] = ()
 
@@ -217,3 +322,200 @@ def _columns(line: str) -> tuple[str, ...]:
     names = tuple(match[1] for match in matches if match)
     known = sum(name in _OF_COLUMN for name in names)
     return names if len(names) == len(matches) > (0 if query else 1) and known * 2 > len(names) else ()
+
+
+# nvidia-smi -q
+
+
+class _LongReader:
+    """Takes lines; values in a section of MIG instances are those of no GPU."""
+
+    def __init__(self) -> None:
+        self._section = ""
+        self._within_instances = False
+        self._document = _Document()
+
+    def read(self, line: str, *, is_open: bool) -> Iterator[tuple[Key, str]]:
+        """The keys and values in a line; is_open: the lines before it are of this output."""
+        begin, attached = _GPU.match(line), _ATTACHED.match(line)
+        if begin:
+            self._section, self._within_instances = "", False
+            yield GPU, begin[1]
+        elif attached:
+            yield (OF_ALL, "attached_gpus"), attached[1]
+        elif is_open:
+            yield from self._text(line)
+        yield from self._elements(line)
+
+    def _text(self, line: str) -> Iterator[tuple[Key, str]]:
+        if _HEADING.match(line):
+            self._section = _section_below(self._section, _as_in_xml(line))
+            if line == "MIG Device":
+                self._within_instances = True
+                yield INSTANCES, line
+        field = _LINE.match(line)
+        if field is None:
+            return
+        if field[1] in _BEHIND_INSTANCES:
+            self._within_instances = False
+        if field[1] == "MIG Devices" and field[2] == _NONE:
+            yield INSTANCES, _NONE
+        elif not self._within_instances:
+            yield (self._section, _as_in_xml(field[1])), field[2]
+
+    def _elements(self, line: str) -> Iterator[tuple[Key, str]]:
+        for path, text in self._document.read(line):
+            if path[0] != "gpu":
+                yield (OF_ALL, path[0]), text
+            elif len(path) == 1:
+                yield GPU, text
+            elif path[1:] == ("mig_devices",) and text == _NONE:
+                yield INSTANCES, _NONE
+            elif path[1:] == ("mig_devices", "mig_device"):
+                yield INSTANCES, "MIG Device"
+            elif "mig_devices" not in path:
+                # A part of the memory's errors has its name in common with its neighbour.
+                section = "/".join(path[-3:-1]) if path[-3:-2] == ("volatile",) else path[-2]
+                yield (section, path[-1]), text
+
+
+def _as_in_xml(name: str) -> str:
+    return name.lower().replace("-", "").replace(" ", "_").replace("/", "_")
+
+
+def _section_below(former: str, heading: str) -> str:
+    """The section that a heading begins; up to R440 single and double bits belong to the part of the errors above."""
+    part = former.partition("/")[0]
+    is_kind = heading in ("single_bit", "double_bit") and part in ("volatile", "aggregate")
+    return f"{part}/{heading}" if is_kind else heading
+
+
+class _Document:
+    """A document of XML, as far as it goes: one that is broken off ends there, and the next GPU begins another.
+
+    Tags are taken as they are, everything else is text. So a declaration of a type or of an entity never reaches the
+    parser, and nothing is expanded or fetched.
+    """
+
+    def __init__(self) -> None:
+        self._elements: Elements | None = None
+        self._found: list[tuple[tuple[str, ...], str]] = []
+        self._begun = 0
+
+    def read(self, line: str) -> list[tuple[tuple[str, ...], str]]:
+        """The elements that end in a line: path below the root, and text; a GPU where it begins, with its address."""
+        if self._elements is None and "<" not in line:
+            return []
+        for part in _BEGINS.split(line):
+            self._read(part)
+        found, self._found = self._found, []
+        return found
+
+    def _read(self, part: str) -> None:
+        is_elsewhere = self._elements is None or len(self._elements.path) > 1  # the GPU before it was broken off
+        if part.startswith(_ROOT) or (is_elsewhere and _ADDRESSED.match(part)):
+            self._begin()
+        if self._elements is None:
+            return
+        pieces = _TAG.split(part)
+        text = "".join(piece if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+        if not self._elements.feed(text + "\n") or not 0 < len(self._elements.path) <= _DEEPEST:
+            self._elements = None
+
+    def _begin(self) -> None:
+        from gpuenv.probe.smi_xml import Elements  # noqa: PLC0415 - the library of XML takes long to load
+
+        self._begun += 1
+        self._elements = Elements(self._start, self._end) if self._begun <= _MOST_DOCUMENTS else None
+
+    def _start(self, path: list[str], attributes: dict[str, str]) -> None:
+        if _below_root(path) == ("gpu",):
+            self._found.append((("gpu",), attributes.get("id", "")))
+
+    def _end(self, path: list[str], text: str) -> None:
+        below = _below_root(path)
+        if below and below != ("gpu",):
+            self._found.append((below, text))
+
+
+def _below_root(path: list[str]) -> tuple[str, ...]:
+    return tuple(path[1:] if path[0] == _ROOT[1:] else path)
+
+
+def mebibytes(text: str) -> int | None:
+    """``15360`` or ``15360 MiB`` in bytes; None for a number that no GPU has."""
+    number = whole_number((text.split() or [""])[0])
+    return None if number is None else number << 20
+
+
+def values_of(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
+    """What a value adds to what is known of its GPU."""
+    section, name = key
+    # A vGPU's licence has a product's name too.
+    if value in _EMPTY or value.startswith(_UNSAID) or section.endswith("licensed_product"):
+        return {}
+    values: dict[str, object] = {}
+    if name in _NAMES:
+        values = {_NAMES[name]: value}
+    elif key in _MIG_KEYS:
+        values = {"mig": _IS.get(value)}
+    elif key in _MEMORY_KEYS:
+        values = {_MEMORY_KEYS[key]: mebibytes(value)}
+    elif name == "persistence_mode":
+        values = {"persistence": _IS.get(value)}
+    elif name == "virtualization_mode":
+        values = {"virtualization": _VIRTUALIZATIONS.get(value)}
+    elif key == ("fabric", "state"):
+        values = {"fabric": _FABRICS.get(value)}
+    else:
+        health = _health(gpu.health, key, value)
+        values = {"health": {**gpu.health, **health}} if health else _processes(gpu, name, value)
+    return values
+
+
+def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, object]:
+    section, name = key
+    if key in _TRUTHS and value in _IS:
+        fact = _TRUTHS[key]
+        return {fact: _IS[value] or (fact == "pages_pending" and bool(health.get(fact)))}
+    number = whole_number(value.split(maxsplit=1)[0])
+    if key in _NUMBERS and number is not None:
+        return {_NUMBERS[key]: number}
+    if key in _UNCORRECTED and number is not None:
+        former = health.get("ecc_uncorrected")
+        total = number + (former if isinstance(former, int) else 0)
+        return {"ecc_uncorrected": total} if total or _UNCORRECTED[key] else {}  # zero is known once it is whole
+    if section in _OF_REASONS and value == "Active":
+        prefixed = _REASON.match(name)
+        reason = _REASONS.get(prefixed[1] if prefixed else name)
+        reasons = health.get("throttle_reasons") or ()
+        if reason and isinstance(reasons, tuple) and reason not in reasons:
+            return {"throttle_reasons": (*reasons, reason)}
+    return {}
+
+
+def _processes(gpu: PastedGpu, name: str, value: str) -> dict[str, object]:
+    """The processes that compute; those that draw are not counted."""
+    users = gpu.users or ()
+    pid = whole_number(value) if name in ("process_id", "pid") else None
+    if pid is not None:
+        return {"process": pid, "users": users}
+    if name == "processes" and value == _NONE:
+        return {"users": ()}
+    if gpu.process is not None and name == "type" and "C" in value and len(users) < _MOST_USERS:
+        return {"users": (*users, GpuUser(gpu.process))}
+    more: dict[str, object] = {}
+    if name in ("name", "process_name"):
+        more = {"name": _program(value)}
+    elif name in ("used_gpu_memory", "used_memory"):
+        more = {"memory": mebibytes(value)}
+    is_of_user = bool(users) and users[-1].pid == gpu.process
+    return {"users": (*users[:-1], replace(users[-1], **more))} if more and is_of_user else {}  # type: ignore[arg-type]
+
+
+def _program(text: str) -> str | None:
+    """The program's file, without its folders and its arguments, which may name anybody."""
+    if text.startswith("[") or "Insufficient Permissions" in text:
+        return None
+    first = text if "\\" in text else text.split(maxsplit=1)[0]
+    return first.replace("\\", "/").rpartition("/")[2][:_LONGEST]

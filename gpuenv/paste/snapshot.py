@@ -1,12 +1,12 @@
-"""A paste as a partial Snapshot; what it does not say stays unknown. Pure."""
+"""A paste as a partial Snapshot; what it does not say stays unknown, and what is needed of that is a gap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from gpuenv.matrix.needs import cuda_of_branch
+from gpuenv.matrix.needs import cuda_of_branch, driver_absent
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.codes import Cuda
@@ -23,8 +23,8 @@ from gpuenv.model.target import CupyInstallation, Library, Target, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible
-from gpuenv.paste.records import Pasted, PastedGpu, Said
-from gpuenv.probe.scripts.interpreter_packages import RELEVANT
+from gpuenv.paste.records import Gap, Pasted, PastedGpu, Said
+from gpuenv.probe.scripts.target_shared import RELEVANT
 
 T = TypeVar("T")
 
@@ -53,6 +53,7 @@ _INIT = {
 }
 _UNNAMED = "a file that the paste does not name"
 _NOWHERE = "a folder that the paste does not name"
+_LIST, _LIST_OF_CONDA = "python -m pip list", "conda list"
 
 
 def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
@@ -249,22 +250,17 @@ def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
     free = None
     if gpu.memory_total is not None and gpu.memory_used is not None:
         free = max(gpu.memory_total - gpu.memory_used, 0)
+    names = ("index", "name", "uuid", "pci", "memory_total", "mig", "persistence", "virtualization")
+    readings: dict[str, Any] = {name: _from(getattr(gpu, name), source) for name in names}
     return Gpu(
-        index=_from(gpu.index, source),
-        name=_from(gpu.name, source),
-        uuid=_from(gpu.uuid, source),
-        pci=_from(gpu.pci, source),
-        memory_total=_from(gpu.memory_total, source),
+        **readings,
         memory_free=_from(free, source),
         compute_capability=_capability(gpu, source, matrix),
         compute_mode=_from(_MODES.get((gpu.compute_mode or "").lower()), source),
-        mig=_from(gpu.mig, source),
         mig_instances=tuple(MigInstance(uuid, name) for uuid, name in gpu.mig_instances),
         fault=Reading() if gpu.fault is None else known(gpu.fault, source),
-        persistence=_from(gpu.persistence, source),
         processes=_from(None if gpu.users is None else len(gpu.users), source),
         users=gpu.users or (),
-        virtualization=_from(gpu.virtualization, source),
         health=GpuHealth(**{name: known(value, source) for name, value in gpu.health.items()}),
         fabric=Fabric(_from(gpu.fabric, source)),
     )
@@ -361,3 +357,45 @@ def _toolkits(pasted: Pasted) -> tuple[Toolkit, ...]:
     level = reading(pasted, "toolkit", CudaVersion.parse)
     place, found_via = (str(path), "CuPy") if by_cupy else (_NOWHERE, "PATH")
     return (Toolkit(place, found_via, level, has_nvrtc=has_nvrtc, has_headers=True),)
+
+
+# What is left open
+
+
+def gaps(pasted: Pasted, snapshot: Snapshot) -> Iterator[Gap]:
+    """The facts that are missing to decide, the weightiest first."""
+    windows = snapshot.host.os.value == "windows"
+    if not (snapshot.driver.version.known or snapshot.driver.cuda.known or driver_absent(snapshot)):
+        yield Gap("driver", "the driver", "which CUDA it supports decides which wheels can start", "nvidia-smi")
+    yield from _of_gpus(snapshot)
+    if not snapshot.target.python.known:
+        ask = "python -VV" if windows else "python --version"
+        yield Gap("python", "the Python version", "a wheel is made for one", ask)
+    yield from _of_cupy(pasted, snapshot)
+    if not (snapshot.host.os.known and snapshot.host.arch.known):
+        ask = "python -VV" if windows else "uname -a"
+        yield Gap("arch", "the operating system and its architecture", "a wheel is made for one", ask)
+    if snapshot.host.os.value in (None, "linux") and not snapshot.host.libc.known:
+        yield Gap("libc", "the C library", "wheels need one that is new enough", "ldd --version")
+
+
+def _of_gpus(snapshot: Snapshot) -> Iterator[Gap]:
+    if not (snapshot.gpus or snapshot.pci_gpus or snapshot.amd_gpus):
+        yield Gap("gpu", "the GPU", "its compute capability decides which wheels have code for it", "nvidia-smi -L")
+    elif not all(gpu.compute_capability.known for gpu in snapshot.gpus):
+        yield Gap(
+            "gpu", "the GPU's name in full", "it is cut or not known, so its compute capability is not", "nvidia-smi -L"
+        )
+
+
+def _of_cupy(pasted: Pasted, snapshot: Snapshot) -> Iterator[Gap]:
+    ask = _LIST_OF_CONDA if "/envs/" in (snapshot.target.cuda_path.value or "") else _LIST
+    if not snapshot.target.cupy and not pasted.listings:
+        yield Gap("cupy", "the installed CuPy", "what is there may be the fault", ask)
+    elif not any(is_cupy(name) for name in pasted.packages) and snapshot.target.cupy:
+        yield Gap(
+            "cupy",
+            "the name of the installed CuPy",
+            f"taken for {snapshot.target.cupy[0].distribution}; a second one or a build from source cannot be seen",
+            ask,
+        )

@@ -19,8 +19,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.plugins.answer import Answer
 from gpuenv.plugins.discover import Plugin
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
-from gpuenv.probe.outcome import last_line
-from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.protocol import last_line, parse_facts
 
 MOST_SECONDS = 10.0  # that one check may take
 _LONGEST = 500  # characters of a text of theirs that are shown

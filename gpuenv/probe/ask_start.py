@@ -6,17 +6,15 @@ import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from gpuenv.model.pattern import pattern
 from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import run_child
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import TargetFacts
+from gpuenv.probe.raw import Raw
+from gpuenv.probe.session import Asking, script
 
 # Each is left out by itself; -E then passes over all variables whose names begin with PYTHON, and -S over .pth files,
 # sitecustomize and usercustomize.
@@ -34,22 +32,18 @@ _LINKS = 40  # as the kernel's own limit
 _MOST = 8
 
 
-def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source: Source) -> TargetFacts:
+def how_it_starts(asking: Asking, interpreter: str, target: Raw, source: Source) -> Raw:
     """The same facts, and where they are none: what it starts without, and which files run when it starts.
 
-    Args:
-        asking: what every asking needs.
-        interpreter: the target's.
-        target: what it told.
-        source: how that ended.
+    ``source`` is how the probe of the interpreter ended.
     """
-    if target.python is not None or not is_named_as_python(interpreter):
+    if target.text("python") is not None or not is_named_as_python(interpreter):
         return target  # what is called otherwise is no matter to be run again
     blocked = _unstartable(interpreter)
     if blocked is not None:
-        return replace(target, unstartable=blocked)
-    files = tuple(_startup_files(interpreter, asking.environment))[:_MOST]
-    return replace(target, startup_files=files, starts_without=_starts_without(asking, interpreter, source))
+        return target.plus(unstartable=blocked)
+    files = list(_startup_files(interpreter, asking.environment))[:_MOST]
+    return target.plus(startup_files=files, starts_without=_starts_without(asking, interpreter, source))
 
 
 def _unstartable(path: str) -> str | None:
@@ -63,7 +57,8 @@ def _unstartable(path: str) -> str | None:
         if blocked is not None:
             return blocked
         if not os.path.islink(path):
-            return _no_program(path)
+            missing = None if os.path.exists(path) else f"{path} is not there"
+            return missing or (None if os.access(path, os.X_OK) else f"{path} may not be run by this user")
         path = os.path.join(folder, os.readlink(path))
     return "its links lead nowhere"
 
@@ -79,12 +74,6 @@ def _no_way_to(path: str, folder: str) -> str | None:
     except OSError:
         return f"{path} is not there"
     return None
-
-
-def _no_program(path: str) -> str | None:
-    if not os.path.exists(path):
-        return f"{path} is not there"
-    return None if os.access(path, os.X_OK) else f"{path} may not be run by this user"
 
 
 def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | None:
@@ -116,19 +105,14 @@ def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator
     real = {os.path.realpath(folder): folder for folder in (*of_python[::-1], *packages[::-1], *told)}  # lib64 is lib
     for folder in real.values():
         yield from (path for name in _HOOKS if os.path.isfile(path := os.path.join(folder, name)))
-    for folder in packages:
-        if real[os.path.realpath(folder)] == folder:
-            yield from _path_files(folder)
-
-
-def _path_files(folder: str) -> Iterator[str]:
-    """The .pth files of a folder that have a line which is run."""
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
-        if os.path.basename(path) not in _KNOWN and _runs(path):
-            yield path
+    for folder in (entry for entry in packages if real[os.path.realpath(entry)] == entry):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
+            if os.path.basename(path) not in _KNOWN and _runs(path):
+                yield path
 
 
 def _runs(path: str) -> bool:
+    """Whether a .pth file has a line which is run."""
     try:
         if not os.path.isfile(path):  # a FIFO would keep us waiting
             return False

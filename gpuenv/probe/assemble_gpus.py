@@ -1,138 +1,204 @@
-"""What each source said of the GPUs, put together GPU by GPU: by UUID, else by PCI address. Pure."""
+"""What each source answered of the GPUs, put together GPU by GPU: by UUID, else by PCI address."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.gpu import Gpu, MigInstance
+from gpuenv.model.driver import DeviceNode
+from gpuenv.model.generations import generation_of
+from gpuenv.model.gpu import (
+    ComputeMode,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    GpuUser,
+    MigInstance,
+    NvLink,
+    PcieLink,
+    Peer,
+    Virtualization,
+)
 from gpuenv.model.identity import pci_key, uuid_key
+from gpuenv.model.numbers import LARGEST
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.probe.assemble_health import (
-    compute_mode,
-    health,
-    pcie,
-    persistence,
-    processes,
-    told,
-    virtualization,
-    why_not,
-)
-from gpuenv.probe.assemble_links import architecture, fabric, nvlink_count, nvlinks, peers, users
-from gpuenv.probe.brand import brand
-from gpuenv.probe.hidden import hidden_by
-from gpuenv.probe.parse import NO_SOURCE, parsed, said
-from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts, SmiGpu
-from gpuenv.probe.raw_kernel import DriverGpu
+from gpuenv.model.visible import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
 
-_MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
-_MIG_MODE = "nvmlDeviceGetMigMode"
-_TOTAL_AND_FREE = 2
-_HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
 
+_NOT_ASKED = "NVML was not asked"
 
-class _Identified(Protocol):
-    @property
-    def uuid(self) -> str | None: ...
-    @property
-    def pci(self) -> str | None: ...
-
-
-E = TypeVar("E", bound=_Identified)
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+# The order is that of nvml.h's enumerations.
+_COMPUTE_MODES = (
+    ComputeMode.DEFAULT,
+    ComputeMode.EXCLUSIVE_THREAD,
+    ComputeMode.PROHIBITED,
+    ComputeMode.EXCLUSIVE_PROCESS,
+)
+_VIRTUALIZATIONS = tuple(Virtualization)
+# Bit by bit, nvmlClocksEventReason* of nvml.h.
+REASONS = (
+    "gpu-idle",
+    "application-clocks",
+    "software-power-cap",
+    "hardware-slowdown",
+    "sync-boost",
+    "software-thermal",
+    "hardware-thermal",
+    "hardware-power-brake",
+    "display-clock",
+    "board-limit",
+    "reliability",
+)
+# nvmlDeviceArchitecture_t, NVML_DEVICE_ARCH_* of nvidia-ml-py 13.615.71.
+ARCHITECTURES = {
+    2: "kepler",
+    3: "maxwell",
+    4: "pascal",
+    5: "volta",
+    6: "turing",
+    7: "ampere",
+    8: "ada",
+    9: "hopper",
+    10: "blackwell",
+    13: "rubin",
+}
+STATES = ("not-supported", "not-started", "in-progress", "completed")  # nvmlGpuFabricState_t
+_COMPLETED = 3
+CONNECTIONS = {  # nvmlGpuTopologyLevel_t
+    0: "internal",
+    10: "single-switch",
+    20: "multiple-switches",
+    30: "host-bridge",
+    40: "node",
+    50: "system",
+}
+READS = (  # nvmlGpuP2PStatus_t
+    "ok",
+    "chipset-not-supported",
+    "gpu-not-supported",
+    "topology-not-supported",
+    "disabled-by-regkey",
+    "not-supported",
+    "unknown",
+)
+# nvmlBrandType_t of nvml.h (NVML_BRAND_* of nvidia-ml-py 13.615.71), as NVIDIA_REQUIRE_CUDA of NVIDIA's images spells
+# them (nvidia/cuda 11.0.3 to 13.1.0, read November 2026). The first seven are the words of libnvidia-container too
+# (src/driver.c, driver_get_device_brand_1_svc, read 2026-11-21: Quadro, Tesla, NVS, GRID, GeForce, TITAN, else Unknown;
+# compared without regard to case). It knows the others from container toolkit 1.9.0 on (nvidia-container-toolkit, issue
+# 24, said of quadrortx) and calls them unknown before, which is why images list that word.
+BRANDS = (
+    "unknown",
+    "quadro",
+    "tesla",
+    "nvs",
+    "grid",
+    "geforce",
+    "titan",
+    "vapps",
+    "vpc",
+    "vcs",
+    "vws",
+    "cloudgaming",
+    "quadrortx",
+    "nvidiartx",
+    "nvidia",
+    "geforcertx",
+    "titanrtx",
+)
+_MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
+_STATE_AND_STATUS, _PEER = 2, 3
+_HEALTH: dict[str, type] = {
+    **dict.fromkeys(("ecc", "ecc_pending", "pages_pending", "rows_pending", "rows_failed"), bool),
+    **dict.fromkeys(("ecc_corrected", "ecc_corrected_ever", "ecc_uncorrected", "ecc_uncorrected_ever"), int),
+    **dict.fromkeys(("rows_corrected", "rows_uncorrected", "temperature", "clock", "clock_most"), int),
+    **dict.fromkeys(("power", "power_limit"), float),
+}
 
 
 def assemble_gpus(raw: RawFacts) -> tuple[Gpu, ...]:
     """One record a GPU, in the order of the first that lists any: NVML, libcuda, the kernel module, nvidia-smi."""
-    listings: Sequence[Sequence[_Identified]] = (
-        raw.nvml.gpus,
-        raw.cuda.devices,
-        raw.kernel.driver_gpus,
+    listings = (
+        _listed(raw.nvml.parts("gpus"), "index"),
+        _listed(raw.cuda.parts("devices"), "ordinal"),
+        _listed(raw.kernel.parts("driver_gpus"), ""),
         raw.smi.gpus or (),
     )
-    first = next((listing for listing in listings if listing), ())
-    return tuple(_gpu(raw, entry) for entry in _one_a_gpu(first))
-
-
-def _one_a_gpu(entries: Sequence[_Identified]) -> list[_Identified]:
-    """MIG instances of one GPU are several CUDA devices at one PCI address."""
+    found = []
     seen: set[str] = set()
-    kept = []
-    for entry in entries:
+    for entry in next((listing for listing in listings if listing), ()):
         key = pci_key(entry.pci)
-        if key is None or key not in seen:
-            kept.append(entry)
-        if key:
-            seen.add(key)
-    return kept
+        if key is None or key not in seen:  # MIG instances of one GPU are several CUDA devices at one PCI address
+            found.append(_gpu(raw, entry, *listings))
+        seen.add(key or "")
+    return tuple(found)
 
 
-def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
-    nvml = _same(entry, raw.nvml.gpus)
-    cuda = _same(entry, raw.cuda.devices)
-    kernel = _same(entry, raw.kernel.driver_gpus) or _left_over(entry, raw)
-    smi = _same(entry, raw.smi.gpus or ())
-    mig = _mig(nvml)
-    # In MIG mode libcuda describes an instance, not the GPU.
-    whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
-    total, free = nvml.memory if nvml and nvml.memory and len(nvml.memory) == _TOTAL_AND_FREE else (None, None)
-    failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
-    return Gpu(
-        index=_reading(said("nvml", nvml.index if nvml else None), said("nvidia-smi", smi.index if smi else None)),
-        ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
-        hidden_by=hidden_by(raw, nvml, cuda),
-        uuid=_reading(*_texts("uuid", nvml, whole, kernel, smi)),
-        pci=_reading(*_texts("pci", nvml, cuda, kernel, smi)),
-        name=_reading(*_texts("name", nvml, whole, kernel, smi)),
-        compute_capability=_capability(nvml, cuda, smi),
-        architecture=architecture(nvml, cuda),
-        brand=brand(nvml),
-        memory_total=_memory_total(nvml, whole, smi, total),
-        memory_free=told(nvml, "nvmlDeviceGetMemoryInfo", free),
-        mig=mig,
-        mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
-        fault=missing("NVML opened the GPU") if failed is None else known(failed, "nvml"),
-        compute_mode=compute_mode(nvml),
-        persistence=persistence(nvml),
-        processes=processes(nvml),
-        users=users(nvml),
-        virtualization=virtualization(nvml),
-        health=health(nvml),
-        pcie=pcie(nvml),
-        nvlinks=nvlinks(nvml),
-        nvlink_count=nvlink_count(nvml),
-        fabric=fabric(nvml),
-        peers=peers(nvml),
+def _listed(entries: Iterable[Raw], number: str) -> tuple[ListedGpu, ...]:
+    return tuple(
+        ListedGpu(
+            gpu.get(number, int),
+            gpu.text("uuid"),
+            gpu.text("name"),
+            gpu.text("pci"),
+            gpu.text("compute_capability"),
+            gpu.get("memory_total", int),
+            gpu,
+        )
+        for gpu in entries
     )
 
 
-def _capability(nvml: NvmlGpu | None, cuda: CudaDevice | None, smi: SmiGpu | None) -> Reading[ComputeCapability]:
-    given = (("nvml", nvml), ("libcuda", cuda), ("nvidia-smi", smi))
-    answers = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in given if gpu]
-    return settle(answers, "neither NVML nor libcuda told")
+def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu:
+    by_nvml, cuda, kernel, smi = (_same(entry, listing) for listing in listings)
+    if kernel is None and not (entry.uuid or entry.pci):
+        # A GPU that NVML lists and cannot open has no identity there; the kernel knows it, if it is the only one left.
+        left = [gpu for gpu in listings[2] if _same(gpu, listings[0]) is None]
+        kernel = left[0] if len(left) == 1 else None
+    nvml = by_nvml.more if by_nvml else None
+    mig = _nvml(nvml, "mig", bool)
+    # In MIG mode libcuda describes an instance, not the GPU.
+    whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
+    fault = None if nvml is None or _refused(nvml) else nvml.get("fault", int)
+    every = (("nvml", by_nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
+    alike = (every[0], ("libcuda", whole), *every[2:])
+    capabilities = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in every if gpu]
+    totals = [answer(source, gpu.memory_total) for source, gpu in alike if gpu]
+    return Gpu(
+        index=settle([answer(source, gpu.number) for source, gpu in (every[0], every[3]) if gpu], NO_SOURCE),
+        ordinal=known(cuda.number or 0, "libcuda") if cuda else missing("this process does not see the GPU"),
+        hidden_by=hidden_by(raw, nvml, cuda),
+        uuid=settle(_texts("uuid", alike), NO_SOURCE),
+        pci=settle(_texts("pci", every), NO_SOURCE),
+        name=settle(_texts("name", alike), NO_SOURCE),
+        compute_capability=settle(capabilities, "neither NVML nor libcuda told"),
+        architecture=_architecture(by_nvml, cuda),
+        brand=_named(nvml, "brand", BRANDS, "nvmlDeviceGetBrand"),
+        memory_total=settle(totals, _why_not(nvml, "memory_total")),
+        memory_free=_nvml(nvml, "memory_free", int),
+        mig=mig,
+        mig_instances=nvml.all("mig_instances", MigInstance) if nvml else (),
+        fault=missing("NVML opened the GPU") if fault is None else known(fault, "nvml"),
+        compute_mode=_named(nvml, "compute_mode", _COMPUTE_MODES, "nvmlDeviceGetComputeMode"),
+        persistence=_nvml(nvml, "persistence", bool),
+        processes=_nvml(nvml, "processes", int),
+        users=nvml.all("users", GpuUser) if nvml else (),
+        virtualization=_named(nvml, "virtualization", _VIRTUALIZATIONS, "nvmlDeviceGetVirtualizationMode"),
+        health=_health(nvml) if nvml else GpuHealth(),
+        pcie=_pcie(nvml) if nvml else PcieLink(),
+        nvlinks=_nvlinks(nvml),
+        nvlink_count=_nvml(nvml, "nvlink_count", int),
+        fabric=_fabric(nvml),
+        peers=_peers(nvml),
+    )
 
 
-def _memory_total(
-    nvml: NvmlGpu | None, cuda: CudaDevice | None, smi: SmiGpu | None, by_nvml: int | None
-) -> Reading[int]:
-    answers = [
-        said("nvml", by_nvml),
-        said("libcuda", cuda.memory_total if cuda else None),
-        said("nvidia-smi", smi.memory_total if smi else None),
-    ]
-    return settle(answers, why_not(nvml, "nvmlDeviceGetMemoryInfo"))
-
-
-def _mig(nvml: NvmlGpu | None) -> Reading[bool]:
-    if nvml and nvml.mig is None and nvml.failures.get(_MIG_MODE) in (Nvml.NOT_SUPPORTED, Nvml.FUNCTION_NOT_FOUND):
-        return missing("the GPU or its driver has no MIG mode")
-    return told(nvml, _MIG_MODE, nvml.mig if nvml else None)
-
-
-def _same(entry: _Identified, others: Sequence[E]) -> E | None:
+def _same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
     """The same GPU in another source's list."""
     for other in others:
         if other is entry:
@@ -144,63 +210,210 @@ def _same(entry: _Identified, others: Sequence[E]) -> E | None:
     return None
 
 
-def _left_over(entry: _Identified, raw: RawFacts) -> DriverGpu | None:
-    """A GPU that NVML lists and cannot open has no identity there; the kernel knows it, if it is the only one left."""
-    if entry.uuid or entry.pci:
-        return None
-    left = [gpu for gpu in raw.kernel.driver_gpus if _same(gpu, raw.nvml.gpus) is None]
-    return left[0] if len(left) == 1 else None
+def _texts(field: str, named: Iterable[tuple[str, ListedGpu | None]]) -> list[Answer[str] | None]:
+    """A field of every source, in one spelling for what each spells its own way."""
+    found = []
+    for source, gpu in named:
+        text = getattr(gpu, field) if gpu else None
+        if text is not None and field == "pci":
+            text = pci_key(text) or text
+        if text is not None and field == "uuid" and not text.startswith(("GPU-", "MIG-")):
+            text = f"GPU-{text}"
+        found.append(answer(source, text))
+    return found
 
 
-def _texts(
-    field: str, nvml: NvmlGpu | None, cuda: CudaDevice | None, kernel: DriverGpu | None, smi: SmiGpu | None
-) -> list[Answer[str] | None]:
-    named = (("nvml", nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
-    return [said(source, _normal(field, getattr(entry, field))) for source, entry in named if entry is not None]
+def _architecture(nvml: ListedGpu | None, cuda: ListedGpu | None) -> Reading[str]:
+    """The generation: NVML's own word, else what the compute capability says."""
+    number = nvml.more.get("architecture", int) if nvml else None
+    answers = [
+        answer("nvml", ARCHITECTURES.get(-1 if number is None else number)),
+        answer("libcuda's compute capability", generation_of(cuda.compute_capability if cuda else None)),
+        answer("nvml's compute capability", generation_of(nvml.compute_capability if nvml else None)),
+    ]
+    if number is not None and number not in ARCHITECTURES:
+        return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
+    return settle(answers, _why_not(nvml.more if nvml else None, "architecture"))
 
 
-def _normal(field: str, text: str | None) -> str | None:
-    """One spelling for what each source spells its own way."""
-    if text is None:
-        return None
-    if field == "pci":
-        return pci_key(text) or text
-    if field == "uuid" and not text.startswith(("GPU-", "MIG-")):
-        return f"GPU-{text}"
-    return text
+# What NVML alone answers, or the reason why it did not: its return code, or what is wrong with the answer
 
 
-def _reading(*answers: Answer[T] | None) -> Reading[T]:
-    return settle(answers, NO_SOURCE)
+def _nvml(gpu: Raw | None, name: str, kind: type[T]) -> Reading[T]:
+    value = gpu.get(name, kind) if gpu else None
+    return missing(_why_not(gpu, name)) if value is None else known(value, "nvml")
+
+
+def _named(gpu: Raw | None, name: str, names: Sequence[T], function: str) -> Reading[T]:
+    """The name of what NVML answered as a number."""
+    number = _nvml(gpu, name, int)
+    if number.value is None:
+        return missing(number.reason or _NOT_ASKED)
+    if not 0 <= number.value < len(names):
+        return missing(f"{function} answered {number.value}, which has no name")
+    return known(names[number.value], "nvml")
+
+
+def _why_not(raw: Raw | None, name: str) -> str:
+    """Why NVML told no such fact of a GPU, or of all."""
+    return (raw and raw.part("why").text(name)) or _NOT_ASKED
+
+
+def _refused(gpu: Raw) -> bool:
+    """Whether NVML counts a GPU that this process may not use, under a job's control group, say."""
+    return gpu.get("fault", int) == Nvml.NO_PERMISSION
+
+
+def _health(gpu: Raw) -> GpuHealth:
+    """Memory errors, heat, power and clock."""
+    readings: dict[str, Reading[Any]] = {name: _nvml(gpu, name, kind) for name, kind in _HEALTH.items()}
+    # Of both causes; one that NVML does not tell is not taken for none, nor is a number that nothing counts to one.
+    single, double = _nvml(gpu, "pages_single", int), _nvml(gpu, "pages_double", int)
+    pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_ASKED)
+    if single.value is not None and double.value is not None and single.value + double.value <= LARGEST:
+        pages = known(single.value + double.value, "nvml")
+    mask = _nvml(gpu, "throttle_reasons", int)
+    bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
+    # A reason that has no name yet goes by its number.
+    reasons = tuple(REASONS[number] if number < len(REASONS) else f"bit-{number}" for number in bits)
+    limited = missing(mask.reason or _NOT_ASKED) if mask.value is None else known(reasons, "nvml")
+    return GpuHealth(**readings, pages_retired=pages, throttle_reasons=limited)
+
+
+def _pcie(gpu: Raw) -> PcieLink:
+    """The PCIe link now and at most."""
+    names = ("generation", "generation_most", "width", "width_most")
+    return PcieLink(**{name: _nvml(gpu, f"pcie_{name}", int) for name in names})
+
+
+def _nvlinks(gpu: Raw | None) -> tuple[NvLink, ...]:
+    """The state of each NVLink that the GPU has."""
+    pairs = gpu.all("nvlinks", tuple[int, ...]) if gpu else ()
+    return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
+
+
+def _fabric(gpu: Raw | None) -> Fabric:
+    """The place in an NVSwitch fabric; a registration that is not complete has no status."""
+    answered = gpu.all("fabric", int) if gpu else ()
+    if len(answered) != _STATE_AND_STATUS:
+        reason = _why_not(gpu, "fabric")
+        return Fabric(missing(reason), missing(reason))
+    state, status = answered
+    if not 0 <= state < len(STATES):
+        reason = f"the state of the fabric is {state}, which has no name"
+        return Fabric(missing(reason), missing(reason))
+    if state != _COMPLETED:
+        return Fabric(known(STATES[state], "nvml"), missing("the registration is not complete"))
+    return Fabric(known(STATES[state], "nvml"), known(status, "nvml"))
+
+
+def _peers(gpu: Raw | None) -> tuple[Peer, ...]:
+    """Every other GPU that NVML can compare this one with; a number without a name is none."""
+    found = []
+    for entry in gpu.all("peers", tuple[int | None, ...]) if gpu else ():
+        index, distance, read = entry if len(entry) == _PEER else (None, None, None)
+        if index is not None:
+            status = READS[read] if read is not None and 0 <= read < len(READS) else None
+            found.append(Peer(index, CONNECTIONS.get(-1 if distance is None else distance), status))
+    return tuple(found)
+
+
+# How many GPUs there are, and why this process does not see one
 
 
 def count_gpus(raw: RawFacts) -> Reading[int]:
     """How many GPUs the driver has for this process, as each source counts them."""
-    kernel = len(raw.kernel.driver_gpus) if raw.kernel.driver_gpus else None
-    listed = len(raw.smi.gpus) if raw.smi.gpus is not None else None
-    own = None if raw.nvml.count is None else raw.nvml.count - sum(_refused(gpu) for gpu in raw.nvml.gpus)
+    counted = raw.nvml.get("count", int)
+    own = None if counted is None else counted - sum(_refused(gpu) for gpu in raw.nvml.parts("gpus"))
+    reason = _why_not(raw.nvml, "count")
     return settle(
-        [said("nvml", own), said("/proc/driver/nvidia/gpus", kernel), said("nvidia-smi", listed)],
-        _why_not_counted(raw),
+        [
+            answer("nvml", own),
+            answer("/proc/driver/nvidia/gpus", len(raw.kernel.parts("driver_gpus")) or None),
+            answer("nvidia-smi", None if raw.smi.gpus is None else len(raw.smi.gpus)),
+        ],
+        NO_SOURCE if reason == _NOT_ASKED else reason,
     )
-
-
-def _why_not_counted(raw: RawFacts) -> str:
-    name = "nvmlDeviceGetCount"
-    if name in raw.nvml.remarks:
-        return f"{name} {raw.nvml.remarks[name]}"
-    return f"{name} answered with return code {raw.nvml.failures[name]}" if name in raw.nvml.failures else NO_SOURCE
-
-
-def _refused(gpu: NvmlGpu) -> bool:
-    """Whether NVML counts a GPU that this process may not use, under a job's control group, say."""
-    return gpu.failures.get("nvmlDeviceGetHandleByIndex") == Nvml.NO_PERMISSION
 
 
 def count_visible(raw: RawFacts) -> Reading[int]:
     """How many CUDA devices this process sees."""
-    if raw.cuda.count is not None:
-        return known(raw.cuda.count, "libcuda")
-    if raw.cuda.init == Cuda.NO_DEVICE:
-        return known(0, "libcuda")
-    return missing(raw.cuda.absent or raw.cuda.init_name or "libcuda did not tell")
+    count = raw.cuda.get("count", int)
+    if count is None and raw.cuda.get("init", int) == Cuda.NO_DEVICE:
+        count = 0
+    if count is not None:
+        return known(count, "libcuda")
+    return missing(raw.cuda.text("absent") or raw.cuda.text("init_name") or "libcuda did not tell")
+
+
+def hidden_by(raw: RawFacts, nvml: Raw | None, cuda: ListedGpu | None) -> Reading[str]:
+    """The variable, mode or control group that hides a GPU; unknown with the reason where it is seen.
+
+    The most final reason comes first: what the kernel refuses, no variable can give back.
+    """
+    if cuda is not None or nvml is None:
+        return missing("NVML does not list the GPU" if cuda is None else "this process sees the GPU")
+    if _refused(nvml):
+        return known(f"{CONTROL_GROUP}: NVML counts the GPU and has no permission to open it", "nvml")
+    closed = _closed_node(raw, nvml)
+    if closed is not None:
+        return known(closed, "/dev")
+    if raw.cuda.get("count", int) is None and raw.cuda.get("init", int) != Cuda.NO_DEVICE:
+        return missing("libcuda did not tell which GPUs this process sees")
+    if nvml.get("fault", int) is not None:
+        return missing("NVML cannot open the GPU either")
+    reason = "nothing that was read tells why this process does not see the GPU"
+    return _hidden_by_mode(raw, nvml) or missing(reason)
+
+
+def _hidden_by_mode(raw: RawFacts, nvml: Raw) -> Reading[str] | None:
+    """The variable or mode that hides a GPU which the kernel and NVML let this process use."""
+    if nvml.get("mig", bool) and not nvml.all("mig_instances", MigInstance):
+        return known("MIG mode: it is on, and there is no instance", "nvml")
+    value = raw.environment.get(VARIABLE)
+    effect = None if value is None else _effect(value, raw, nvml)
+    if effect is not None:
+        return known(effect, VARIABLE)
+    instances = {uuid_key(uuid) for gpu in raw.nvml.parts("gpus") for uuid in _instances(gpu)}
+    if any(uuid_key(device.text("uuid")) in instances for device in raw.cuda.parts("devices")):
+        return known("MIG mode: a process that sees a MIG instance sees nothing beside it", "libcuda")
+    # Not by itself a reason, since libcuda lists such a GPU; with no other reason it is the one left.
+    if nvml.get("compute_mode", int) == list(ComputeMode).index(ComputeMode.PROHIBITED):
+        return known("compute mode: prohibited", "nvml")
+    return None
+
+
+def _closed_node(raw: RawFacts, nvml: Raw) -> str | None:
+    """The GPU's device node, where it is missing while others are there, or closed to this user."""
+    nodes = {node.path: node for node in raw.kernel.all("device_nodes", DeviceNode)}
+    minor = nvml.get("minor", int)
+    if minor is None or "/dev/nvidiactl" not in nodes:
+        return None
+    path = f"/dev/nvidia{minor}"
+    node = nodes.get(path)
+    if node is None:
+        return f"{DEVICE_NODE}: {path} is not there"
+    return None if node.accessible else f"{PERMISSION}: {path} has mode {node.mode} and belongs to {node.owner}"
+
+
+def _instances(gpu: Raw) -> list[str]:
+    return [instance.uuid for instance in gpu.all("mig_instances", MigInstance)]
+
+
+def _effect(value: str, raw: RawFacts, nvml: Raw) -> str | None:
+    """What CUDA_VISIBLE_DEVICES does to a GPU; None where it hides nothing."""
+    gpus = raw.nvml.parts("gpus")
+    counted = [gpu for gpu in gpus if not _refused(gpu) and _closed_node(raw, gpu) is None]
+    uuids = [gpu.text("uuid") or "" for gpu in counted]
+    uuids += [uuid for gpu in counted for uuid in _instances(gpu)]
+    found = listed(value, len(counted), uuids)
+    shown = f"{VARIABLE}={value or '(empty)'}"
+    if found.twice is not None:
+        return f"{shown} names {found.twice} twice, after which CUDA shows no GPU"
+    if found.invalid is not None and value:
+        return f"{shown} ends at {found.invalid or '(nothing)'}, which names no GPU or MIG instance"
+    named = {uuid_key(entry.removeprefix("MIG-").partition("/")[0]) for entry in found.entries}
+    own = {uuid_key(nvml.text("uuid")), *map(uuid_key, _instances(nvml))}
+    if len(found.entries) >= len(counted) or own & named:
+        return None
+    return f"{shown} does not name it"

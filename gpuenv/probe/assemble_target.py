@@ -1,158 +1,132 @@
-"""The target's raw facts to its part of the Snapshot: pure. The order of trust is the order of the answers."""
+"""The target's raw facts to its part of the Snapshot."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
 
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import CupyInstallation, Library, Target, Toolkit
+from gpuenv.model.target import (
+    CupyInstallation,
+    FileFault,
+    JupyterKernel,
+    LeftMetadata,
+    Library,
+    NeedOfCupy,
+    Target,
+)
 from gpuenv.model.versions import CudaVersion, PythonVersion
-from gpuenv.probe.parse import fact, parsed
-from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.raw_target import Distribution, LibraryFacts, TargetFacts
+from gpuenv.probe.raw import NOT_READ, RawFacts, parsed, reading
+
+V = TypeVar("V")
 
 INTERPRETER = "the target's interpreter"
-METADATA = "its metadata"
-RECORD = "RECORD"
-SETTINGS = "CuPy's own code"
 _IMPORTS = "the target's import system"
-_LINKS = "the folders and links that lead to it"
-_AGAIN = "the target's interpreter, started again"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
+_NO_MODULE = "no module of this name is found"
 
 
 def assemble_target(raw: RawFacts) -> Target:
     """What is in the target, and what CuPy would take from there."""
     facts = raw.target
-    reason = raw.target_reason or "the target's interpreter did not tell"
-    own = {entry.name: entry.release for entry in reversed(facts.distributions)}
-    packages = dict(facts.conda_packages) | own
+    reason = raw.target_reason or f"{INTERPRETER} did not tell"
+    answered = bool(facts.text("python"))
+    distributions = facts.all("distributions", CupyInstallation)
+    by_conda = facts.get("conda_packages", dict[str, str]) or {}
+    packages = by_conda | {entry.distribution: entry.release for entry in reversed(distributions)}
+    executable = facts.text("executable")
+
+    def known_or(name: str, source: str, absent: str) -> Reading[str]:
+        """A fact that is null because it is so, where the interpreter has answered."""
+        return facts.reading(name, str, source, absent if answered else reason)
+
     return Target(
-        executable=fact(
-            INTERPRETER if facts.executable else raw.target_named_by, facts.executable or raw.target_path, reason
-        ),
-        prefix=fact(INTERPRETER, facts.prefix, reason),
-        kind=fact(INTERPRETER, facts.kind, reason),
-        made_by=fact("pyvenv.cfg or conda-meta", facts.made_by, _absence(facts, "no tool has left its mark", reason)),
-        python=settle([parsed(PythonVersion.parse, facts.python, INTERPRETER)], reason),
-        implementation=fact(INTERPRETER, facts.implementation, reason),
-        platform=fact(INTERPRETER, facts.platform, reason),
-        externally_managed=fact(INTERPRETER, facts.externally_managed, reason),
-        writable=fact("the permissions of its folder of packages", facts.writable, reason),
-        user_site=fact(INTERPRETER, facts.user_site, _absence(facts, "it is not used here", reason)),
-        cupy=tuple(_cupy(entry, facts) for entry in facts.distributions if is_cupy(entry.name)),
-        cupy_module=fact(_IMPORTS, facts.cupy_module, _absence(facts, "no module of this name is found", reason)),
-        numpy=fact(METADATA, packages.get("numpy"), _absence(facts, "NumPy is not there", reason)),
-        numpy_module=fact(_IMPORTS, facts.numpy_module, _absence(facts, "no module of this name is found", reason)),
-        numpy_fault=fact(_IMPORTS, facts.numpy_fault, _absence(facts, "nothing speaks against it", reason)),
-        pathfinder_hidden_by=fact(_IMPORTS, facts.pathfinder_hidden_by, _absence(facts, "nothing does", reason)),
+        executable=reading(INTERPRETER if executable else raw.target_named_by, executable or raw.target_path, reason),
+        prefix=facts.reading("prefix", str, INTERPRETER, reason),
+        kind=facts.reading("kind", str, INTERPRETER, reason),
+        made_by=known_or("made_by", "pyvenv.cfg or conda-meta", "no tool has left its mark"),
+        python=settle([parsed(PythonVersion.parse, facts.text("python"), INTERPRETER)], reason),
+        implementation=facts.reading("implementation", str, INTERPRETER, reason),
+        platform=facts.reading("platform", str, INTERPRETER, reason),
+        externally_managed=facts.reading("externally_managed", bool, INTERPRETER, reason),
+        writable=facts.reading("writable", bool, "the permissions of its folder of packages", reason),
+        user_site=known_or("user_site", INTERPRETER, "it is not used here"),
+        cupy=_cupy(raw, distributions),
+        cupy_module=known_or("cupy_module", _IMPORTS, _NO_MODULE),
+        numpy=reading("its metadata", packages.get("numpy"), "NumPy is not there" if answered else reason),
+        numpy_module=known_or("numpy_module", _IMPORTS, _NO_MODULE),
+        numpy_fault=known_or("numpy_fault", _IMPORTS, "nothing speaks against it"),
+        pathfinder_hidden_by=known_or("pathfinder_hidden_by", _IMPORTS, "nothing does"),
         packages=dict(sorted(packages.items())),
-        conda_packages=dict(sorted(facts.conda_packages.items())),
-        libraries=_libraries(raw.libraries),
-        cuda_path=_setting(raw, raw.libraries.cuda_path, "it finds none"),
-        headers=_setting(raw, raw.libraries.headers, "NVRTC did not tell its version"),
+        conda_packages=dict(sorted(by_conda.items())),
+        libraries=raw.libraries.all("libraries", Library),
+        cuda_path=_setting(raw, raw.libraries.text("cuda_path"), "it finds none"),
+        headers=_setting(raw, raw.libraries.get("headers", tuple[str, ...]), "NVRTC did not tell its version"),
         headers_cuda=_headers_cuda(raw),
-        preload=dict(sorted(raw.libraries.preload.items())),
-        file_faults=raw.files.file_faults,
-        file_faults_count=fact(RECORD, raw.files.file_faults_count, _why_no(raw, "files")),
-        left_metadata=facts.left_metadata,
-        kernels=facts.kernels,
-        needs_of_cupy=facts.needs_of_cupy,
-        extension=fact("the target's loader", raw.libraries.extension, _no_extension(raw)),
-        kernel_cache=fact(_CACHE, facts.kernel_cache, _absence(facts, "kernels are kept in memory", reason)),
-        kernel_cache_fault=fact(_CACHE, facts.kernel_cache_fault, _absence(facts, "it can be written", reason)),
-        kernel_cache_owners=fact(_CACHE, facts.kernel_cache_owners, _absence(facts, "there is none yet", reason)),
-        starts_without=fact(_AGAIN, facts.starts_without, _absence(facts, "it starts as it is", reason)),
-        startup_files=facts.startup_files,
-        unstartable=fact(_LINKS, facts.unstartable, _absence(facts, "it starts", reason)),
-        unreadable=facts.unreadable,
-        lost_environment=fact(INTERPRETER, facts.lost_environment, _absence(facts, "it has its settings", reason)),
-        environments_near=facts.environments_near,
+        preload=dict(sorted((raw.libraries.get("preload", dict[str, str]) or {}).items())),
+        file_faults=raw.files.all("file_faults", FileFault),
+        file_faults_count=raw.files.reading("file_faults_count", int, "RECORD", _why_no(raw, "files")),
+        left_metadata=facts.all("left_metadata", LeftMetadata),
+        kernels=facts.all("kernels", JupyterKernel),
+        needs_of_cupy=facts.all("needs_of_cupy", NeedOfCupy),
+        extension=raw.libraries.reading(
+            "extension", str, "the target's loader", raw.libraries.text("extension_error") or _why_no(raw, "libraries")
+        ),
+        kernel_cache=known_or("kernel_cache", _CACHE, "kernels are kept in memory"),
+        kernel_cache_fault=known_or("kernel_cache_fault", _CACHE, "it can be written"),
+        kernel_cache_owners=facts.reading(
+            "kernel_cache_owners", int, _CACHE, "there is none yet" if answered else reason
+        ),
+        starts_without=known_or("starts_without", f"{INTERPRETER}, started again", "it starts as it is"),
+        startup_files=facts.all("startup_files", str),
+        unstartable=known_or("unstartable", "the folders and links that lead to it", "it starts"),
+        unreadable=facts.all("unreadable", str),
+        lost_environment=known_or("lost_environment", INTERPRETER, "it has its settings"),
+        environments_near=facts.all("environments_near", str),
     )
 
 
-def _no_extension(raw: RawFacts) -> str:
-    """What the loader said; or that it was not asked."""
-    return raw.libraries.extension_error or _why_no(raw, "libraries")
-
-
-def target_toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:
-    """The toolkits that conda or wheels have put into the target."""
-    return tuple(
-        Toolkit(
-            path=entry.path,
-            found_via=entry.found_via,
-            toolkit=settle([parsed(CudaVersion.parse, entry.toolkit, entry.source or "")], "it has no headers"),
-            has_nvrtc=entry.has_nvrtc,
-            has_headers=entry.has_headers,
-        )
-        for entry in raw.files.toolkits
-    )
-
-
-def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
-    file = f"{entry.location}/cupy/__init__.py"
-    module = next((found for found in facts.cupy_modules if found.module == file), None)
-    return CupyInstallation(
-        distribution=entry.name,
-        release=entry.release,
-        location=entry.location,
-        tags=entry.tags,
-        for_this_interpreter=module.loads if module else None,
-        module=module.module if module else None,
-        requires=entry.requires,
-        cuda_major=entry.cuda_major,
-        place=entry.place,
-    )
-
-
-def _libraries(facts: LibraryFacts) -> tuple[Library, ...]:
-    return tuple(
-        Library(
-            name=entry.name,
-            soname=entry.soname,
-            path=entry.path,
-            found_via=entry.found_via,
-            finder_path=entry.finder_path,
-            release=entry.release,
-            optional=entry.optional,
-            error=entry.error,
-        )
-        for entry in facts.libraries or ()
-    )
+def _cupy(raw: RawFacts, distributions: tuple[CupyInstallation, ...]) -> tuple[CupyInstallation, ...]:
+    """Each CuPy, with the package that lies where its metadata does."""
+    modules = {entry.text("module"): entry.get("loads", bool) for entry in raw.target.parts("cupy_modules")}
+    found = []
+    for entry in distributions:
+        file = f"{entry.location}/cupy/__init__.py"
+        has_file = file in modules
+        if is_cupy(entry.distribution):
+            found.append(replace(entry, for_this_interpreter=modules.get(file), module=file if has_file else None))
+    return tuple(found)
 
 
 def _headers_cuda(raw: RawFacts) -> Reading[CudaVersion]:
     """What the headers say that are met first; of two in one folder the one of the runtime is the one compiled with."""
-    found = raw.libraries.headers_cuda
-    if found is None:
-        reason = "none of the folders has CUDA's headers" if raw.libraries.headers is not None else None
-        return _setting(raw, None, reason or "the folders are not known")
+    found = raw.libraries.part("headers_cuda")
+    if not found:
+        looked = "headers" in raw.libraries
+        return _setting(raw, None, "none of the folders has CUDA's headers" if looked else "the folders are not known")
+    folder = found.text("folder")
     return settle(
         [
-            parsed(CudaVersion.from_number, found.runtime, f"{found.folder}/cuda_runtime_api.h"),
-            parsed(CudaVersion.from_number, found.driver, f"{found.folder}/cuda.h"),
+            parsed(CudaVersion.from_number, found.get("runtime", int), f"{folder}/cuda_runtime_api.h"),
+            parsed(CudaVersion.from_number, found.get("driver", int), f"{folder}/cuda.h"),
         ],
         "the headers tell no version",
     )
 
 
-def _setting(raw: RawFacts, value: object, absent: str) -> Reading:  # type: ignore[type-arg]  # the caller's field says which
+def _setting(raw: RawFacts, value: V | None, absent: str) -> Reading[V]:
     """A fact that CuPy's own code tells, where it could be asked."""
     if value is not None:
-        return known(value, SETTINGS)
-    if raw.libraries.settings:
+        return known(value, "CuPy's own code")
+    if "cuda_path" in raw.libraries:
         return missing(absent)
-    return missing(raw.libraries.settings_error or _why_no(raw, "libraries"))
-
-
-def _absence(facts: TargetFacts, absent: str, reason: str) -> str:
-    """Why a fact is null: because it is so, where the interpreter has answered."""
-    return absent if facts.python else reason
+    return missing(raw.libraries.text("settings_error") or _why_no(raw, "libraries"))
 
 
 def _why_no(raw: RawFacts, name: str) -> str:
     source = next((source for source in raw.sources if source.name == name), None)
     if source is None or source.state is SourceState.ANSWERED:
-        return "CuPy's own files were not there to be asked" if name == "libraries" else "nobody looked"
+        return "CuPy's own files were not there to be asked" if name == "libraries" else NOT_READ
     return source.detail or source.state.value

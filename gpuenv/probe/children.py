@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import IO
+from typing import IO, Any
 
-from gpuenv.probe.interruption import interruptions_held_back
+from gpuenv.interrupt import INTERRUPTIONS
 
 _GRACE = 0.3  # seconds that a killed child, and its pipes, are given to end
 _POLL = 0.05  # seconds until a child is seen to have ended whose pipes a grandchild keeps open
@@ -28,6 +28,7 @@ _CHUNK = 65536
 
 Process = subprocess.Popen[bytes]
 OnText = Callable[[str], None]
+_Handler = Callable[[int, Any], Any]
 
 
 class Ending(str, Enum):
@@ -275,3 +276,32 @@ def _kill_group(process: Process) -> None:
             process.kill()
         except PermissionError:
             pass
+
+
+@contextlib.contextmanager
+def interruptions_held_back() -> Iterator[None]:
+    """Ctrl-C and a polite request to end reach the main thread after the block, in which a child is started.
+
+    No other thread is interrupted. Signals are not blocked, since a child would inherit that; one that is ignored stays
+    so, for a child to inherit it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    former: dict[int, _Handler] = {number: handler for number in INTERRUPTIONS if (handler := _handler(number))}
+    try:
+        for number in former:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for number in came:
+            former[number](number, None)
+
+
+def _handler(number: signal.Signals) -> _Handler | None:
+    """What this program itself does on a signal; None where the system does something, or nothing."""
+    handler = signal.getsignal(number)
+    return handler if callable(handler) and not isinstance(handler, signal.Handlers) else None

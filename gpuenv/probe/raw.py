@@ -1,263 +1,187 @@
-"""What each source said, before anything is settled: typed, and nothing more than it said."""
+"""What each source answered, before anything is settled, and how an answer becomes a reading."""
 
-# Annotations are no texts here: what the children say is read by them at every start.
+from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from types import GenericAlias
+from typing import Any, NamedTuple, TypeVar
 
+from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.host import KernelMessage
+from gpuenv.model.identity import pci_key
+from gpuenv.model.pattern import pattern
+from gpuenv.model.reading import Answer, Reading, known, missing
 from gpuenv.model.snapshot import Source
-from gpuenv.probe.raw_kernel import KernelFacts
-from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
+from gpuenv.model.versions import DriverVersion
+from gpuenv.model.xid import xid_event
+
+V = TypeVar("V")
+A = TypeVar("A")
+
+NO_SOURCE = "no source could tell"
+NOT_READ = "nobody looked"
+_NAMED_GPU = pattern(
+    r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE
+)
+_FILE_VERSION = pattern(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
 
 
-@dataclass(frozen=True, slots=True)
-class RawMigInstance:
-    """A MIG instance as NVML lists it."""
+class Raw:
+    """The facts that one source printed, by name, as JSON has them; one of another form than asked for is none."""
 
-    uuid: str
-    name: str | None = None
-    memory_total: int | None = None
+    __slots__ = ("_facts",)
 
+    def __init__(self, facts: Mapping[str, Any] | None = None) -> None:
+        self._facts = facts or {}
 
-@dataclass(frozen=True, slots=True)
-class RawUser:
-    """A compute process as NVML lists it; memory in bytes."""
+    def __bool__(self) -> bool:
+        return bool(self._facts)
 
-    pid: int
-    name: str | None = None
-    memory: int | None = None
+    def __contains__(self, name: str) -> bool:
+        return name in self._facts
 
+    def get(self, name: str, kind: type[V]) -> V | None:
+        """A fact of a type that ``gpuenv.model.codec`` reads: a scalar, a record, a tuple or a mapping of these."""
+        value = self._facts.get(name)
+        try:
+            return None if value is None else decode(kind, value)
+        except DecodeError:
+            return None
 
-@dataclass(frozen=True, slots=True)
-class NvmlGpu:
-    """A GPU as NVML describes it, in NVML's own numbers; null is what it did not tell.
+    def text(self, name: str) -> str | None:
+        """A fact that is a text."""
+        return self.get(name, str)
 
-    Attributes:
-        index: NVML's, from 0.
-        uuid: ``GPU-...``.
-        name: as the driver names it.
-        pci: the address on the bus.
-        compute_capability: ``9.0``.
-        memory: total and free, bytes.
-        mig: whether MIG mode is on.
-        mig_instances: those that exist.
-        compute_mode: number of ``nvmlComputeMode_t``.
-        architecture: number of ``nvmlDeviceArchitecture_t``.
-        brand: number of ``nvmlBrandType_t``.
-        minor: the number in ``/dev/nvidia0``.
-        persistence: whether persistence mode is on.
-        ecc: now, and after the next restart.
-        ecc_corrected: errors since the driver was loaded; likewise ``ecc_uncorrected``.
-        ecc_corrected_ever: errors over its whole life; likewise ``ecc_uncorrected_ever``.
-        pages_single: pages retired for repeated single-bit errors.
-        pages_double: pages retired for a double-bit error.
-        pages_pending: whether a page waits for a restart to be retired.
-        rows: remapped for corrected and uncorrected errors, whether one is pending, whether one failed.
-        temperature: degrees Celsius.
-        power: watts that it draws.
-        power_limit: watts that it may draw.
-        clock: of the multiprocessors, MHz.
-        clock_most: the highest, MHz.
-        throttle_reasons: bits of ``nvmlClocksThrottleReasons``.
-        pcie_generation: of the link as it is now; ``pcie_generation_most``: as it can be.
-        pcie_width: lanes, likewise.
-        processes: how many compute processes there are.
-        users: the first of them.
-        virtualization: number of ``nvmlGpuVirtualizationMode_t``.
-        nvlinks: number and state of each link.
-        fabric: state of the registration, and its status.
-        peers: of each other GPU its index, the nearest common ancestor and the status of reading its memory.
-        failures: the return code of each function that failed.
-        remarks: in words, why a function gave no answer though it did not fail.
-    """
+    def all(self, name: str, kind: type[V]) -> tuple[V, ...]:
+        """A list of records, empty where the source did not tell it."""
+        found: Any = self.get(name, GenericAlias(tuple, (kind, ...)))  # type: ignore[arg-type]
+        return found or ()
 
-    index: int
-    uuid: str | None = None
-    name: str | None = None
-    pci: str | None = None
-    compute_capability: str | None = None
-    memory: tuple[int, ...] | None = None
-    mig: bool | None = None
-    mig_instances: tuple[RawMigInstance, ...] = ()
-    compute_mode: int | None = None
-    architecture: int | None = None
-    brand: int | None = None
-    minor: int | None = None
-    persistence: bool | None = None
-    ecc: tuple[bool, ...] | None = None
-    ecc_corrected: int | None = None
-    ecc_corrected_ever: int | None = None
-    ecc_uncorrected: int | None = None
-    ecc_uncorrected_ever: int | None = None
-    pages_single: int | None = None
-    pages_double: int | None = None
-    pages_pending: bool | None = None
-    rows: tuple[int, ...] | None = None
-    temperature: int | None = None
-    power: float | None = None
-    power_limit: float | None = None
-    clock: int | None = None
-    clock_most: int | None = None
-    throttle_reasons: int | None = None
-    pcie_generation: int | None = None
-    pcie_generation_most: int | None = None
-    pcie_width: int | None = None
-    pcie_width_most: int | None = None
-    processes: int | None = None
-    users: tuple[RawUser, ...] = ()
-    virtualization: int | None = None
-    nvlinks: tuple[tuple[int, ...], ...] = ()
-    fabric: tuple[int, ...] | None = None
-    peers: tuple[tuple[int | None, ...], ...] = ()
-    failures: Mapping[str, int] = field(default_factory=dict)
-    remarks: Mapping[str, str] = field(default_factory=dict)
+    def part(self, name: str) -> Raw:
+        """A fact that has facts of its own."""
+        value = self._facts.get(name)
+        return Raw(value if isinstance(value, dict) else None)
+
+    def parts(self, name: str) -> tuple[Raw, ...]:
+        """A list of such facts."""
+        value = self._facts.get(name)
+        return tuple(Raw(entry) for entry in value if isinstance(entry, dict)) if isinstance(value, list) else ()
+
+    def plus(self, **facts: object) -> Raw:
+        """These facts and more."""
+        return Raw({**self._facts, **facts})
+
+    def reading(self, name: str, kind: type[V], source: str, reason: str | None = NO_SOURCE) -> Reading[V]:
+        """A fact that this source alone can tell; where it told nothing, the reason."""
+        return reading(source, self.get(name, kind), reason)
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlFacts:
-    """What NVML says.
+class ListedGpu(NamedTuple):
+    """A GPU as one source lists it; None is what that does not tell.
 
     Attributes:
-        init: return code of nvmlInit; null where it did not come back.
-        message: what goes with a code other than 0.
-        library: the file behind libnvidia-ml in that process.
-        driver_version: ``580.95.05``.
-        cuda: the C interface's number, 12040 for 12.4.
-        count: how many GPUs there are.
-        peers_took: seconds that the links between the GPUs took to ask.
-        failures: the return code of each function that failed and is about no GPU.
-        remarks: in words, why such a function gave no answer though it did not fail.
-        gpus: those that could be opened, and those that could not.
-    """
-
-    init: int | None = None
-    message: str | None = None
-    library: str | None = None
-    driver_version: str | None = None
-    cuda: int | None = None
-    count: int | None = None
-    peers_took: float | None = None
-    failures: Mapping[str, int] = field(default_factory=dict)
-    remarks: Mapping[str, str] = field(default_factory=dict)
-    gpus: tuple[NvmlGpu, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CudaDevice:
-    """A CUDA device as this process sees it.
-
-    Attributes:
-        ordinal: CUDA's, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER decide.
-        name: as libcuda names it.
-        pci: the address on the bus.
-        uuid: of the GPU, or of its MIG instance.
-        compute_capability: ``9.0``.
-        memory_total: bytes.
-    """
-
-    ordinal: int
-    name: str | None = None
-    pci: str | None = None
-    uuid: str | None = None
-    compute_capability: str | None = None
-    memory_total: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CudaFacts:
-    """What libcuda says.
-
-    Attributes:
-        absent: what the loader says where there is no libcuda.
-        unloadable: what it says of one that it refuses.
-        library: the file behind libcuda in that process.
-        cuda: the C interface's number, 12040 for 12.4.
-        init: return code of cuInit.
-        init_name: its name, ``CUDA_ERROR_NO_DEVICE``.
-        count: how many devices there are.
-        devices: each of them.
-    """
-
-    absent: str | None = None
-    unloadable: str | None = None
-    library: str | None = None
-    cuda: int | None = None
-    init: int | None = None
-    init_name: str | None = None
-    count: int | None = None
-    devices: tuple[CudaDevice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SmiGpu:
-    """A GPU as nvidia-smi prints it.
-
-    Attributes:
-        index: NVML's.
+        number: NVML's index, or CUDA's ordinal.
         uuid: ``GPU-...``.
         name: as the driver names it.
         pci: the address on the bus.
         compute_capability: ``9.0``.
         memory_total: bytes.
+        more: all that the source tells of it.
     """
 
-    index: int | None = None
+    number: int | None = None
     uuid: str | None = None
     name: str | None = None
     pci: str | None = None
     compute_capability: str | None = None
     memory_total: int | None = None
+    more: Raw = Raw()
 
 
-@dataclass(frozen=True, slots=True)
-class SmiFacts:
-    """What nvidia-smi says.
+class SmiFacts(NamedTuple):
+    """What nvidia-smi answers.
 
     Attributes:
         path: the program.
         driver_version: ``580.95.05``.
         cuda: the CUDA level that it shows, ``13.0``.
-        gpus: null where it lists none that makes sense.
+        gpus: None where it lists none that makes sense.
         complaint: its own error text.
     """
 
     path: str | None = None
     driver_version: str | None = None
     cuda: str | None = None
-    gpus: tuple[SmiGpu, ...] | None = None
+    gpus: tuple[ListedGpu, ...] | None = None
     complaint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawFacts:
-    """All that was said, before anything is settled.
+class RawFacts(NamedTuple):
+    """All that was answered, before anything is settled.
 
     Attributes:
-        kernel: by the kernel's files.
+        kernel: by the kernel's files: the table at the end of ``scripts/kernel.py`` names the facts.
         nvcc: what the compiler in each toolkit says, by the folder.
-        nvml: by NVML.
-        cuda: by libcuda.
+        nvml: by NVML, its GPUs in ``gpus``.
+        cuda: by libcuda, its devices in ``devices``.
         smi: by nvidia-smi.
-        target: by the target's interpreter.
-        target_path: the interpreter; null where there is none.
+        target: by the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
+        target_path: the interpreter; None where there is none.
         target_named_by: who named it: an option, a variable, or PATH.
         target_reason: why it told nothing.
         libraries: by the target's loader.
         files: by the installed files.
         environment: the caller's variables that decide on GPU, CUDA and Python.
-        sources: how each asking ended.
+        sources: how each probe ended.
     """
 
-    kernel: KernelFacts = KernelFacts()
-    nvcc: Mapping[str, str] = field(default_factory=dict)
-    nvml: NvmlFacts = NvmlFacts()
-    cuda: CudaFacts = CudaFacts()
+    kernel: Raw = Raw()
+    nvcc: Mapping[str, str] = {}
+    nvml: Raw = Raw()
+    cuda: Raw = Raw()
     smi: SmiFacts = SmiFacts()
-    target: TargetFacts = TargetFacts()
+    target: Raw = Raw()
     target_path: str | None = None
     target_named_by: str = "the caller"
     target_reason: str | None = None
-    libraries: LibraryFacts = LibraryFacts()
-    files: FileFacts = FileFacts()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    libraries: Raw = Raw()
+    files: Raw = Raw()
+    environment: Mapping[str, str] = {}
     sources: tuple[Source, ...] = ()
+
+
+def parsed(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] | None:
+    """A source's answer as a value, or None where it gave none that makes sense."""
+    if given is None:
+        return None
+    try:
+        return Answer(parse(given), source)
+    except ValueError:
+        return None
+
+
+def answer(source: str, value: V | None) -> Answer[V] | None:
+    """A source's answer, or None where it gave none."""
+    return None if value is None else Answer(value, source)
+
+
+def reading(source: str, value: V | None, reason: str | None = NO_SOURCE) -> Reading[V]:
+    """What one source alone can tell; where it told nothing, the reason."""
+    return missing(reason or NO_SOURCE) if value is None else known(value, source)
+
+
+def file_version(path: str | None) -> Answer[DriverVersion] | None:
+    """The driver version in the name of one of its libraries, ``libcuda.so.580.95.05``."""
+    match = _FILE_VERSION.search(path or "")
+    return Answer(DriverVersion.parse(match[1]), f"the name of {PurePath(path or '').name}") if match else None
+
+
+def message_of(text: str) -> KernelMessage:
+    """A line of the kernel's log with the Xid event or the GPU that it names."""
+    event = xid_event(text)
+    if event:
+        return KernelMessage(text, *event)
+    named = _NAMED_GPU.search(text)
+    return KernelMessage(text, None, pci_key(f"{named[1]}{named[2] or '.0'}") if named else None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuenv.probe.limits import DEFAULT_TIMEOUT
+# Seconds that the machine may take to answer; the first initialisation of eight GPUs without persistence mode is slow.
+SHORTEST_TIMEOUT, DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 0.1, 30.0, 3600
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
-from gpuenv.probe.raw import SmiGpu
+from gpuenv.probe.raw import ListedGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")
 
@@ -23,8 +22,7 @@ _BANNER = pattern(r"NVIDIA-SMI\s+\d{3}\.\d[\d.]*(?=\s)([^\n]*)")
 _BRANCHED = pattern(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
 _LEVEL = pattern(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")
 _COLOUR = pattern(r"\x1b\[[0-9;]*[A-Za-z]")
-_MIB = 1024 * 1024
-_NOTHING = ("N/A", "ERR!", "Unknown Error")
+_NOTHING = ("N/A", "ERR!", "Unknown Error", "GPU is lost")
 
 
 def parse_banner(output: str) -> tuple[str | None, str | None]:
@@ -40,33 +38,28 @@ def parse_banner(output: str) -> tuple[str | None, str | None]:
     return (driver[1] if driver else None, cuda[1] if cuda else None)
 
 
-def parse_gpus(output: str) -> tuple[SmiGpu, ...]:
-    """The answer to ``--query-gpu`` with the fields of QUERY; lines of another form are skipped."""
+def parse_gpus(output: str) -> tuple[ListedGpu, ...]:
+    """The answer to ``--query-gpu`` with the fields of QUERY.
+
+    A line of another form is skipped, and one that the csv module refuses: a NUL, a field without end.
+    """
+    import csv  # noqa: PLC0415 - hardly ever is nvidia-smi asked for more than its banner
+
     gpus = []
-    for row in _rows(_COLOUR.sub("", output)):
+    for line in _COLOUR.sub("", output).splitlines():
+        try:
+            row = next(csv.reader([line], skipinitialspace=True), [])
+        except csv.Error:
+            continue
         if len(row) != len(QUERY) or not re.fullmatch(r"\s*[0-9]{1,4}\s*", row[0]):
             continue
         index, uuid, name, pci, memory = (field.strip() for field in row)
-        gpus.append(SmiGpu(int(index), _given(uuid), _given(name), _given(pci), None, _bytes(memory)))
+        mebibytes = whole_number((memory.split() or [""])[0])  # "143771 MiB", or without the unit
+        total = None if mebibytes is None else mebibytes << 20
+        gpus.append(ListedGpu(int(index), given(uuid), given(name), given(pci), None, total))
     return tuple(gpus)
 
 
-def _bytes(mebibytes: str) -> int | None:
-    """``143771`` or ``143771 MiB``; a number that no GPU has is none."""
-    number = whole_number((mebibytes.split() or [""])[0])
-    return None if number is None else number * _MIB
-
-
-def _rows(output: str) -> Iterator[list[str]]:
-    """The fields of each line; a line that the csv module refuses (a NUL, a field without end) is skipped."""
-    import csv  # noqa: PLC0415 - hardly ever is nvidia-smi asked for more than its banner
-
-    for line in output.splitlines():
-        try:
-            yield from csv.reader([line], skipinitialspace=True)
-        except csv.Error:
-            continue
-
-
-def _given(text: str) -> str | None:
+def given(text: str) -> str | None:
+    """A text that says something; ``N/A``, ``ERR!`` and sentences of error do not."""
     return None if not text or text.startswith("[") or text in _NOTHING else text

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from gpuenv.probe.raw import SmiFacts, SmiGpu
+from gpuenv.probe.raw import ListedGpu, SmiFacts
+from gpuenv.probe.smi import given
 
 _ROOT = "nvidia_smi_log"
 _DRIVER, _CUDA = ("driver_version", "kmd_version"), ("cuda_version", "cuda_umd_version")
 _VERSION = re.compile(r"\d[\d.]*")
 _MEMORY = re.compile(r"([0-9]{1,9}) (?:MiB|MB)")
 _WANTED = (["product_name"], ["uuid"], ["fb_memory_usage", "total"])
-_NOTHING = ("N/A", "ERR!", "Unknown Error", "GPU is lost")
 _MOST_TEXT = 256
-_DEEPEST = 4  # of what is wanted
-_MIB = 1024 * 1024
 
 
 class _RefusedError(ValueError):
@@ -78,29 +75,6 @@ class Elements:
         self._text = ""
 
 
-@dataclass(slots=True)
-class _Reader:
-    """What has been read so far."""
-
-    top: dict[str, str] = field(default_factory=dict)
-    gpus: list[dict[str, str]] = field(default_factory=list)
-
-    def begun(self, path: list[str], attributes: dict[str, str]) -> None:
-        """A GPU begins with its address."""
-        if path == [_ROOT, "gpu"]:
-            self.gpus.append({"pci": attributes.get("id", "")})
-
-    def ended(self, path: list[str], text: str) -> None:
-        """Keeps the text of an element, where it is wanted."""
-        if len(path) > _DEEPEST:
-            return
-        below = path[1:]
-        if path[:1] == [_ROOT] and len(below) == 1:
-            self.top.setdefault(below[0], text)
-        elif self.gpus and below[:1] == ["gpu"] and below[1:] in _WANTED:
-            self.gpus[-1].setdefault(below[-1], text)
-
-
 def parse_xml(output: str) -> SmiFacts | None:
     """The driver, its CUDA level and the GPUs; None for what is no such document.
 
@@ -110,15 +84,28 @@ def parse_xml(output: str) -> SmiFacts | None:
     begin = output.find(f"<{_ROOT}") if begin < 0 else begin
     if begin < 0:
         return None
-    reader = _Reader()
+    top: dict[str, str] = {}
+    gpus: list[dict[str, str]] = []
+
+    def begun(path: list[str], attributes: dict[str, str]) -> None:
+        if path == [_ROOT, "gpu"]:  # a GPU begins with its address
+            gpus.append({"pci": attributes.get("id", "")})
+
+    def ended(path: list[str], text: str) -> None:
+        below = path[1:]
+        if path[:1] == [_ROOT] and len(below) == 1:
+            top.setdefault(below[0], text)
+        elif gpus and below[:1] == ["gpu"] and below[1:] in _WANTED:
+            gpus[-1].setdefault(below[-1], text)
+
     try:
-        Elements(reader.begun, reader.ended).feed(output[begin:], last=True)
+        Elements(begun, ended).feed(output[begin:], last=True)
     except _RefusedError:
         return None
-    if not reader.top and not reader.gpus:
+    if not top and not gpus:
         return None
-    gpus = tuple(_gpu(number, texts) for number, texts in enumerate(reader.gpus))
-    return SmiFacts(None, _version(reader.top, _DRIVER), _version(reader.top, _CUDA), gpus)
+    listed = tuple(_gpu(number, texts) for number, texts in enumerate(gpus))
+    return SmiFacts(None, _version(top, _DRIVER), _version(top, _CUDA), listed)
 
 
 def _refuse(*_: object) -> None:
@@ -129,13 +116,7 @@ def _version(texts: dict[str, str], names: tuple[str, ...]) -> str | None:
     return next((texts[name] for name in names if _VERSION.fullmatch(texts.get(name, ""))), None)
 
 
-def _gpu(number: int, texts: dict[str, str]) -> SmiGpu:
+def _gpu(number: int, texts: dict[str, str]) -> ListedGpu:
     memory = _MEMORY.fullmatch(texts.get("total", ""))
-    total = int(memory[1]) * _MIB if memory else None
-    return SmiGpu(number, _given(texts, "uuid"), _given(texts, "product_name"), _given(texts, "pci"), None, total)
-
-
-def _given(texts: dict[str, str], name: str) -> str | None:
-    """A text that says something; ``N/A``, ``ERR!`` and sentences of error do not."""
-    text = texts.get(name, "")
-    return None if not text or text.startswith("[") or text in _NOTHING else text
+    uuid, name, pci = (given(texts.get(key, "")) for key in ("uuid", "product_name", "pci"))
+    return ListedGpu(number, uuid, name, pci, None, int(memory[1]) << 20 if memory else None)

@@ -82,7 +82,7 @@ def _seconds(text: str) -> float:
     """Seconds that the doctor accepts for --timeout; it would refuse others, and every test be skipped."""
     import argparse  # noqa: PLC0415 - needed for the option alone
 
-    from gpuenv.probe.limits import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - needed for the option alone
+    from gpuenv.probe.request import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - needed for the option alone
 
     try:
         seconds = float(text)

@@ -13,7 +13,7 @@ from gpuenv.model.identity import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
-from gpuenv.probe.scripts.kernel_buffer import records
+from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.devices import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"

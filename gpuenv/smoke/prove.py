@@ -13,7 +13,7 @@ from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import Request
-from gpuenv.probe.take import take_snapshot
+from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
 from gpuenv.smoke.catalogue import chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down

@@ -16,8 +16,8 @@ from pathlib import Path
 from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.probe.session import script
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped

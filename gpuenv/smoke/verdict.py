@@ -10,7 +10,7 @@ from typing import Any
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.outcome import KILLED
+from gpuenv.probe.protocol import KILLED
 from gpuenv.smoke.plan import Task
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 

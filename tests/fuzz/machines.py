@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from gpuenv import probe
 from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.driver import DeviceNode, DkmsBuild, DriverLibrary
+from gpuenv.model.gpu import GpuUser, MigInstance, PciGpu
+from gpuenv.model.host import CdiFile
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.target import CupyInstallation, FileFault, Library
+from gpuenv.probe.ask_driver import cuda_facts, kernel_facts, nvml_facts
+from gpuenv.probe.ask_target import target_facts
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.outcome import each, typed
-from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
-from gpuenv.probe.raw_kernel import KernelFacts
-from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
+from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.raw import Raw, RawFacts
 from tests.cli.recorded import EVERY, FIT
 from tests.fuzz.judged import whole
-from tests.fuzz.records import inputs_of
+from tests.fuzz.records import TEXTS, inputs_of
 
 
 @st.composite
@@ -41,50 +47,54 @@ def check_snapshot(data: Any) -> None:  # noqa: ANN401 - plain values
     whole(snapshot)
 
 
-_CHILDREN = (KernelFacts, NvmlFacts, CudaFacts, SmiFacts, TargetFacts, LibraryFacts, FileFacts)
+_CHILDREN = ("kernel", "nvml", "cuda", "target", "libraries", "files")
+_RECORDS = (
+    *(PciGpu, DeviceNode, DkmsBuild, CdiFile, DriverLibrary),
+    *(CupyInstallation, Library, FileFault, MigInstance, GpuUser),
+)
+# Read off the code itself, so that a new fact is fuzzed without being listed.
+_ASSEMBLED = "".join(path.read_text(encoding="utf-8") for path in Path(probe.__path__[0]).glob("assemble*.py"))
+_NAMES = sorted(set(re.findall(r"""\b(?:text|get|all|parts?|reading|_nvml|_named)\((?:\w+, )?"(\w+)\"""", _ASSEMBLED)))
+_SCALARS = st.one_of(TEXTS, st.none(), st.booleans(), st.integers(-2, 2), st.integers(), st.floats())
+
+
+def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.one_of(st.sampled_from(_NAMES), TEXTS), inner, max_size=6),
+        st.sampled_from(_RECORDS).flatmap(lambda kind: st.lists(inputs_of(kind, right=True), max_size=3)),
+    )
+
+
+_FACTS = st.dictionaries(st.sampled_from(_NAMES), st.recursive(_SCALARS, _compound, max_leaves=8), max_size=12)
 
 
 @st.composite
 def printed(draw: st.DrawFn) -> dict[str, str]:
     """The output of each child, of those that said anything."""
-    return {
-        kind.__name__: _lines(draw, draw(inputs_of(kind, right=draw(st.booleans()))))
-        for kind in _CHILDREN
-        if draw(st.booleans())
-    }
+    return {name: _lines(draw, draw(_FACTS)) for name in _CHILDREN if draw(st.booleans())}
 
 
-def _lines(draw: st.DrawFn, facts: Any) -> str:  # noqa: ANN401 - plain values
-    if not isinstance(facts, dict):
-        return f"gpuenv:{json.dumps(facts)}\n"
-    lines = []
-    for name, value in facts.items():
-        if name in ("gpus", "devices") and isinstance(value, list):
-            prefix, number = ("gpu", "index") if name == "gpus" else ("device", "ordinal")
-            for position, entry in enumerate(value):
-                told = {number: position, **(entry if isinstance(entry, dict) else {"name": entry})}
-                lines += [{f"{prefix}.{position}.{key}": fact} for key, fact in told.items()]
-        else:
-            lines.append({name: value})
+def _lines(draw: st.DrawFn, facts: dict[str, Any]) -> str:
+    lines: list[Any] = [{name: value} for name, value in facts.items()]
+    for prefix, number in (("gpu", "index"), ("device", "ordinal")):
+        for position in range(draw(st.integers(0, 2))):
+            told = {number: position, **draw(_FACTS)}
+            lines += [{f"{prefix}.{position}.{key}": fact} for key, fact in told.items()]
     cut = draw(st.one_of(st.none(), st.integers(0, 400)))
     return "".join(f"gpuenv:{json.dumps(line)}\n" for line in lines)[:cut]
 
 
 def check_children(printed: dict[str, str]) -> None:
     """Whatever they print, a machine comes of it that can be judged."""
-    facts = {name: parse_facts(printed.get(name, "")) for name in (kind.__name__ for kind in _CHILDREN)}
-    nvml = replace(typed(NvmlFacts, facts["NvmlFacts"]), gpus=each(NvmlGpu, nested(facts["NvmlFacts"], "gpu"), "index"))
-    cuda = replace(
-        typed(CudaFacts, facts["CudaFacts"]), devices=each(CudaDevice, nested(facts["CudaFacts"], "device"), "ordinal")
-    )
+    ended = {name: ChildResult(Ending.EXITED, 0, printed.get(name, ""), "", None, 0.1, 0.0) for name in _CHILDREN}
     raw = RawFacts(
-        kernel=typed(KernelFacts, facts["KernelFacts"]),
-        nvml=nvml,
-        cuda=cuda,
-        smi=typed(SmiFacts, facts["SmiFacts"]),
-        target=typed(TargetFacts, facts["TargetFacts"]),
-        libraries=typed(LibraryFacts, facts["LibraryFacts"]),
-        files=typed(FileFacts, facts["FileFacts"]),
+        kernel=kernel_facts(ended["kernel"])[0],
+        nvml=nvml_facts(ended["nvml"])[0],
+        cuda=cuda_facts(ended["cuda"])[0],
+        target=target_facts(ended["target"])[0],
+        libraries=Raw(parse_facts(ended["libraries"].stdout)),
+        files=Raw(parse_facts(ended["files"].stdout)),
         sources=FIT.sources,
     )
     whole(assemble(raw, None))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuenv.paste.gaps import gaps
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import known_keys, to_snapshot
+from gpuenv.paste.snapshot import gaps, known_keys, to_snapshot
 from tests.fuzz.judged import shipped, whole
 
 TEXTS = [

@@ -18,14 +18,14 @@ from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.numbers import whole_number
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from gpuenv.probe.assemble_container import grant, listed
-from gpuenv.probe.raw_kernel import KernelFacts
+from gpuenv.probe.assemble import grant, listed
 from gpuenv.probe.smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
 from gpuenv.smoke.health import xids
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
+from tests.probe.raw_facts import KernelFacts
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.gpu import ComputeMode
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.paste.gaps import gaps
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import decoded, read_paste
 from gpuenv.paste.records import Pasted
-from gpuenv.paste.snapshot import known_keys, to_snapshot
+from gpuenv.paste.snapshot import gaps, known_keys, to_snapshot
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "texts").glob("*.txt")}
 MATRIX = load(data_path("matrix.yaml"))

@@ -6,11 +6,13 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask_programs import ask_smi
+from gpuenv.probe.ask_driver import ask_smi, cuda_facts, kernel_facts, nvml_facts
+from gpuenv.probe.ask_start import how_it_starts as how_target_starts
 from gpuenv.probe.ask_target import ask_files as ask_target_files
+from gpuenv.probe.ask_target import ask_libraries as ask_target_libraries
 from gpuenv.probe.ask_target import target_facts
-from gpuenv.probe.asking import Asking, run_cuda, run_kernel, run_nvml, run_target
-from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
+from gpuenv.probe.session import Asking, run_cuda, run_kernel, run_nvml, run_target
+from tests.probe.raw_facts import CudaFacts, FileFacts, KernelFacts, LibraryFacts, NvmlFacts, TargetFacts
 
 __all__ = ["ask_smi"]
 
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import CudaFacts, NvmlFacts
-    from gpuenv.probe.raw_kernel import KernelFacts
-    from gpuenv.probe.raw_target import FileFacts, TargetFacts
+    from gpuenv.probe.raw import Raw
 
 LONG = 20.0  # a deadline that no test may wait for
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
@@ -34,27 +34,48 @@ def asking(environment: Mapping[str, str] | None = None, root: str = "/", limit:
 
 def ask_kernel(asked: Asking) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    return kernel_facts(run_kernel(asked))
+    raw, source = kernel_facts(run_kernel(asked))
+    return KernelFacts.of(raw), source
 
 
 def ask_nvml(asked: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    return nvml_facts(run_nvml(asked))
+    raw, source = nvml_facts(run_nvml(asked))
+    return NvmlFacts.of(raw), source
 
 
 def ask_cuda(asked: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    return cuda_facts(run_cuda(asked))
+    raw, source = cuda_facts(run_cuda(asked))
+    return CudaFacts.of(raw), source
 
 
 def ask_target(asked: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter."""
-    return target_facts(run_target(asked, interpreter, "interpreter"))
+    raw, source = target_facts(run_target(asked, interpreter, "interpreter"))
+    return TargetFacts.of(raw), source
+
+
+def ask_libraries(asked: Asking, interpreter: str, target: Raw) -> tuple[LibraryFacts, Source]:
+    """The libraries that the target's CuPy would load."""
+    raw, source = ask_target_libraries(asked, interpreter, target)
+    return LibraryFacts.of(raw), source
+
+
+def how_it_starts(asked: Asking, interpreter: str, target: Raw, source: Source) -> TargetFacts:
+    """What keeps the target's interpreter from answering."""
+    return TargetFacts.of(how_target_starts(asked, interpreter, target, source))
+
+
+def ask_files_of(asked: Asking, target: Raw, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
+    """The installed files of a target that has answered."""
+    raw, ended = ask_target_files(asked, target, source, deep=deep)
+    return FileFacts.of(raw), ended
 
 
 def ask_files(asked: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files."""
-    return ask_target_files(asked, *ask_target(asked, interpreter), deep=deep)
+    return ask_files_of(asked, *ask_target(asked, interpreter), deep=deep)
 
 
 def target_of(

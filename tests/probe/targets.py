@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpuenv.probe.raw_target import TargetFacts
+from tests.probe.raw_facts import TargetFacts
 
 NOTHING = TargetFacts()
 
@@ -35,4 +35,4 @@ def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path |
 
 
 def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:
-    return [(entry.name, entry.release) for entry in facts.distributions]
+    return [(entry.distribution, entry.release) for entry in facts.distributions]

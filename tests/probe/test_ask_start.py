@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.ask_start import how_it_starts
-from gpuenv.probe.raw_target import TargetFacts
-from tests.probe.asking import MINIMAL, ask_target, asking
+from tests.probe.asking import MINIMAL, ask_target, asking, how_it_starts
 from tests.probe.pythons import python
+from tests.probe.raw_facts import TargetFacts
 from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
@@ -82,7 +81,7 @@ def test_what_is_no_python_by_its_name_is_not_run_again(tmp_path: Path) -> None:
 def test_one_that_answers_is_asked_nothing_more(venv: Path) -> None:
     told = started(interpreter_of(venv))
     assert told.python is not None
-    assert (told.starts_without, told.startup_files) == (None, ())
+    assert (told.starts_without, told.startup_files) == (None, None)
 
 
 def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.model.driver import Module
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts
-from gpuenv.probe.raw_kernel import KernelFacts, KernelModules, RawToolkit, Uname
-from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
-from tests.probe.raw_facts import said
+from gpuenv.probe.raw import RawFacts, SmiFacts
+from tests.probe.raw_facts import (
+    CudaFacts,
+    Distribution,
+    KernelFacts,
+    KernelModules,
+    LibraryFact,
+    LibraryFacts,
+    NvmlFacts,
+    RawToolkit,
+    TargetFacts,
+    Uname,
+    said,
+)
 
 # First lines of /proc/driver/nvidia/version as published: driver version and kind of module.
 PROC_VERSIONS = {
@@ -61,7 +69,7 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
         {"nvml": NvmlFacts()},
         {"smi": SmiFacts()},
     ):
-        raw = replace(raw, **silenced)
+        raw = raw._replace(**silenced)
         seen.append(said(assemble(raw, None).driver.version))
     assert seen == [
         ("470.161.03", "/proc/driver/nvidia/version"),
@@ -76,7 +84,7 @@ def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
     raw = everybody()
     seen = []
     for silenced in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
-        raw = replace(raw, **silenced)
+        raw = raw._replace(**silenced)
         seen.append(said(assemble(raw, None).driver.cuda))
     assert seen == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
 

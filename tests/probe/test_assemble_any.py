@@ -8,16 +8,25 @@ from hypothesis import strategies as st
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
-from gpuenv.probe.raw_kernel import DriverGpu, KernelFacts, RawToolkit, Uname
-from gpuenv.probe.raw_target import TargetFacts
-from tests.probe.raw_facts import ONE
+from gpuenv.probe.raw import RawFacts, SmiFacts
+from tests.probe.raw_facts import (
+    ONE,
+    CudaDevice,
+    CudaFacts,
+    DriverGpu,
+    KernelFacts,
+    NvmlFacts,
+    NvmlGpu,
+    RawToolkit,
+    TargetFacts,
+    Uname,
+)
 
 TEXT = st.none() | st.text(max_size=12) | st.sampled_from(["535.104.05", "12.4", "0000:3a:00.0", ONE, "9.0", "linux"])
 COUNT = st.integers(-(2**40), 2**40)
 NUMBER = st.none() | COUNT
 RAW = st.builds(
-    RawFacts,
+    lambda **facts: RawFacts(**facts),  # noqa: PLW0108 - or each field that is not given is made up
     kernel=st.builds(
         KernelFacts,
         uname=st.builds(Uname, TEXT, TEXT, TEXT),
@@ -35,7 +44,7 @@ RAW = st.builds(
         cuda=NUMBER,
         count=NUMBER,
         gpus=st.lists(
-            st.builds(NvmlGpu, st.integers(0, 3), TEXT, TEXT, TEXT, TEXT, st.none() | st.tuples(COUNT, COUNT)),
+            st.builds(NvmlGpu, st.integers(0, 3), TEXT, TEXT, TEXT, TEXT, memory_total=NUMBER, memory_free=NUMBER),
             max_size=3,
         ).map(tuple),
     ),
@@ -49,7 +58,7 @@ RAW = st.builds(
             tuple
         ),
     ),
-    smi=st.builds(SmiFacts, TEXT, TEXT, TEXT),
+    smi=st.tuples(TEXT, TEXT, TEXT).map(lambda texts: SmiFacts(*texts)),
     target=st.builds(TargetFacts, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT),
 )
 

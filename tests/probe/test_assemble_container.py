@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.reading import Reading
-from gpuenv.probe.answers import relevant
-from gpuenv.probe.assemble_container import container_support, grant, listed, mps
-from gpuenv.probe.raw_kernel import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
+from gpuenv.probe.assemble import container_support, grant, listed, mps, relevant
+from tests.probe.raw_facts import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
 MIG = "MIG-fb42055e-9e53-5764-9278-438605a3014c"

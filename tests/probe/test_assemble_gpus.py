@@ -6,10 +6,24 @@ from typing import Any
 
 import pytest
 
+from gpuenv.model.gpu import MigInstance
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, RawMigInstance, SmiFacts, SmiGpu
-from gpuenv.probe.raw_kernel import DriverGpu, KernelFacts
-from tests.probe.raw_facts import MIB, MIG, ONE, TWO, gpus_of, nvml_gpu, said
+from gpuenv.probe.raw import ListedGpu, RawFacts, SmiFacts
+from tests.probe.raw_facts import (
+    MIB,
+    MIG,
+    ONE,
+    TWO,
+    CudaDevice,
+    CudaFacts,
+    DriverGpu,
+    KernelFacts,
+    NvmlFacts,
+    NvmlGpu,
+    gpus_of,
+    nvml_gpu,
+    said,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +41,7 @@ def test_a_gpu_is_one_however_its_address_and_uuid_are_spelt(nvml: str, others: 
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, nvml),)),
         cuda=CudaFacts(devices=(CudaDevice(0, "NVIDIA H200", others, ONE.removeprefix("GPU-"), "9.0"),)),
         kernel=KernelFacts(driver_gpus=(DriverGpu("NVIDIA H200", ONE, others),)),
-        smi=SmiFacts(gpus=(SmiGpu(0, ONE, "NVIDIA H200", nvml),)),
+        smi=SmiFacts(gpus=(ListedGpu(0, ONE, "NVIDIA H200", nvml),)),
     )
     assert gpu.pci.value == one_spelling
     assert gpu.uuid.value == ONE
@@ -65,7 +79,7 @@ def test_the_index_and_the_ordinal_of_a_gpu_are_told_apart() -> None:
 def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
     (gpu,) = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000000:3A:00.0"),)),
-        smi=SmiFacts(gpus=(SmiGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
+        smi=SmiFacts(gpus=(ListedGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
     )
     assert said(gpu.name) == ("NVIDIA H200", "nvml")
     assert [(answer.value, answer.source) for answer in gpu.name.dissent] == [("GeForce GTX 1050", "nvidia-smi")]
@@ -76,7 +90,7 @@ def test_of_several_lists_that_of_the_most_trusted_source_counts() -> None:
         "nvml": NvmlFacts(gpus=(NvmlGpu(0, name="by NVML"),)),
         "cuda": CudaFacts(devices=(CudaDevice(0, name="by libcuda"),)),
         "kernel": KernelFacts(driver_gpus=(DriverGpu("by the kernel"),)),
-        "smi": SmiFacts(gpus=(SmiGpu(0, name="by nvidia-smi"),)),
+        "smi": SmiFacts(gpus=(ListedGpu(0, name="by nvidia-smi"),)),
     }
     names = []
     while lists:
@@ -97,9 +111,9 @@ def test_a_mig_instance_is_no_gpu_and_lends_the_gpu_none_of_its_facts() -> None:
         "NVIDIA A100-SXM4-40GB",
         "00000000:41:00.0",
         compute_capability="8.0",
-        memory=(40960 * MIB, 40000 * MIB),
+        memory_total=40960 * MIB,
         mig=True,
-        mig_instances=tuple(RawMigInstance(uuid, "NVIDIA A100 MIG 1g.5gb", 4864 * MIB) for uuid in MIG),
+        mig_instances=tuple(MigInstance(uuid, "NVIDIA A100 MIG 1g.5gb", 4864 * MIB) for uuid in MIG),
     )
     (gpu,) = gpus_of(
         nvml=NvmlFacts(gpus=(whole,)),
@@ -142,25 +156,24 @@ def test_a_gpu_without_a_mig_mode_is_not_said_to_have_it_off() -> None:
 
 
 def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
-    well, lost = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, failures={"nvmlDeviceGetHandleByIndex": 15})))
-    )
+    well, lost = gpus_of(nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, fault=15))))
     assert (lost.fault.value, lost.fault.source) == (15, "nvml")
     assert lost.index.value == 1
     assert well.fault.value is None
 
 
 def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
-    (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, failures={"nvmlDeviceGetMemoryInfo": 3}),)))
+    why = {"memory_total": "nvmlDeviceGetMemoryInfo answered with return code 3"}
+    (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, why=why),)))
     assert gpu.fault.value is None
-    assert gpu.memory_total.value is None
+    assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])
 
 
 def test_the_number_of_gpus_is_asked_of_each_source() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(count=8),
         kernel=KernelFacts(driver_gpus=(DriverGpu(), DriverGpu())),
-        smi=SmiFacts(gpus=(SmiGpu(0),)),
+        smi=SmiFacts(gpus=(ListedGpu(0),)),
     )
     count = assemble(raw, None).gpu_count
     assert (count.value, count.source) == (8, "nvml")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.driver import LibraryOrigin
-from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, rocm
-from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary
+from gpuenv.probe.assemble import amd_gpus, cuda_origin, driver_libraries, rocm
+from tests.probe.raw_facts import AmdNode, KernelFacts, RawLibrary
 
 MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.command import script
+from gpuenv.probe.session import script
 from tests.cli.program import gpuenv
 
 MAKE = """
 import os, stat, sys
 sys.path.insert(0, sys.argv[1])
-from device_nodes import make_none
+from shared import make_none
 if len(sys.argv) > 3:
     make_none(sys.argv[3])
 os.mknod(sys.argv[2], stat.S_IFCHR | 0o600, os.makedev(195, 255))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.target import PackagePlace
-from gpuenv.probe.ask_target import ask_libraries
-from gpuenv.probe.raw_target import Distribution, TargetFacts
-from tests.probe.asking import asking, target_of
+from tests.probe.asking import ask_libraries, asking, target_of
+from tests.probe.raw_facts import Distribution, TargetFacts
 from tests.probe.targets import cupy_lines, distribution
 from tests.probe.venvs import interpreter_of, site_packages
 
@@ -22,22 +20,14 @@ from tests.probe.venvs import interpreter_of, site_packages
 def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
     facts, _ = target_of(interpreter_of(venv))
-    assert facts.distributions == (
-        Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None, place=PackagePlace.ENVIRONMENT),
-    )
+    place = {"tags": [], "requires": [], "place": PackagePlace.ENVIRONMENT}
+    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), **place),)
 
 
 @pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
 def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
     distribution(site_packages(venv), written, "14.2.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
-
-
-def test_who_installed_a_distribution_is_told(venv: Path) -> None:
-    distribution(site_packages(venv), "numpy", "2.3.4")
-    (site_packages(venv) / "numpy-2.3.4.dist-info" / "INSTALLER").write_text("uv\n", encoding="utf-8")
-    (entry,) = target_of(interpreter_of(venv))[0].distributions
-    assert entry.installer == "uv"
 
 
 @pytest.mark.parametrize("broken", ["no METADATA", "empty METADATA", "bytes", "a folder named METADATA", "no version"])
@@ -102,7 +92,7 @@ def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
     core = f"cupy/_core/core{sysconfig.get_config_var('EXT_SUFFIX')}"
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
-    placed = tuple(replace(entry, location=str(site_packages(venv))) for entry in distributions)
+    placed = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
     told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
     assert (source.state, told.libraries) == (SourceState.ANSWERED, ())
     assert "file too short" in (told.extension_error or "")
@@ -127,7 +117,7 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
     libs.mkdir(parents=True)
     (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
     facts, _ = target_of(interpreter_of(venv))
-    assert [entry.cuda_major for entry in facts.distributions if entry.name.startswith("cupy")] == [major]
+    assert [entry.cuda_major for entry in facts.distributions if entry.distribution.startswith("cupy")] == [major]
     told, _ = ask_libraries(asking(), str(interpreter_of(venv)), facts)
     wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
     assert wanted == ([release] if release else [])

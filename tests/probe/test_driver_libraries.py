@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.raw_kernel import RawLibrary
 from tests.probe.asking import kernel_of
+from tests.probe.raw_facts import RawLibrary
 from tests.probe.roots import lay
 
 if TYPE_CHECKING:

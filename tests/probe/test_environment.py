@@ -7,18 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuenv.model.target import JupyterKernel
-from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import CupyModule, TargetFacts
+from gpuenv.probe.session import in_target, script
 from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
+from tests.probe.raw_facts import CupyModule, TargetFacts
 from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv
 from tests.support.target import metadata_wheel
 
@@ -101,7 +101,7 @@ def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==13.6.0"))
     facts = facts_of(venv)
     assert facts.conda_packages == {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4", "cupy": "14.2.0"}
-    assert [entry.name for entry in facts.distributions] == ["cupy-cuda12x"]
+    assert [entry.distribution for entry in facts.distributions] == ["cupy-cuda12x"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_shares_cuda_with_cupy_is_told(venv: Path, tmp_path: Path, name: str) -> None:
     install(venv, metadata_wheel(tmp_path, f"{name}==1.0"))
-    assert [entry.name for entry in facts_of(venv).distributions] == [name]
+    assert [entry.distribution for entry in facts_of(venv).distributions] == [name]
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
@@ -154,12 +154,11 @@ def suffixes(tag: str) -> list[str]:
         ("core.pyx", "312", None),
     ],
 )
-def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(name: str, tag: str, answer: object) -> None:
-    spec = spec_from_file_location("interpreter_cupy", script("interpreter_cupy.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(
+    name: str, tag: str, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(script("start.py")).parent))
+    module = import_module("interpreter")
     assert module.loads(["__init__.py", name], suffixes(tag)) is answer
 
 
@@ -180,8 +179,8 @@ def test_cupy_of_another_interpreter_is_told(tmp_path: Path, version: str) -> No
 def test_a_machine_without_a_folder_for_temporary_files_is_told(tmp_path: Path) -> None:
     """As a container with a root that is read-only; CuPy puts each source into such a folder."""
     (tmp_path / "file").touch()
-    scripts = Path(script("interpreter_cupy")).parent
-    program = "import sys, interpreter_cupy as told; print(told.temporary_fault(sys.argv[1:]))"
+    scripts = Path(script("start.py")).parent
+    program = "import sys, interpreter as told; print(told.temporary_fault(sys.argv[1:]))"
     for places, fault in (
         ((tmp_path / "file", tmp_path / "none"), "there is no folder for temporary files: none of"),
         ((tmp_path / "none", tmp_path), "None"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import gpuenv
-from gpuenv.probe.facts import FACTS, sources_of
 from tests.support.trust import rank
+from tools.fact_sources import FACTS, sources_of
 from tools.facts_page import fact_paths, page
 
 PAGE = Path(gpuenv.__file__).parent / "docs/facts.md"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.target import FileState
-from gpuenv.probe.ask_target import ask_files as ask_target_files
-from gpuenv.probe.raw_target import FileFacts
-from tests.probe.asking import ask_files, ask_target, asking
+from tests.probe.asking import ask_files, ask_files_of, ask_target, asking
 from tests.probe.pythons import python
+from tests.probe.raw_facts import FileFacts
 from tests.probe.venvs import install, interpreter_of, site_packages
 from tests.support.target import metadata_wheel, run_at_start
 
@@ -33,7 +31,7 @@ def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
     facts = files_of(interpreter_of(venv), deep=deep)
     assert facts.file_faults_count == len(facts.file_faults)
     folder = site_packages(venv)
-    return [(entry.state.value, str(Path(entry.path).relative_to(folder))) for entry in facts.file_faults]
+    return [(entry.state, str(Path(entry.path).relative_to(folder))) for entry in facts.file_faults]
 
 
 @pytest.fixture
@@ -173,8 +171,8 @@ def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: P
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     asked = asking()
     target, source = ask_target(asked, str(interpreter_of(with_cupy)))
-    elsewhere = replace(target, prefix_place=(target.prefix_place[0], target.prefix_place[1] + 1))
-    facts, found = ask_target_files(asked, elsewhere, source, deep=False)
+    elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
+    facts, found = ask_files_of(asked, elsewhere, source, deep=False)
     assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
     assert "another file system" in (found.detail or "")
 
@@ -189,7 +187,7 @@ def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) ->
 def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
     asked = asking()
     target, source = ask_target(asked, str(interpreter_of(with_cupy)))
-    facts, found = ask_target_files(asked, replace(target, path=()), source, deep=False)
+    facts, found = ask_files_of(asked, target.plus(path=[]), source, deep=False)
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,

@@ -8,10 +8,10 @@ import pytest
 
 from gpuenv.model.driver import DeviceNode
 from gpuenv.model.visible import Listed, listed
-from gpuenv.probe.hidden import hidden_by
-from gpuenv.probe.raw import CudaFacts, NvmlFacts, NvmlGpu, RawFacts
-from gpuenv.probe.raw_kernel import KernelFacts
+from gpuenv.probe.assemble_gpus import hidden_by
+from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
+from tests.probe.raw_facts import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
 
 if TYPE_CHECKING:
     from pathlib import Path

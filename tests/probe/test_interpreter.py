@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.command import in_target
+from gpuenv.probe.assemble import assemble
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import TargetFacts
+from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.session import in_target
 from gpuenv.probe.target import find_interpreter
 from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
@@ -206,7 +207,10 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
     said = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
     facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n"))
     assert source.state is SourceState.ANSWERED
-    assert facts == TargetFacts(kind="venv", prefix="/somewhere")
+    target = assemble(RawFacts(target=facts), None).target
+    readings = (target.python, target.implementation, target.kind, target.externally_managed, target.prefix)
+    assert [reading.value for reading in readings] == [None, None, "venv", None, "/somewhere"]
+    assert target.packages == {}
 
 
 def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_path: Path, venv: Path) -> None:
@@ -222,7 +226,7 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
-        "import time; from gpuenv.probe.asking import *; from gpuenv.probe.driver_facts import *\n"
+        "import time; from gpuenv.probe.session import *; from gpuenv.probe.ask_driver import *\n"
         f"asking = Asking({environment!r}, '/', time.monotonic() + 20)\n"
         "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"

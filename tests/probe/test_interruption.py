@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.children import ChildGroup, run_child
-from gpuenv.probe.interruption import interruptions_held_back
+from gpuenv.probe.children import ChildGroup, interruptions_held_back, run_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

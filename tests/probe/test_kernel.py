@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.gpu import PciGpu
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
+from gpuenv.probe.session import script
 from tests.probe.asking import kernel_of
+from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import bus, held_by, lay
 
 RELEASE = os.uname().release
@@ -88,7 +88,7 @@ def test_a_bus_without_any_device_is_a_masked_one_in_a_container(
 
 def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
     root = lay(tmp_path, {**bus("0000:01:00.0", "0x030200", "10de", "2230"), "usr/share/hwdata/pci.ids": PCI_IDS})
-    (gpu,) = kernel_of(root).pci_gpus or ()
+    (gpu,) = kernel_of(root).pci_gpus
     assert gpu.name == "GA102GL [RTX A6000]"
 
 
@@ -107,11 +107,11 @@ def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
     """Asked as a user without rights: root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
-        copies = {path.name: path.read_bytes() for path in [scripts / "telling.py", *scripts.glob("kernel*.py")]}
+        copies = {name: (scripts / name).read_bytes() for name in ("start.py", "kernel.py", "shared.py")}
         root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
-        command = _as_nobody([*_python_for_all(), "-B", str(root / "kernel.py"), str(root)])
+        command = _as_nobody([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
         nodes = parse_facts(done.stdout)["device_nodes"]
     assert {node["path"]: node["accessible"] for node in nodes} == {"/dev/nvidia0": False, "/dev/nvidiactl": True}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.driver import DkmsBuild
-from gpuenv.probe.assemble_kernel import other_kernels
+from gpuenv.probe.assemble import assemble
+from gpuenv.probe.raw import RawFacts
 from tests.probe.asking import kernel_of
 from tests.probe.roots import lay
 
@@ -100,15 +101,16 @@ def test_dkms_tree_tells_what_was_built_for_which_kernel(
 def test_other_kernels_with_a_module_of_the_driver(
     tmp_path: Path, files: dict[str, str], kernels: tuple[str, ...]
 ) -> None:
-    assert other_kernels(kernel_of(lay(tmp_path, files)).module_files) == kernels
+    raw = RawFacts(kernel=kernel_of(lay(tmp_path, files)))
+    assert assemble(raw, None).driver.module_kernels.value == kernels
 
 
 def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
     many = "".join(f"kernel/nvidia-{branch}/nvidia.ko:\n" for branch in range(500, 540))
     files = {f"lib/modules/6.8.0-{n}-generic/modules.dep": many for n in range(10, 40)}
-    told = kernel_of(lay(tmp_path, files)).module_files or ()
-    assert other_kernels(told) == tuple(f"6.8.0-{n}-generic" for n in range(10, 26))
-    assert len(told) == 16 * 8
+    driver = assemble(RawFacts(kernel=kernel_of(lay(tmp_path, files))), None).driver
+    assert driver.module_kernels.value == tuple(f"6.8.0-{n}-generic" for n in range(10, 26))
+    assert len(driver.module_files.value or ()) == 16 * 8
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import subprocess
 import sys
 import time
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.session import script
 from tests.probe.asking import MINIMAL, kernel_of
 from tests.probe.roots import lay
 
@@ -109,27 +107,55 @@ ONLY_THERE = {
 }
 
 
-@cache
-def table() -> dict[str, list[str]]:
-    """The scripts' own table: each fact with the files that are read for it."""
-    program = (
-        "import json, sys; sys.argv = ['', '']; sys.path.insert(0, sys.argv.pop()); "
-        f"sys.path.insert(0, {str(Path(script('kernel.py')).parent)!r}); import kernel; "
-        "print(json.dumps({key: files for key, (_, files) in kernel.FACTS.items()}))"
-    )
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=20)
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
+MARKS = ("/proc/1/cgroup", "/proc/1/comm", "/proc/self/mountinfo", "/run/systemd/container")  # of a container
+NODE = "/sys/class/kfd/kfd/topology/nodes/*"
+# The files that are read for a fact, by their place below the root; * is one folder's name. Other facts read none.
+READ: dict[str, tuple[str, ...]] = {
+    "distribution": ("/etc/os-release", "/usr/lib/os-release"),
+    "container": MARKS,
+    "sandbox": ("/proc/version",),
+    "tegra": ("/etc/nv_tegra_release", "/proc/device-tree/compatible"),
+    "secure_boot": ("/sys/firmware/efi/efivars/SecureBoot-*",),
+    "lockdown": ("/sys/kernel/security/lockdown",),
+    "module_signatures": ("/sys/module/module/parameters/sig_enforce",),
+    "suspends": ("/sys/power/suspend_stats/success",),
+    "pci_gpus": (
+        *MARKS,
+        *(f"/sys/bus/pci/devices/*/{name}" for name in ("class", "vendor", "device")),
+        *("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"),
+    ),
+    "toolkits": tuple(
+        f"{folder}/{name}"
+        for folder in ("/usr/local/cuda*", "/opt/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")
+        for name in ("version.json", "version.txt", "include/cuda.h", "targets/*/include/cuda.h")
+    ),
+    "modules": ("/proc/modules", "/lib/modules/*/modules.dep"),
+    "module_files": ("/lib/modules/*/modules.dep",),
+    "module_blocks": ("/proc/cmdline", "/etc/modprobe.d/*", "/usr/lib/modprobe.d/*"),
+    "dkms": ("/var/lib/dkms/*/*/build/make.log",),
+    "libraries": ("/proc/self/mountinfo",),
+    "amd_nodes": (f"{NODE}/properties", f"{NODE}/name", f"{NODE}/mem_banks/*/properties"),
+    "rocm": ("/opt/rocm/.info/version", "/opt/rocm/include/rocm-core/rocm_version.h"),
+    "device_rules": (*MARKS, "/proc/self/cgroup", "/proc/devices", "/sys/fs/cgroup/devices/*devices.list"),
+    "cdi_files": ("/etc/cdi/*", "/var/run/cdi/*"),
+    "engine": ("/etc/docker/daemon.json",),
+    "container_toolkit": ("/var/lib/dpkg/status",),
+    "kernel_log": ("/dev/kmsg", "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"),
+    "sys_version": ("/sys/module/nvidia/version",),
+    "proc_version": ("/proc/driver/nvidia/version",),
+    "driver_gpus": ("/proc/driver/nvidia/gpus/*/information",),
+}
+WITHOUT_FILES = {"uname", "wsl", "image", "device_nodes", "pointing_nowhere", "mounted_requests", "mps"}
 
 
 def facts_of(name: str) -> set[str]:
     """The facts that may change with a file."""
-    return {fact for fact, files in table().items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
+    return {fact for fact, files in READ.items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
 
 
 def tell(root: Path, limit: float = 20.0) -> dict[str, Any]:
     """Every fact of a root; a traceback, an error's words and a missing end are failures."""
-    command = [sys.executable, "-I", script("kernel.py"), str(root)]
+    command = [sys.executable, "-I", script("start.py"), "kernel", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=limit)
     assert done.stderr == ""
     facts = parse_facts(done.stdout)
@@ -160,14 +186,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_fact_is_told_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
-    assert set(sound) == set(table())
+    assert set(sound) == READ.keys() | WITHOUT_FILES
     empty = {fact for fact, value in sound.items() if value in (None, [], {})}
     # A virtual machine has no such device; the variables are not set; the running kernel has a module.
     assert empty == {"device_nodes", "pointing_nowhere", "module_files"}
 
 
 def test_every_file_of_the_table_is_on_that_machine() -> None:
-    for files in table().values():
+    for files in READ.values():
         for pattern in files:
             folders = pattern.startswith(("/usr/local/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit"))
             assert folders or any(fnmatch.fnmatch(f"/{name}", pattern) for name in WHOLE), pattern
@@ -181,15 +207,15 @@ def test_the_files_that_are_opened_are_those_of_the_table(tmp_path: Path) -> Non
         "import os, runpy, sys\n"
         "opened = []\n"
         "sys.addaudithook(lambda event, details: opened.append(details[0]) if event == 'open' else None)\n"
-        f"sys.argv = ['kernel.py', {str(root)!r}]\n"
-        f"runpy.run_path({script('kernel.py')!r}, run_name='__main__')\n"
+        f"sys.argv = ['start.py', 'kernel', {str(root)!r}]\n"
+        f"runpy.run_path({script('start.py')!r})['main']()\n"
         "print('\\n'.join(str(path) for path in opened), file=sys.stderr)\n"
     )
     command = [sys.executable, "-I", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
     opened = {line.removeprefix(f"{root}/") for line in done.stderr.splitlines() if line.startswith(f"{root}/")}
     assert "etc/os-release" in opened
-    patterns = {pattern for files in table().values() for pattern in files}
+    patterns = {pattern for files in READ.values() for pattern in files}
     stray = {name for name in opened if not any(fnmatch.fnmatch(f"/{name}", pattern) for pattern in patterns)}
     assert stray == set()
 
@@ -225,7 +251,7 @@ def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, 
         changed = {fact for fact in sound if facts.get(fact) != sound[fact]}
         if name not in ONLY_THERE:
             assert changed <= facts_of(name), f"{name}: {changed}"
-        assert set(facts) - {"failed"} | set(facts.get("failed", {})) == set(table()), name
+        assert set(facts) - {"failed"} | set(facts.get("failed", {})) == READ.keys() | WITHOUT_FILES, name
 
 
 @pytest.mark.parametrize("name", SECOND)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.assemble_kernel import kernel_log
-from gpuenv.probe.raw_kernel import RawLog
+from gpuenv.probe.assemble import kernel_log
 from tests.install.mounts import mounted
 from tests.probe.asking import kernel_of
+from tests.probe.raw_facts import KernelFacts, RawLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +24,7 @@ def log_of(root: Path, files: Mapping[str, str]) -> RawLog:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    log = kernel_of(root).kernel_log
-    assert log is not None
-    return log
+    return RawLog.of(kernel_of(root).kernel_log)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,7 @@ def log_of(root: Path, files: Mapping[str, str]) -> RawLog:
 def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
     line: str, xid: int | None, pci: str | None
 ) -> None:
-    (message,) = kernel_log(RawLog("/dev/kmsg", (line,))).value or ()
+    (message,) = kernel_log(KernelFacts(kernel_log=RawLog("/dev/kmsg", (line,)))).value or ()
     assert (message.text, message.xid, message.pci) == (line, xid, pci)
 
 
@@ -121,7 +119,7 @@ def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
     log = log_of(tmp_path, {})
     assert log.source is None
     assert log.reason == "/dev/kmsg: No such file or directory; nor can a file of syslog be read"
-    assert kernel_log(log).reason == log.reason
+    assert kernel_log(KernelFacts(kernel_log=log)).reason == log.reason
 
 
 def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of
+from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import lay
 
 RELEASE = os.uname().release

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_target import ask_libraries
-from gpuenv.probe.command import script
-from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
+from gpuenv.probe.session import script
 from tests.install.mounts import mounted
-from tests.probe.asking import asking
+from tests.probe.asking import ask_libraries, asking
+from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.probe.venvs import interpreter_of, make_venv
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     facts, source = ask_libraries(where, str(interpreter), target)
     assert source.state is SourceState.ANSWERED
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
-    assert facts.settings is False
+    assert "cuda_path" not in facts
     assert "SyntaxError" in (facts.settings_error or "")
 
 
@@ -242,9 +241,9 @@ def test_a_limit_that_leaves_room_is_not_blamed(
     wrapper.chmod(0o755)
     told = by_name(libraries.ask(wrapper)[0])
     assert (told["cublas"].error or "").endswith("static TLS block")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from library_files import refusal; print(refusal(sys.argv[2]))"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from libraries import refusal; print(refusal(sys.argv[2]))"
     said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
-    command = [str(wrapper), "-c", code, str(Path(script("library_files.py")).parent), said]
+    command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), said]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     assert done.stdout.strip() == said
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask_driver import nvml_facts
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.command import script
-from gpuenv.probe.driver_facts import nvml_facts
+from gpuenv.probe.session import script
 from gpuenv.simulate.build import compile_library
 from tests.probe.asking import MINIMAL, ask_cuda, ask_nvml, asking
 
@@ -70,11 +70,11 @@ def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> Non
     code = (
         "import ctypes, os, sys\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "from library_files import mapped\n"
+        "from libraries import mapped\n"
         "ctypes.CDLL(sys.argv[2])\n"
         "sys.stdout.buffer.write(os.fsencode(mapped('libcublas.so')))\n"
     )
     environment = {**MINIMAL, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    command = [sys.executable, "-c", code, str(Path(script("library_files.py")).parent), str(library)]
+    command = [sys.executable, "-c", code, str(Path(script("libraries.py")).parent), str(library)]
     done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
     assert done.stdout.decode() == str(library), done.stderr

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_programs import ask_nvcc
+from gpuenv.probe.ask_driver import ask_nvcc
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.raw_kernel import KernelFacts, RawToolkit
 from gpuenv.probe.request import Request
-from gpuenv.probe.take import take_snapshot
+from gpuenv.probe.session import take_snapshot
 from tests.probe.asking import MINIMAL, asking
+from tests.probe.raw_facts import KernelFacts, RawToolkit
 
 # As CUDA 13.0's prints.
 ANSWER = """nvcc: NVIDIA (R) Cuda compiler driver

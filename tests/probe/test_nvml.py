@@ -14,9 +14,9 @@ import pytest
 from gpuenv.model.gpu import ComputeMode, Gpu, GpuUser, NvLink, Peer, Virtualization
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import NvmlFacts, RawFacts
+from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.session import script
 from gpuenv.simulate.build import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
@@ -30,6 +30,7 @@ from tests.probe.nvidia import (
     nvml_of,
     snapshot_of,
 )
+from tests.probe.raw_facts import NvmlFacts
 
 H100 = {"gpu.count": "1", "gpu.0.cc": "9.0"}
 
@@ -216,7 +217,7 @@ def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
 ) -> None:
     """In a container, NVML may count as the host does: then the process of that number is somebody else."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
-    asked = shlex.join([sys.executable, "-I", "-B", script("nvml.py"), str(Path(str(pynvml.__file__)).parent)])
+    asked = shlex.join([sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)])
     inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {asked}; exit $?"
     alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:

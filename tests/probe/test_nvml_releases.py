@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
+from gpuenv.probe.session import script
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ MACHINES = {
 def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-I", "-S", "-B", script("nvml.py"), str(library)]
+    command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
     environment = environment_of(stub, folder, keys)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     facts = parse_facts(done.stdout)
     assert facts["done"] is True
-    gpus = [{key: value for key, value in gpu.items() if key != "remarks"} for gpu in nested(facts, "gpu")]
+    gpus = nested(facts, "gpu")
     for gpu in gpus:
-        failures = gpu.get("failures", {})
-        failures.pop("nvmlDeviceGetGpuFabricInfoV", None)  # which older releases do not know
+        reasons = gpu.get("why", {}).items()
+        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is not known to the nvidia-ml-py there")}
     return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
 
 

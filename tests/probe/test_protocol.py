@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import nested, numbered, parse_facts
+from gpuenv.probe.session import in_target, script
 from tests.probe.pythons import python
 from tests.probe.targets import libraries_request
 
@@ -103,7 +103,7 @@ def test_numbered_facts_of_another_name_are_not_taken() -> None:
 
 def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
     """The first facts of a child can be read while it is still at work."""
-    command = [sys.executable, "-B", script("kernel.py"), "/"]
+    command = [sys.executable, "-B", script("start.py"), "kernel", "/"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         first = child.stdout.readline()

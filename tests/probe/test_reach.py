@@ -16,11 +16,10 @@ import pytest
 
 import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.ask_start import how_it_starts
-from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import TargetFacts
-from tests.probe.asking import MINIMAL, asking
+from gpuenv.probe.session import in_target, script
+from tests.probe.asking import MINIMAL, asking, how_it_starts
+from tests.probe.raw_facts import TargetFacts
 
 SYSTEM = Path("/usr/bin/python3")
 AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
@@ -95,7 +94,7 @@ def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Pa
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
     told = how_it_starts(asking(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
     assert os.path.normpath((told.unstartable or "").removesuffix(" is not there")) == str(gone)
-    assert (told.starts_without, told.startup_files) == (None, ())
+    assert (told.starts_without, told.startup_files) == (None, None)
 
 
 def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path) -> None:

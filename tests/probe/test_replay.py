@@ -10,10 +10,9 @@ import pytest
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.probe.answers import relevant
-from gpuenv.probe.asking import Asking
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assemble import assemble, relevant
 from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.session import Asking
 from gpuenv.simulate.build import StubDriver, lay_out
 from gpuenv.simulate.machine import stub_table
 from gpuenv.simulate.profile import load

@@ -9,8 +9,8 @@ from shlex import quote
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.asking import Asking
-from gpuenv.probe.raw import SmiFacts, SmiGpu
+from gpuenv.probe.raw import ListedGpu, SmiFacts
+from gpuenv.probe.session import Asking
 from gpuenv.probe.smi import parse_banner
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_smi, asking
@@ -44,7 +44,7 @@ SAID = {
     "no-devices": (None, None),
 }
 ROW = "0, GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584, NVIDIA H200, 00000000:3A:00.0, 143771"
-H200 = SmiGpu(0, "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "NVIDIA H200", "00000000:3A:00.0", None, 143771 * MIB)
+H200 = ListedGpu(0, "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "NVIDIA H200", "00000000:3A:00.0", None, 143771 * MIB)
 
 
 def test_every_sample_has_its_answer_and_its_source() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.raw import SmiGpu
+from gpuenv.probe.raw import ListedGpu
 from gpuenv.probe.smi import parse_gpus
 from gpuenv.probe.smi_xml import parse_xml
 from tests.probe.test_smi import H200, MIB, ROW
@@ -62,7 +62,7 @@ def test_an_element_without_a_value_is_unknown(nothing: str) -> None:
         f"<?xml version='1.0'?><nvidia_smi_log><driver_version>{nothing}</driver_version>{gpu}</nvidia_smi_log>"
     )
     assert facts is not None
-    assert (facts.driver_version, facts.gpus) == (None, (SmiGpu(0),))
+    assert (facts.driver_version, facts.gpus) == (None, (ListedGpu(0),))
 
 
 def test_a_document_of_any_depth_and_length_is_read() -> None:
@@ -84,7 +84,7 @@ def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:
 
 def test_each_gpu_has_a_row_and_blank_lines_are_none() -> None:
     text = "\n".join([ROW, "", ROW.replace("0, GPU", "1, GPU", 1), "   ", ""])
-    assert [gpu.index for gpu in parse_gpus(text)] == [0, 1]
+    assert [gpu.number for gpu in parse_gpus(text)] == [0, 1]
 
 
 def test_rows_of_windows_line_ends_are_read() -> None:
@@ -94,7 +94,7 @@ def test_rows_of_windows_line_ends_are_read() -> None:
 @pytest.mark.parametrize("nothing", ["[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU is lost]", "N/A", ""])
 def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(nothing: str) -> None:
     (gpu,) = parse_gpus("0" + f", {nothing}" * 4)
-    assert gpu == SmiGpu(index=0)
+    assert gpu == ListedGpu(0)
 
 
 def test_a_unit_that_was_not_asked_for_does_no_harm() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.probe.request import Request
-from gpuenv.probe.take import take_snapshot
+from gpuenv.probe.session import take_snapshot
 
 
 class OfOneThread(Mapping[str, str]):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.probe.limits import DEFAULT_TIMEOUT
-from gpuenv.probe.request import Request
-from gpuenv.probe.take import take_snapshot
+from gpuenv.probe.request import DEFAULT_TIMEOUT, Request
+from gpuenv.probe.session import take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import load
 from gpuenv.simulate.records import Profile

@@ -15,9 +15,7 @@ from gpuenv.model.gpu import ComputeMode, Gpu, Virtualization
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.versions import CudaVersion
-from gpuenv.probe.assemble_health import REASONS
-from gpuenv.probe.assemble_links import ARCHITECTURES, CONNECTIONS, READS, STATES
-from gpuenv.probe.brand import BRANDS
+from gpuenv.probe.assemble_gpus import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
 
 T = TypeVar("T")
 

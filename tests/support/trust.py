@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuenv.probe.facts import Sources
+    from tools.fact_sources import Sources
 
 
 def rank(sources: Sources, name: str) -> int | None:

@@ -1,19 +1,14 @@
 """Facts that libcuda tells, through ctypes, with the caller's own environment. No CUDA context is created.
 
-Run as a program by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
+Run by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
 or a crash is kept, and ``asking`` names the call that did not come back. A number that no GPU can have is no answer.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
-
-from device_nodes import make_none
-from telling import mapped_file, tell
+from shared import make_none, mapped_file, tell
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 _MOST_DEVICES, _MOST_CAPABILITY, _MOST_BYTES, _MOST_LEVEL = 1024, 99, 1 << 50, 1_000_000
@@ -72,39 +67,29 @@ class Library:
         found, end, _ = out.raw[:size].partition(b"\0")
         return found.decode("utf-8", "replace") if found and end else None
 
-    def uuid(self, device: int) -> str | None:
-        """The bare digits, in groups; those of a MIG instance where the process sees one."""
-        out = ctypes.create_string_buffer(16)
-        if self.call("cuDeviceGetUuid_v2", out, device) != 0 and self.call("cuDeviceGetUuid", out, device) != 0:
-            return None
-        digits = out.raw.hex()
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-    def compute_capability(self, device: int) -> str | None:
-        """``9.0``."""
-        major = within(self.number("cuDeviceGetAttribute", _CAPABILITY_MAJOR, device), _MOST_CAPABILITY, 1)
-        minor = within(self.number("cuDeviceGetAttribute", _CAPABILITY_MINOR, device), _MOST_CAPABILITY)
-        return None if major is None or minor is None else f"{major}.{minor}"
-
-    def memory_total(self, device: int) -> int | None:
-        """Bytes."""
-        memory = ctypes.c_size_t(0)
-        known = self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device) == 0
-        return within(memory.value, _MOST_BYTES, 1) if known else None
-
 
 def describe(library: Library, ordinal: int) -> None:
     """Everything about one CUDA device that needs no context, each fact told as soon as it is known."""
     library.about = f" of device {ordinal}"
-    tell(f"device.{ordinal}.ordinal", ordinal)
+    device = f"device.{ordinal}"
+    tell(f"{device}.ordinal", ordinal)
     handle = library.number("cuDeviceGet", ordinal)
     if handle is None:
         return
-    tell(f"device.{ordinal}.pci", library.text("cuDeviceGetPCIBusId", handle, 32))
-    tell(f"device.{ordinal}.uuid", library.uuid(handle))
-    tell(f"device.{ordinal}.name", library.text("cuDeviceGetName", handle, 256))
-    tell(f"device.{ordinal}.compute_capability", library.compute_capability(handle))
-    tell(f"device.{ordinal}.memory_total", library.memory_total(handle))
+    tell(f"{device}.pci", library.text("cuDeviceGetPCIBusId", handle, 32))
+    # The bare digits, in groups; those of a MIG instance where the process sees one.
+    out = ctypes.create_string_buffer(16)
+    has_uuid = any(library.call(name, out, handle) == 0 for name in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"))
+    digits = out.raw.hex()
+    groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    tell(f"{device}.uuid", "-".join(groups) if has_uuid else None)
+    tell(f"{device}.name", library.text("cuDeviceGetName", handle, 256))
+    major = within(library.number("cuDeviceGetAttribute", _CAPABILITY_MAJOR, handle), _MOST_CAPABILITY, 1)
+    minor = within(library.number("cuDeviceGetAttribute", _CAPABILITY_MINOR, handle), _MOST_CAPABILITY)
+    tell(f"{device}.compute_capability", None if major is None or minor is None else f"{major}.{minor}")
+    memory = ctypes.c_size_t(0)
+    has_memory = library.call("cuDeviceTotalMem_v2", ctypes.byref(memory), handle) == 0
+    tell(f"{device}.memory_total", within(memory.value, _MOST_BYTES, 1) if has_memory else None)
 
 
 def main() -> None:
@@ -131,7 +116,3 @@ def main() -> None:
     for ordinal in range(count or 0):
         describe(library, ordinal)
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

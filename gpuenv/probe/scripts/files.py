@@ -15,11 +15,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
-
-from telling import tell
+from shared import tell
 
 _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
@@ -28,12 +26,6 @@ _TOLD = 50
 _ORDER = ("missing", "unreadable", "wrong-size", "changed", "owned-twice")
 
 _Owner = tuple[str, str, int, bool]  # distribution, digest, size, and whether the size is to be believed
-
-
-def folders_of(path: Sequence[str]) -> list[str]:
-    """Every folder that is imported from, each once."""
-    real = dict.fromkeys(os.path.realpath(entry or ".") for entry in path)
-    return [folder for folder in real if os.path.isdir(folder)]
 
 
 def is_here(prefixes: Sequence[str], place: Sequence[int]) -> bool:
@@ -62,14 +54,11 @@ def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
             if name.endswith(".dist-info") and _OWNERS.match(name):
                 path = os.path.join(folder, name)
                 if os.path.isfile(os.path.join(path, "RECORD")):
-                    yield distribution_name(path), folder, first_line(os.path.join(path, "INSTALLER")), path
-
-
-def distribution_name(path: str) -> str:
-    """The canonical name, as the metadata spells it."""
-    found = re.search(r"^Name: *(\S+)", text_of(os.path.join(path, "METADATA"), 100000), re.MULTILINE)
-    name = found.group(1) if found else os.path.basename(path).split("-")[0]
-    return re.sub(r"[-_.]+", "-", name).lower()
+                    metadata = text_of(os.path.join(path, "METADATA"), 100000)
+                    found = re.search(r"^Name: *(\S+)", metadata, re.MULTILINE)
+                    canonical = re.sub(r"[-_.]+", "-", found.group(1) if found else name.split("-")[0]).lower()
+                    installer = text_of(os.path.join(path, "INSTALLER"), 200).split("\n", 1)[0].strip()
+                    yield canonical, folder, installer, path
 
 
 def text_of(path: str, limit: int) -> str:
@@ -81,11 +70,6 @@ def text_of(path: str, limit: int) -> str:
             return file.read(limit).decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def first_line(path: str) -> str:
-    """The first line of a small file."""
-    return (text_of(path, 200).split("\n") or [""])[0].strip()
 
 
 def rows(path: str) -> Iterator[tuple[str, str, int]]:
@@ -168,15 +152,14 @@ def digest_of(path: str, size: int) -> str:
     return base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode("ascii")
 
 
-def fault(path: str, state: str, owners: Collection[_Owner]) -> dict[str, object]:
-    """A fault as it is told."""
-    return {"path": path, "state": state, "distributions": sorted({name for name, _, _, _ in owners})}
-
-
 def tell_faults(states: Mapping[str, str], owned: Mapping[str, list[_Owner]]) -> None:
     """The gravest first, at most fifty, and how many there are."""
     ordered = sorted(states, key=lambda path: (_ORDER.index(states[path]), path))
-    tell("file_faults", [fault(path, states[path], owned[path]) for path in ordered[:_TOLD]])
+    faults = [
+        {"path": path, "state": states[path], "distributions": sorted({name for name, _, _, _ in owned[path]})}
+        for path in ordered[:_TOLD]
+    ]
+    tell("file_faults", faults)
     tell("file_faults_count", len(states))
 
 
@@ -234,12 +217,9 @@ def main() -> None:
     if not is_here(asked["prefixes"], asked["place"]):
         sys.stderr.write("the target sees another file system: its folders are not here, or are others\n")
         sys.exit(1)
-    folders = folders_of(asked["path"])
+    real = dict.fromkeys(os.path.realpath(entry or ".") for entry in asked["path"])
+    folders = [folder for folder in real if os.path.isdir(folder)]
     given: list[str] = asked["prefixes"]
     tell("toolkits", toolkits(folders, given[0] if given else None))
     look_at_files(folders, [os.path.realpath(entry) for entry in given], deep=asked["deep"])
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

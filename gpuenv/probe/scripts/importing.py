@@ -6,7 +6,7 @@ Standard library only, and syntax that old Pythons parse. Prints one fact a line
 import os
 import sys
 
-from interpreter_telling import tell
+from target_shared import tell
 
 
 def main():

@@ -1,112 +1,886 @@
 """Facts that the kernel and the file system tell: no library of the driver is loaded.
 
-Run as a program by gpuenv's own interpreter: ``kernel.py ROOT``. Prints one fact a line, see ``protocol.py``. It is a
-child of its own because reading a file of a wedged driver can hang. One script a family lies beside this one.
+Run by gpuenv's own interpreter: ``start.py kernel ROOT``. Prints one fact a line, see ``protocol.py``. It is a child of
+its own because reading a file of a wedged driver can hang.
+
+Every path is given as a process on that root would write it, ``/proc/modules``; ``root`` is put before it where a file
+is read, and a link stays below it, as it would after a change of root. Nothing here blocks: a FIFO in the place of a
+file is no file.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
+from shared import records, tell
 
-import kernel_container as containers
-import kernel_driver as driver
-import kernel_gpus as gpus
-import kernel_host as host
-import kernel_log as log
-import kernel_modules as modules
-import kernel_toolkits as kits
-from telling import tell
+_WHOLE = 8_000_000  # bytes of a long file that are read
+_TREE = "/lib/modules"
 
-Ask = Callable[[str, Mapping[str, str]], object]
 
-_MARKS = ("/proc/1/cgroup", "/proc/1/comm", "/proc/self/mountinfo", "/run/systemd/container")  # of a container
-_NODE = "/sys/class/kfd/kfd/topology/nodes/*"
+# Files below a root
 
-# Every fact: who tells it, and the files that are read for it, by their place below the root; * is one folder's name.
-FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
-    "uname": (lambda _root, _environment: host.uname(), ()),
-    "distribution": (lambda root, _: host.distribution(root), ("/etc/os-release", "/usr/lib/os-release")),
-    "container": (containers.container, _MARKS),
-    "sandbox": (lambda root, _: host.sandbox(root), ("/proc/version",)),
-    "wsl": (lambda root, _: host.is_wsl(root), ()),
-    "tegra": (lambda root, _: host.tegra(root), ("/etc/nv_tegra_release", "/proc/device-tree/compatible")),
-    "secure_boot": (lambda root, _: host.secure_boot(root), ("/sys/firmware/efi/efivars/SecureBoot-*",)),
-    "lockdown": (lambda root, _: host.lockdown(root), ("/sys/kernel/security/lockdown",)),
-    "module_signatures": (
-        lambda root, _: host.module_signatures(root),
-        ("/sys/module/module/parameters/sig_enforce",),
-    ),
-    "image": (lambda root, _: host.image(root), ()),
-    "suspends": (lambda root, _: host.suspends(root), ("/sys/power/suspend_stats/success",)),
-    "device_nodes": (lambda root, _: driver.device_nodes(root), ()),
-    "pci_gpus": (
-        lambda root, given: gpus.pci_gpus(root, contained=containers.container(root, given) != "none"),
-        (
-            *_MARKS,
-            *(f"/sys/bus/pci/devices/*/{name}" for name in ("class", "vendor", "device")),
-            "/usr/share/misc/pci.ids",
-            "/usr/share/hwdata/pci.ids",
-        ),
-    ),
-    "toolkits": (
-        kits.toolkits,
-        tuple(
-            f"{folder}/{name}"
-            for folder in ("/usr/local/cuda*", "/opt/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")
-            for name in ("version.json", "version.txt", "include/cuda.h", "targets/*/include/cuda.h")
-        ),
-    ),
-    "pointing_nowhere": (kits.pointing_nowhere, ()),
-    "modules": (lambda root, _: modules.modules(root), ("/proc/modules", "/lib/modules/*/modules.dep")),
-    "module_files": (lambda root, _: modules.module_files(root), ("/lib/modules/*/modules.dep",)),
-    "module_blocks": (
-        lambda root, _: modules.module_blocks(root),
-        ("/proc/cmdline", "/etc/modprobe.d/*", "/usr/lib/modprobe.d/*"),
-    ),
-    "dkms": (lambda root, _: driver.dkms(root), ("/var/lib/dkms/*/*/build/make.log",)),
-    "libraries": (lambda root, _: driver.libraries(root), ("/proc/self/mountinfo",)),
-    "amd_nodes": (
-        lambda root, _: gpus.amd_nodes(root),
-        (f"{_NODE}/properties", f"{_NODE}/name", f"{_NODE}/mem_banks/*/properties"),
-    ),
-    "rocm": (
-        lambda root, _: gpus.rocm(root),
-        ("/opt/rocm/.info/version", "/opt/rocm/include/rocm-core/rocm_version.h"),
-    ),
-    "device_rules": (
-        containers.device_rules,
-        (*_MARKS, "/proc/self/cgroup", "/proc/devices", "/sys/fs/cgroup/devices/*devices.list"),
-    ),
-    "cdi_files": (lambda root, _: containers.cdi_files(root), ("/etc/cdi/*", "/var/run/cdi/*")),
-    "engine": (lambda root, _: containers.engine(root), ("/etc/docker/daemon.json",)),
-    "container_toolkit": (lambda root, _: containers.container_toolkit(root), ("/var/lib/dpkg/status",)),
-    "mounted_requests": (lambda root, _: containers.mounted_requests(root), ()),
-    "mps": (containers.mps_daemon, ()),
-    "kernel_log": (
-        lambda root, _: log.kernel_log(root),
-        ("/dev/kmsg", "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"),
-    ),
+
+_MOST_LINKS = 40  # as the kernel's own limit
+
+
+def real(root: str, path: str) -> str:
+    """The path, seen from the root, behind all links of one: absolute links mean places below the root."""
+    if not root:
+        return os.path.realpath(path)
+    done, rest, links = "", [part for part in reversed(path.split("/")) if part], 0
+    while rest:
+        part = rest.pop()
+        if part in (".", ".."):
+            done = done if part == "." else done.rpartition("/")[0]
+            continue
+        try:
+            target = os.readlink(f"{root}{done}/{part}")
+        except OSError:
+            done = f"{done}/{part}"
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return path
+        if target.startswith("/"):
+            done, target = "", target.removeprefix(root)
+        rest += [piece for piece in reversed(target.split("/")) if piece]
+    return done or "/"
+
+
+def place(root: str, path: str) -> str:
+    """Where this process finds a path of the root's."""
+    return root + real(root, path) if root else path
+
+
+def read_bytes(root: str, path: str, limit: int, *, tail: bool = False) -> bytes | None:
+    """The first bytes of a file, or the last ones; None where it is none that can be read."""
+    try:
+        with open(place(root, path), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if tail and status.st_size > limit:
+                file.seek(-limit, os.SEEK_END)
+            return file.read(limit)
+    except OSError:
+        return None
+
+
+def read(root: str, path: str, limit: int = 65536) -> str | None:
+    """The text of a file up to a number of bytes, or None where it cannot be read."""
+    content = read_bytes(root, path, limit)
+    return None if content is None else content.decode("utf-8", "replace")
+
+
+def word(root: str, path: str) -> str | None:
+    """The text of a small file without the blanks around it; None where it is empty too."""
+    return (read(root, path) or "").strip() or None
+
+
+def names(root: str, folder: str, *, begin: str = "", end: str = "") -> list[str]:
+    """The names in a folder, in order; none where it cannot be read."""
+    try:
+        listed = os.listdir(place(root, folder))
+    except OSError:
+        return []
+    return sorted(name for name in listed if name.startswith(begin) and name.endswith(end))
+
+
+def is_folder(root: str, path: str) -> bool:
+    """Whether a folder lies there."""
+    return os.path.isdir(place(root, path))
+
+
+def exists(root: str, path: str) -> bool:
+    """Whether anything lies there."""
+    return os.path.exists(place(root, path))
+
+
+# The operating system
+
+
+# The kernel that gVisor pretends to be, whatever release it names: gVisor, pkg/sentry/kernel/version, LinuxVersion.
+_GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
+_GVISOR_RELEASE = "-gvisor"  # likewise, LinuxRelease, from 2026 on
+# UEFI Specification 2.10, section 3.3 (Globally Defined Variables); Linux, Documentation/filesystems/efivarfs.rst.
+_SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_ATTRIBUTES = 4  # bytes that efivarfs puts before a variable's value
+
+
+def distribution(root: str) -> str | None:
+    """``debian 12``, from os-release."""
+    text = read(root, "/etc/os-release") or read(root, "/usr/lib/os-release") or ""
+    entries = dict(re.findall(r"^(\w+)=[\"']?([^\"'\r\n]*)", text, re.MULTILINE))
+    return " ".join(filter(None, (entries.get("ID"), entries.get("VERSION_ID")))) or None
+
+
+def is_wsl(root: str) -> bool:
+    """Whether this kernel is the one of the Windows Subsystem for Linux."""
+    return "microsoft" in os.uname().release.lower() or exists(root, "/dev/dxg")
+
+
+def tegra(root: str) -> dict[str, str] | None:
+    """The release line of a Jetson's root file system, or the name of a Tegra board, or its kernel; and who told it."""
+    file, tree = "/etc/nv_tegra_release", "/proc/device-tree/compatible"
+    release = word(root, file)
+    if release:
+        return {"told": release.splitlines()[0].lstrip("# "), "source": file}
+    board = next((name for name in (read(root, tree) or "").split("\0") if name.startswith("nvidia,tegra")), None)
+    if board:
+        return {"told": board, "source": tree}
+    kernel = os.uname().release
+    return {"told": f"kernel {kernel}", "source": "uname"} if kernel.endswith("-tegra") else None
+
+
+def sandbox(root: str) -> str | None:
+    """``gvisor`` where that kernel stands in for Linux."""
+    told = read(root, "/proc/version") or ""
+    own = "" if root else os.uname().version
+    if _GVISOR in told or own == _GVISOR or os.uname().release.endswith(_GVISOR_RELEASE):
+        return "gvisor"
+    return None
+
+
+def secure_boot(root: str) -> bool | None:
+    """Whether the firmware started this kernel with Secure Boot; None where its variables are not to be seen."""
+    value = read_bytes(root, _SECURE_BOOT, 64)
+    if value is None or len(value) != _ATTRIBUTES + 1:
+        return None
+    return value[_ATTRIBUTES] == 1
+
+
+def lockdown(root: str) -> str | None:
+    """The kernel's lockdown mode, which stands in brackets among those there are (kernel_lockdown(7))."""
+    match = re.search(r"\[(none|integrity|confidentiality)\]", read(root, "/sys/kernel/security/lockdown") or "")
+    return match[1] if match else None
+
+
+def module_signatures(root: str) -> bool | None:
+    """Whether the kernel refuses modules without a valid signature (kernel parameter module.sig_enforce)."""
+    return {"Y": True, "N": False}.get(word(root, "/sys/module/module/parameters/sig_enforce") or "")
+
+
+def suspends(root: str) -> int | None:
+    """How often this machine has gone to sleep since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
+    told = word(root, "/sys/power/suspend_stats/success") or ""
+    return int(told) if re.fullmatch("[0-9]{1,9}", told) else None
+
+
+# Containers
+
+
+_CONTAINER_ROOTS = ("overlay", "fuse-overlayfs", "9p")  # gVisor's root is 9p
+_MOST_CDI, _MOST_DEVICES, _MOST_RULES = 32, 256, 64
+# Linux, Documentation/admin-guide/devices.txt; the other majors are given when the driver is loaded.
+_NVIDIA_MAJOR = "195"
+_DOCKER = ("/usr/bin/docker", "/usr/local/bin/docker", "/snap/bin/docker")
+# nvidia-container-toolkit, packaging: the first since 1.9, the others before.
+_TOOLKIT_PROGRAMS = ("nvidia-ctk", "nvidia-container-runtime-hook", "nvidia-container-toolkit", "nvidia-container-cli")
+_TOOLKIT_PACKAGE = "nvidia-container-toolkit"
+
+
+def container(root: str) -> str:
+    """The kind of container this process is in, by the marks that each engine leaves."""
+    control_groups = read(root, "/proc/1/cgroup") or ""
+    root_type, mounted, _ = mounts(root)
+    named = os.environ.get("container") or word(root, "/run/systemd/container") or ""  # noqa: SIM112 - as systemd names it
+    named = "" if named == "wsl" else named  # what systemd calls WSL
+    in_pod = "kubepods" in control_groups or "/kubelet/pods/" in mounted
+    # An init system runs on a diskless or live host too, whose root is an overlay.
+    is_booted = word(root, "/proc/1/comm") in ("systemd", "init")
+    signs = (
+        ("kubernetes", "KUBERNETES_SERVICE_HOST" in os.environ or in_pod),
+        ("apptainer", "APPTAINER_CONTAINER" in os.environ or "SINGULARITY_CONTAINER" in os.environ),
+        ("podman", exists(root, "/run/.containerenv") or named == "podman" or "/containers/storage/" in mounted),
+        ("docker", exists(root, "/.dockerenv") or "/docker" in control_groups or "/docker/containers/" in mounted),
+        ("lxc", named == "lxc" or "/lxc" in control_groups),
+        ("systemd-nspawn", named == "systemd-nspawn"),
+        ("other", exists(root, "/.flatpak-info")),
+        ("other", bool(named) or "/containerd/" in mounted or (root_type in _CONTAINER_ROOTS and not is_booted)),
+    )
+    return next((name for name, seen in signs if seen), "none")
+
+
+@lru_cache(1)
+def mounts(root: str) -> tuple[str, str, frozenset[str] | None]:
+    """The type of the root file system, where the files come from that engines mount over an image's, and all points.
+
+    The mount points of a host that runs containers are not looked at for its kind: they name them too.
+    """
+    text = read(root, "/proc/self/mountinfo", _WHOLE)
+    root_type, origins, points = "", [], set()
+    for line in (text or "").splitlines():
+        fields, _, rest = line.partition(" - ")
+        place = fields.split(" ")
+        if len(place) <= 4:  # noqa: PLR2004 - the mount point is the fifth field: proc_pid_mountinfo(5)
+            continue
+        points.add(place[4])
+        if place[4] == "/":
+            root_type = rest.split(" ")[0]
+        elif place[4] in ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf"):
+            origins.append(place[3])
+    return root_type, " ".join(origins), frozenset(points) if points else None
+
+
+def device_rules(root: str) -> dict[str, object]:
+    """The rules of this process's control group for NVIDIA's devices, as version 1 shows them.
+
+    Linux, Documentation/admin-guide/cgroup-v1/devices.rst; version 2 has none to read (cgroup-v2.rst, Device
+    controller).
+    """
+    groups = read(root, "/proc/self/cgroup") or ""
+    own = re.search(r"^\d+:(?:[\w=]+,)*devices(?:,[\w=]+)*:(/.*)$", groups, re.MULTILINE)
+    folder = "/sys/fs/cgroup/devices"
+    # Inside a container the path is often the host's, while the mount begins at the container's own group.
+    places = [f"{folder}{own[1].rstrip('/')}/devices.list"] if own else []
+    places += [f"{folder}/devices.list"] if container(root) != "none" else []
+    text = next((found for found in (read(root, path) for path in places) if found is not None), None)
+    if text is not None:
+        majors = {_NVIDIA_MAJOR, *re.findall(r"^ *(\d+) nvidia", read(root, "/proc/devices") or "", re.MULTILINE)}
+        return {"rules": [line for line in text.splitlines() if _concerns(line, majors)][:_MOST_RULES]}
+    if exists(root, "/sys/fs/cgroup/cgroup.controllers") or re.search(r"^0::", groups, re.MULTILINE):
+        return {"reason": "control groups of version 2 keep their rules in a BPF program, which cannot be read"}
+    return {"reason": "no control group for devices is to be seen"}
+
+
+def _concerns(rule: str, majors: set[str]) -> bool:
+    match = re.match(r"(?:(a)|c (\*|\d+):)", rule)
+    return bool(match) and (bool(match[1]) or match[2] == "*" or match[2] in majors)
+
+
+def cdi_files(root: str) -> list[dict[str, object]]:
+    """The files of the Container Device Interface: its specification, section Configuration files (default folders)."""
+    found = []
+    for folder in ("/etc/cdi", "/var/run/cdi"):
+        for name in names(root, folder):
+            if name.endswith((".yaml", ".yml", ".json")):
+                text = read(root, f"{folder}/{name}", 1_000_000) or ""
+                kind, devices = _cdi_json(text) if name.endswith(".json") else _cdi_yaml(text)
+                found.append({"path": f"{folder}/{name}", "kind": kind, "devices": devices[:_MOST_DEVICES]})
+    return found[:_MOST_CDI]
+
+
+def _cdi_yaml(text: str) -> tuple[str | None, list[str]]:
+    """The kind and the devices' names by their lines: to read all of YAML would take a library."""
+    kind = re.search(r"^kind: *[\"']?([\w./-]+)", text, re.MULTILINE)
+    section = re.search(r"^devices:[^\n]*\n((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
+    devices = re.findall(r"^ {0,4}(?:- +)?name: *[\"']?([^\"'\s#]+)", section[1] if section else "", re.MULTILINE)
+    return kind[1] if kind else None, devices
+
+
+def _cdi_json(text: str) -> tuple[str | None, list[str]]:
+    content = _json(text)
+    kind, devices = content.get("kind"), content.get("devices")
+    entries = [entry.get("name") for entry in devices if isinstance(entry, dict)] if isinstance(devices, list) else []
+    return kind if isinstance(kind, str) else None, [name for name in entries if isinstance(name, str)]
+
+
+def _json(text: str) -> Mapping[str, object]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def engine(root: str) -> dict[str, object]:
+    """Docker's program, and what its configuration says of runtimes (Docker, dockerd: daemon configuration file)."""
+    content = _json(read(root, "/etc/docker/daemon.json", 1_000_000) or "")
+    runtimes, default = content.get("runtimes"), content.get("default-runtime")
+    return {
+        "program": next((path for path in _DOCKER if exists(root, path)), None),
+        "configured": exists(root, "/etc/docker/daemon.json"),
+        "runtimes": sorted(runtimes) if isinstance(runtimes, dict) else None,
+        "default_runtime": default if isinstance(default, str) else None,
+    }
+
+
+def container_toolkit(root: str) -> dict[str, object]:
+    """The release of the NVIDIA container toolkit by Debian's list of packages, which is read only where it has one."""
+    there = any(exists(root, f"/usr/bin/{name}") for name in _TOOLKIT_PROGRAMS)
+    packaged = exists(root, f"/var/lib/dpkg/info/{_TOOLKIT_PACKAGE}.list")
+    listed = (read(root, "/var/lib/dpkg/status", 16_000_000) or "") if packaged else ""
+    entry = re.search(rf"^Package: {_TOOLKIT_PACKAGE}\n((?:\S.*\n| .*\n)*)", listed, re.MULTILINE)
+    release = re.search(r"^Version: *(\S+)", entry[1], re.MULTILINE) if entry else None
+    return {"there": there, "release": release[1] if release else None}
+
+
+def mounted_requests(root: str) -> list[str]:
+    """The devices that were asked for by mounts, which the NVIDIA container toolkit reads in place of a variable.
+
+    NVIDIA Container Toolkit, configuration: accept-nvidia-visible-devices-as-volume-mounts.
+    """
+    return names(root, "/var/run/nvidia-container-devices")[:_MOST_DEVICES]
+
+
+def mps_daemon(root: str) -> dict[str, object]:
+    """Whether a control daemon of MPS has left its pipe where clients look for it.
+
+    NVIDIA, Multi-Process Service, CUDA_MPS_PIPE_DIRECTORY: the default is /tmp/nvidia-mps.
+    """
+    told = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
+    folder = told or "/tmp/nvidia-mps"  # noqa: S108 - the documented place
+    return {
+        "folder": folder,
+        "told": bool(told),
+        "daemon": is_folder(root, folder) and exists(root, f"{folder}/control"),
+    }
+
+
+# The driver's files
+
+
+_MOST_BUILDS, _MOST_LIBRARIES = 64, 64
+_DEVICES = r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap"  # nvmap is of Tegra
+_LIBRARY = r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?"
+_MOST_OF_A_LOG = 1_000_000
+# The shell's words (dash's, bash's); the kernel's Makefile, target prepare; GCC's driver.
+_NOT_FOUND = r"\b(gcc-\d+): (?:command )?not found"
+_BUILT_BY = r"The kernel was built by: \S*gcc\S* \([^)]*\) (\d+)\."
+_UNKNOWN_OPTION = r"error: unrecognized (?:command[- ]line option|argument)"
+_LOG = r"make\.log for \S+ for kernel (\S+)"
+
+
+def dkms(root: str) -> list[dict[str, object]]:
+    """The driver's modules in DKMS's tree, which the manual page of dkms describes under ACTIONS (add, build).
+
+    A release that was added has a folder; one that was built for a kernel has that kernel's folder with the module in
+    it. The build folder is removed at the end of a build that succeeds, so a log in it is of one that failed.
+    """
+    tree, found = "/var/lib/dkms", []
+    for module in names(root, tree, begin="nvidia"):
+        for release in names(root, f"{tree}/{module}"):
+            folder = f"{tree}/{module}/{release}"
+            if release.startswith(("kernel-", "original_module")) or not is_folder(root, folder):
+                continue
+            found += [{"module": module, "release": release, **state} for state in _builds(root, folder)]
+    return found[:_MOST_BUILDS]
+
+
+def _builds(root: str, folder: str) -> list[dict[str, object]]:
+    """What became of one release: built for some kernels, failed for one, or only added."""
+    built = [
+        {"kernel": kernel, "state": "built"}
+        for kernel in names(root, folder)
+        if kernel[:1].isdigit()
+        and any(names(root, f"{folder}/{kernel}/{a}/module") for a in names(root, f"{folder}/{kernel}"))
+    ]
+    text = read(root, folder + "/build/make.log", _MOST_OF_A_LOG) or ""
+    log = re.search(_LOG, text[:4096])
+    if log and log[1] not in {entry["kernel"] for entry in built}:
+        built.append({"kernel": log[1], "state": "failed", "compiler": _wanted_compiler(text)})
+    return built or [{"kernel": None, "state": "added"}]
+
+
+def _wanted_compiler(log: str) -> str | None:
+    """The compiler of the kernel, where the log of a failed build says that it is not the one there, or is not there.
+
+    Another minor release of it gives the same warning and does no harm: an option that it does not know does.
+    """
+    missing = re.search(_NOT_FOUND, log)
+    if missing:
+        return missing[1]
+    built_by = re.search(_BUILT_BY, log)
+    return f"gcc-{built_by[1]}" if built_by and re.search(_UNKNOWN_OPTION, log) else None
+
+
+def device_nodes(root: str) -> list[dict[str, object]]:
+    """The driver's device files; access is asked of the kernel, nothing is opened."""
+    nodes = []
+    for name in names(root, "/dev"):
+        if not re.fullmatch(_DEVICES, name):
+            continue
+        path = place(root, f"/dev/{name}")
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        nodes.append(
+            {
+                "path": f"/dev/{name}",
+                "accessible": os.access(path, os.R_OK | os.W_OK),
+                "mode": stat.filemode(status.st_mode),
+                "owner": f"{status.st_uid}:{status.st_gid}",
+            }
+        )
+    return nodes
+
+
+def libraries(root: str) -> list[dict[str, object]]:
+    """Every file of libcuda and libnvidia-ml in the folders that drivers use, and whether it is mounted there.
+
+    A folder of the system may have many thousands of files: its names are read, and no file in it is asked for more.
+    """
+    points = mounts(root)[2]
+    found: dict[str, dict[str, object]] = {}
+    for folder in library_folders(root):
+        for name in names(root, folder, begin="lib"):
+            if not re.fullmatch(_LIBRARY, name):
+                continue
+            path = real(root, f"{folder}/{name}")
+            if path not in found and os.path.isfile(place(root, path)):
+                found[path] = {"path": path, "mounted": None if points is None else _is_mounted(path, points)}
+    return list(found.values())[:_MOST_LIBRARIES]
+
+
+def library_folders(root: str) -> list[str]:
+    """Where drivers, engines and clouds put libcuda, and where others of that name lie.
+
+    Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
+    /usr/local/nvidia (GKE); /var/lib/nvidia (Container-Optimized OS); /run/opengl-driver (NixOS); wsl (Windows); tegra
+    and nvidia (Jetson); GL/nvidia-* (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver
+    container of NVIDIA's GPU Operator); compat and stubs (a toolkit's).
+    """
+    archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
+    folders = [
+        *archs,
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/lib64-nvidia",
+        "/usr/local/nvidia/lib64",
+        "/usr/local/nvidia/lib",
+        "/var/lib/nvidia/lib64",
+    ]
+    folders += ["/run/opengl-driver/lib", "/usr/lib/wsl/lib", "/.singularity.d/libs"]
+    for arch in archs:
+        folders += [f"{arch}/tegra", f"{arch}/nvidia", f"{arch}/nvidia/current"]
+        folders += [f"{arch}/GL/{name}/lib" for name in names(root, f"{arch}/GL", begin="nvidia-")]
+    folders += [f"/run/nvidia/driver{folder}" for folder in (*archs, "/usr/lib64")]
+    for name in names(root, "/usr/local", begin="cuda"):
+        folders += [f"/usr/local/{name}/{part}" for part in ("compat", "lib64/stubs")]
+    return folders
+
+
+def _is_mounted(path: str, points: frozenset[str]) -> bool:
+    """Whether the file or a folder above it, other than the root, is a mount point."""
+    parts = path.split("/")
+    return any("/".join(parts[:length]) in points for length in range(2, len(parts) + 1))
+
+
+# Kernel modules
+
+
+_DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
+_MOST_KERNELS, _MOST_BLOCKS = 16, 8
+_MOST_FILES = 8  # of one kernel: Ubuntu has one a branch
+# Debian's packages name the module after themselves, so that several releases of the driver can lie side by side:
+# nvidia-current, nvidia-current-open, nvidia-tesla-470, nvidia-legacy-390xx; their companions end in -drm and so on.
+_NAME = r"nvidia(?:-current|-tesla(?:-\d{3})?|-legacy-\d{3}xx)?(?:-open)?"
+_MODULE_FILE = rf"{_NAME}\.ko(\.\w+)?"
+_LISTED = rf"(?m)(?:^|[\s:])((?:\S*/)?{_NAME}\.ko[.\w]*)"
+# modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
+# that only fails, or does nothing, keeps it out.
+_FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
+_BLOCKING = (
+    rf"\s*(blacklist\s+{_NAME}|alias\s+nvidia\s+off"
+    rf"|install\s+{_NAME}\s+(/usr)?/bin/(false|true))\s*$"
+)
+# The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
+_PARAMETER = r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$"
+
+
+def modules(root: str) -> dict[str, object]:
+    """Which kernel modules are loaded, and whether the nvidia one is built for this kernel."""
+    listed = read(root, "/proc/modules", _WHOLE)
+    loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
+    loaded |= {name for name in ("nvidia", "nouveau") if is_folder(root, f"/sys/module/{name}")}
+    told = listed is not None or is_folder(root, "/sys/module")
+    return {
+        "nvidia_loaded": "nvidia" in loaded if told else None,
+        "nouveau_loaded": "nouveau" in loaded if told else None,
+        "module_installed": module_installed(root),
+    }
+
+
+def module_installed(root: str) -> bool | None:
+    """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
+    kernel = os.uname().release
+    return bool(_of_kernel(root, kernel)) or (False if is_folder(root, f"{_TREE}/{kernel}") else None)
+
+
+def _of_kernel(root: str, kernel: str) -> list[str]:
+    """The files of the module in a kernel's folder, as modules.dep names them, else as they are found."""
+    listed = re.findall(_LISTED, read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE) or "")
+    if listed:
+        return sorted({path.rpartition(f"/{kernel}/")[2] for path in listed})
+    found = [path for part in ("updates", "extra") for path in _below(root, f"{_TREE}/{kernel}/{part}", _DEEP)]
+    return [path[len(f"{_TREE}/{kernel}/") :] for path in found]
+
+
+def _below(root: str, folder: str, deep: int) -> list[str]:
+    found = names(root, folder)
+    files = [f"{folder}/{name}" for name in found if re.fullmatch(_MODULE_FILE, name)]
+    if files or not deep:
+        return files
+    below = [f"{folder}/{name}" for name in found if ".ko" not in name]
+    return next((files for path in below if is_folder(root, path) and (files := _below(root, path, deep - 1))), [])
+
+
+def module_files(root: str) -> list[str]:
+    """The nvidia modules of other kernels, each below its kernel's name; asked where the running one has none.
+
+    Where a file lies tells what has put it there.
+    """
+    if module_installed(root):
+        return []
+    others = [kernel for kernel in names(root, _TREE) if kernel != os.uname().release]
+    having = islice(((kernel, files) for kernel in others if (files := _of_kernel(root, kernel))), _MOST_KERNELS)
+    return [f"{kernel}/{path}" for kernel, files in having for path in files[:_MOST_FILES]]
+
+
+def module_blocks(root: str) -> list[str]:
+    """What keeps the nvidia module from being loaded: files with the line, parameters of the kernel."""
+    seen: set[str] = set()
+    found = []
+    for folder in _FOLDERS:
+        for name in names(root, folder, end=".conf"):
+            if name in seen:
+                continue
+            seen.add(name)
+            lines = (read(root, f"{folder}/{name}") or "").splitlines()
+            found += [f"{folder}/{name}: {line.strip()}" for line in lines if re.match(_BLOCKING, line)]
+    words = (read(root, "/proc/cmdline") or "").split()
+    found += [f"/proc/cmdline: {word}" for word in words if re.match(_PARAMETER, word)]
+    return found[:_MOST_BLOCKS]
+
+
+# GPUs
+
+
+_DISPLAY_CLASSES = ("0x03", "0x12")  # display controllers; processing accelerators
+_TABLES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids")
+_MOST_NODES = 256
+# Linux, include/uapi/linux/kfd_sysfs.h: HSA_MEM_HEAP_TYPE_FB_PUBLIC and FB_PRIVATE, a GPU's own memory.
+_OWN_MEMORY = (1, 2)
+
+
+def pci_gpus(root: str) -> list[dict[str, object]] | None:
+    """Display and 3D controllers on the PCI bus; None where it is not to be seen: in a container, an empty one is."""
+    folder = "/sys/bus/pci/devices"
+    addresses = names(root, folder)
+    if not is_folder(root, folder) or (not addresses and container(root) != "none"):
+        return None
+    found = []
+    for address in addresses:
+        device = f"{folder}/{address}"
+        if not (word(root, f"{device}/class") or "").startswith(_DISPLAY_CLASSES):
+            continue
+        identity = [(word(root, f"{device}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
+        if not all(re.fullmatch(r"[0-9a-f]{4}", number) for number in identity):
+            continue
+        found.append(
+            {
+                "pci": address,
+                "vendor": identity[0],
+                "device": identity[1],
+                "kernel_driver": link_name(place(root, device) + "/driver"),
+            }
+        )
+    return _named(root, found)
+
+
+def link_name(link: str) -> str | None:
+    """The last word of where a link leads."""
+    try:
+        return os.path.basename(os.readlink(link))
+    except OSError:
+        return None
+
+
+def _named(root: str, devices: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Adds product names from the machine's own PCI id table, where it has one."""
+    text = next(filter(None, (read(root, table, _WHOLE) for table in _TABLES)), "") if devices else ""
+    for device in devices:
+        vendor = re.search(rf"^{device['vendor']}  .*\n((?:[\t#].*\n|\n)*)", text, re.MULTILINE)
+        product = re.search(rf"^\t{device['device']}  (.*)$", vendor[1], re.MULTILINE) if vendor else None
+        device["name"] = product[1] if product else None
+    return devices
+
+
+def driver_gpus(root: str) -> list[dict[str, object]]:
+    """The GPUs that the kernel module itself lists."""
+    folder, gpus = "/proc/driver/nvidia/gpus", []
+    for name in names(root, folder):
+        if not is_folder(root, f"{folder}/{name}"):
+            continue
+        text = read(root, f"{folder}/{name}/information") or ""
+        entries = dict(re.findall(r"^([\w ]+):[ \t]*(.*?)\s*$", text, re.MULTILINE))
+        uuid = entries.get("GPU UUID", "")
+        gpus.append(
+            {
+                "name": entries.get("Model"),
+                "uuid": uuid if re.fullmatch(r"GPU-[0-9a-f-]{36}", uuid) else None,
+                "pci": entries.get("Bus Location") or name,
+            }
+        )
+    return gpus
+
+
+def amd_nodes(root: str) -> list[dict[str, object]]:
+    """The nodes of AMD's compute driver; what they mean is told later."""
+    folder = "/sys/class/kfd/kfd/topology/nodes"
+    numbers = sorted((name for name in names(root, folder) if re.fullmatch("[0-9]{1,9}", name)), key=int)
+    return [
+        {
+            "node": int(number),
+            "name": word(root, f"{folder}/{number}/name"),
+            "properties": _numbers(root, f"{folder}/{number}/properties"),
+            "memory": _memory(root, f"{folder}/{number}/mem_banks"),
+        }
+        for number in numbers[:_MOST_NODES]
+    ]
+
+
+def _memory(root: str, folder: str) -> int | None:
+    sizes = []
+    for bank in names(root, folder)[:_MOST_NODES]:
+        entries = _numbers(root, f"{folder}/{bank}/properties")
+        if entries.get("heap_type") in _OWN_MEMORY and "size_in_bytes" in entries:
+            sizes.append(entries["size_in_bytes"])
+    return sum(sizes) if sizes else None
+
+
+def _numbers(root: str, path: str) -> dict[str, int]:
+    """The properties of a node or of its memory that are numbers."""
+    return {key: int(value) for key, value in re.findall(r"^(\w+) (\d{1,20})$", read(root, path) or "", re.MULTILINE)}
+
+
+def rocm(root: str) -> dict[str, str]:
+    """ROCm's release by its own file and by its header."""
+    told = {}
+    release = re.match(r"\d+\.\d+(\.\d+)?", word(root, "/opt/rocm/.info/version") or "")
+    if release:
+        told["/opt/rocm/.info/version"] = release[0]
+    header = read(root, "/opt/rocm/include/rocm-core/rocm_version.h") or ""
+    parts = dict(re.findall(r"^#define ROCM_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)", header, re.MULTILINE))
+    if len(parts) == 3:  # noqa: PLR2004 - all of them
+        told["rocm_version.h"] = f"{parts['MAJOR']}.{parts['MINOR']}.{parts['PATCH']}"
+    return told
+
+
+# CUDA toolkits
+
+
+_VARIABLES = ("CUDA_PATH", "CUDA_HOME")
+_PARTS = ("", "/targets/x86_64-linux", "/targets/sbsa-linux")
+# Debian's own toolkit is in /usr, with libnvrtc.so.11.2 in the second of these (package libnvrtc11.2 of Debian 12).
+_LIBRARIES = ("/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", *(f"{part}/lib" for part in _PARTS))
+_MOST_TOOLKITS = 32
+_LARGEST = 131_072  # bytes; the version stands near the beginning of a header of a million bytes
+
+
+def toolkits(root: str) -> list[dict[str, object]]:
+    """Every CUDA toolkit in the default folders, on PATH and in the variables."""
+    found: dict[str, dict[str, object]] = {}
+    for via, path in _places(root):
+        folder = real(root, path)
+        if folder not in found and is_folder(root, folder):
+            found[folder] = {"path": folder, "found_via": via, **_toolkit(root, folder)}
+    # A compiler without anything to compile with is a wrapper of somebody's.
+    told = [entry for entry in found.values() if entry["toolkit"] or (entry["nvcc"] and entry["has_headers"])]
+    return told[:_MOST_TOOLKITS]
+
+
+def _places(root: str) -> list[tuple[str, str]]:
+    places = [(name, os.environ[name]) for name in _VARIABLES if os.environ.get(name)]
+    compilers = [f"{folder}/nvcc" for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    there = [real(root, path) for path in compilers if os.access(place(root, path), os.X_OK)]
+    places += [("PATH", os.path.dirname(os.path.dirname(path))) for path in there]
+    places += [("folder", "/usr/local/cuda")]
+    places += [("folder", f"/usr/local/{name}") for name in names(root, "/usr/local", begin="cuda-")]
+    return places + [("folder", path) for path in ("/opt/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")]
+
+
+def pointing_nowhere(root: str) -> list[str]:
+    """The variables that name a toolkit's folder where there is none."""
+    return [name for name in _VARIABLES if os.environ.get(name) and not is_folder(root, os.environ[name])]
+
+
+def _toolkit(root: str, path: str) -> dict[str, object]:
+    """Version and parts of the toolkit in a folder; the first version is that of the most trusted file."""
+    headers = [f"{path}{part}/include" for part in _PARTS]
+    versions = _versions(root, path, headers)
+    nvcc = place(root, f"{path}/bin/nvcc")
+    return {
+        "toolkit": versions[0][1] if versions else None,
+        "source": versions[0][0] if versions else None,
+        "others": dict(versions[1:]),
+        "nvcc": os.path.isfile(nvcc) and os.access(nvcc, os.X_OK),
+        "has_nvrtc": any(names(root, folder, begin="libnvrtc.so") for folder in (path + part for part in _LIBRARIES)),
+        "has_headers": any(exists(root, folder + "/cuda_runtime.h") for folder in headers),
+    }
+
+
+def _versions(root: str, path: str, headers: list[str]) -> list[tuple[str, str]]:
+    """What the toolkit's own version file, its header and its version text of old say, in this order of trust."""
+    told = []
+    try:
+        content = json.loads(read(root, path + "/version.json", _LARGEST) or "{}")
+    except (ValueError, RecursionError):
+        content = None
+    entry = content.get("cuda") if isinstance(content, dict) else None
+    if isinstance(entry, dict) and isinstance(entry.get("version"), str):
+        told.append(("version.json", entry["version"]))
+    for folder in headers:
+        match = re.search(
+            r"^#define\s+CUDA_VERSION\s+(\d{4,6})\b", read(root, folder + "/cuda.h", _LARGEST) or "", re.MULTILINE
+        )
+        if match:
+            told.append(("cuda.h", f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}"))
+            break
+    match = re.search(r"CUDA Version (\d+\.\d+)", read(root, path + "/version.txt") or "")
+    return told + ([("version.txt", match[1])] if match else [])
+
+
+# The kernel's log
+
+
+_FILES = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg")
+_TAIL = 1_000_000  # bytes of a file that are read, from its end
+_MOST, _MOST_DECISIVE, _LONGEST = 50, 30, 400
+# Without regard to case; a search for each is far cheaper than one pattern for all.
+_OURS = (
+    *("nvrm", "nvidia", "nouveau", "xid", "module verification failed", "unsigned module", "is rejected"),
+    *("key was rejected", "lockdown: ", "pkcs#7"),
+)
+_NOBODYS = ("serial", "segfault at")  # a board's number; whose program crashed
+# What may be behind a fault, and shall not be driven out by what is said again and again after it.
+_DECISIVE = (
+    r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus|power cables|NVIDIA device is invalid"
+)
+_BOOT = r"^Linux version \d"
+_PREFIX = r"^.*? kernel: "  # date and host of a line of syslog
+_STAMP = r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?"
+
+
+def kernel_log(root: str) -> dict[str, object]:
+    """The lines with their source, the newest last, or why there are none."""
+    told, complaint = _buffer(root)
+    if told is not None:
+        return {"source": "/dev/kmsg", "lines": chosen(filter(None, map(_of_buffer, told)))}
+    for path in _FILES:
+        content = read_bytes(root, path, _TAIL, tail=True)
+        if content is not None:
+            lines = [_of_file(line, path) for line in content.decode("utf-8", "replace").splitlines()]
+            return {"source": path, "lines": chosen(_since_boot([line for line in lines if line]))}
+    return {"reason": f"/dev/kmsg: {complaint}; nor can a file of syslog be read"}
+
+
+def _buffer(root: str) -> tuple[list[str] | None, str]:
+    """The records of the kernel's own buffer; a plain file stands in for it below another root."""
+    try:
+        descriptor = os.open(place(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        return None, error.strerror or str(error)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return os.read(descriptor, _TAIL).decode("utf-8", "replace").splitlines(), ""
+        # Some containers have a terminal there: what is read from it is taken from whoever types.
+        if not stat.S_ISCHR(mode) or os.isatty(descriptor):
+            return None, "it is no log"
+        return [record.split(b"\n", 1)[0].decode("utf-8", "replace") for record in records(descriptor)], ""
+    except OSError as error:
+        return None, error.strerror or str(error)
+    finally:
+        os.close(descriptor)
+
+
+def _of_buffer(record: str) -> str | None:
+    """The text of ``6,339,5140900,-;text``; a line that begins with a blank is an annotation."""
+    numbers, separator, text = record.partition(";")
+    return text if separator and numbers[:1].isdigit() else None
+
+
+def _of_file(line: str, path: str) -> str | None:
+    """The text without date, host and time stamp; in a file of all of syslog, the kernel's lines alone."""
+    text, count = re.subn(_PREFIX, "", line, count=1)
+    if not count and path != "/var/log/dmesg":
+        return None
+    return re.sub(_STAMP, "", text)
+
+
+def _since_boot(lines: list[str]) -> list[str]:
+    """A file has lines of former starts too, which say nothing of this one."""
+    starts = [number for number, line in enumerate(lines) if re.match(_BOOT, line)]
+    return lines[starts[-1] :] if starts else lines
+
+
+def chosen(lines: Iterable[str]) -> list[str]:
+    """The newest lines that concern the driver, each once; those that decide are not driven out by the others."""
+    kept: dict[str, None] = {}
+    for line in lines:
+        small = line.lower()
+        if any(mark in small for mark in _OURS) and not any(mark in small for mark in _NOBODYS):
+            text = line[:_LONGEST]
+            kept.pop(text, None)
+            kept[text] = None
+    found = list(kept)
+    decisive = [line for line in found if re.search(_DECISIVE, line)][-_MOST_DECISIVE:]
+    others = [line for line in found if line not in decisive]
+    room = _MOST - len(decisive)
+    taken = {*decisive, *others[-room:]}
+    return [line for line in found if line in taken]
+
+
+def uname(_: str) -> dict[str, object]:
+    """The kernel's name, release and machine."""
+    told = os.uname()
+    return {"os": told.sysname.lower(), "kernel": told.release, "arch": told.machine}
+
+
+FACTS: dict[str, Callable[[str], object]] = {
+    "uname": uname,
+    "distribution": distribution,
+    "container": container,
+    "sandbox": sandbox,
+    "wsl": is_wsl,
+    "tegra": tegra,
+    "secure_boot": secure_boot,
+    "lockdown": lockdown,
+    "module_signatures": module_signatures,
+    # ostree(1) and rpm-ostree look there too.
+    "image": lambda root: "ostree" if exists(root, "/run/ostree-booted") else None,
+    "suspends": suspends,
+    "device_nodes": device_nodes,
+    "pci_gpus": pci_gpus,
+    "toolkits": toolkits,
+    "pointing_nowhere": pointing_nowhere,
+    "modules": modules,
+    "module_files": module_files,
+    "module_blocks": module_blocks,
+    "dkms": dkms,
+    "libraries": libraries,
+    "amd_nodes": amd_nodes,
+    "rocm": rocm,
+    "device_rules": device_rules,
+    "cdi_files": cdi_files,
+    "engine": engine,
+    "container_toolkit": container_toolkit,
+    "mounted_requests": mounted_requests,
+    "mps": mps_daemon,
+    "kernel_log": kernel_log,
     # The driver's own files come last, since reading them can hang, and what was told before is kept.
-    "sys_version": (lambda root, _: driver.module_version(root), ("/sys/module/nvidia/version",)),
-    "proc_version": (lambda root, _: driver.module_banner(root), ("/proc/driver/nvidia/version",)),
-    "driver_gpus": (lambda root, _: gpus.driver_gpus(root), ("/proc/driver/nvidia/gpus/*/information",)),
+    "sys_version": lambda root: word(root, "/sys/module/nvidia/version"),
+    "proc_version": lambda root: word(root, "/proc/driver/nvidia/version"),
+    "driver_gpus": driver_gpus,
 }
 
 
 def main() -> None:
     """Tells every fact; one that cannot be had does not keep the next one back."""
     root = sys.argv[1].rstrip("/")
-    for key, (ask, _) in FACTS.items():
+    for key, ask in FACTS.items():
         try:
-            tell(key, ask(root, os.environ))
+            tell(key, ask(root))
         except (OSError, ValueError, RecursionError) as error:
             tell("failed", {key: f"{type(error).__name__}: {error}"})
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

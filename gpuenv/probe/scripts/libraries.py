@@ -27,12 +27,11 @@ import json
 import os
 import re
 import signal
+import struct
 import sys
 import time
 
-from interpreter_telling import tell
-from library_files import headers_version, mapped, mapped_files, needed_soname, refusal
-from library_versions import release
+from target_shared import content, needed_soname, tell
 
 # Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
 INDIRECT = (
@@ -46,6 +45,149 @@ FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it o
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
 FIRST_WITHOUT_BUNDLE = (12, 2)
+HEADER_LIMIT = 4000000
+LARGEST = 1 << 31  # bytes; a library of CUDA's that the loader does not name whole is smaller
+LOAD = 1  # PT_LOAD of elf.h
+NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; old Pythons do not name it
+# How a library tells its version: three properties, a pair (major, minor), one number behind a pointer or a size.
+ASKED = {
+    "nvrtc": ("pair", "nvrtcVersion"),
+    "cublas": ("property", "cublasGetProperty"),
+    "cublasLt": ("property", "cublasLtGetProperty"),
+    "cufft": ("property", "cufftGetProperty"),
+    "curand": ("property", "curandGetProperty"),
+    "cusolver": ("property", "cusolverGetProperty"),
+    "cusparse": ("property", "cusparseGetProperty"),
+    "cusparselt": ("property", "cusparseLtGetProperty"),
+    "nvJitLink": ("pair", "nvJitLinkVersion"),
+    "cudart": ("cuda", "cudaRuntimeGetVersion"),
+    "nccl": ("nccl", "ncclGetVersion"),
+    "cutensor": ("size", "cutensorGetVersion"),
+}
+FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
+
+
+# Versions, which each library tells in its own form
+
+
+def release(name, handle):
+    """A library's version as it tells it itself; None where it has no such function, or that fails."""
+    form, function = ASKED.get(name, (None, None))
+    ask = getattr(handle, function, None) if function else None
+    if ask is None:
+        return None
+    parts = [ctypes.c_int(-1) for _ in range(3)]
+    if form == "property":  # major, minor and patch, each asked for by itself (libraryPropertyType)
+        failed = any(ask(which, ctypes.byref(part)) for which, part in enumerate(parts))
+    elif form == "pair":
+        parts = parts[:2]
+        failed = ask(ctypes.byref(parts[0]), ctypes.byref(parts[1]))
+    elif form == "size":
+        ask.restype = ctypes.c_size_t
+        parts[0].value = ask()
+        failed = False
+    else:
+        failed = ask(ctypes.byref(parts[0])) or parts[0].value < 0
+    number = parts[0].value
+    if form == "cuda":  # 12.9 of 12090
+        told = (number // 1000, number % 1000 // 10)
+    elif form == "nccl" and number < FIRST_LONG:  # before 2.9 the minor has one digit less
+        told = (number // 1000, number % 1000 // 100, number % 100)
+    elif form in ("nccl", "size"):  # 2.32.3 of 23203
+        told = (number // 10000, number % 10000 // 100, number % 100)
+    else:
+        told = [part.value for part in parts]
+    return None if failed else ".".join(str(part) for part in told)
+
+
+# Files
+
+
+def mapped_files():
+    """Every file that this process has mapped, by a name that is a file's whatever the locale's encoding is."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            paths = [line.split(None, 5)[-1].strip() for line in maps if b"/" in line]
+    except (IOError, OSError):
+        return []
+    return [os.fsdecode(path) for path in paths] if hasattr(os, "fsdecode") else paths  # Python 2 has none
+
+
+def mapped(soname):
+    """The file that this process has mapped under a soname, or under a name that begins with it."""
+    for path in mapped_files():
+        if os.path.basename(path).startswith(soname):
+            return path
+    return None
+
+
+def refusal(text):
+    """The loader's words, and what they leave out where it could not map a file: how that is mounted, and the limit."""
+    found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory(?! in static TLS))", text)
+    if found is None:
+        return text
+    path = found.group(1).strip()
+    try:
+        text += " [its file system is mounted noexec]" if os.statvfs(path).f_flag & NOEXEC else ""
+    except OSError:  # the file is not named whole
+        pass
+    limit = limit_of_memory(path)
+    return text + (" [ulimit -v is %d KiB]" % (limit // 1024) if limit else "")
+
+
+def limit_of_memory(path):
+    """Bytes that this process may map, where a file and as much again would not find room; None where they would."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    no_limit = limit == resource.RLIM_INFINITY
+    return None if no_limit or has_room(2 * (size_in_memory(path) or LARGEST)) else limit
+
+
+def has_room(size):
+    """Whether this process may map so much more, of which nothing is touched."""
+    import mmap
+
+    try:
+        mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ).close()
+    except (EnvironmentError, OverflowError, ValueError):
+        return False
+    return True
+
+
+def size_in_memory(path):
+    """How far the segments of a 64-bit ELF file reach, which may be beyond its size; 0 where nobody knows."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(64)
+            first, size, count = struct.unpack("<32xQ14xHH6x", header)
+            file.seek(first)
+            entries = [struct.unpack("<I12xQ16xQ8x", file.read(size)) for _ in range(count)]
+    except (EnvironmentError, struct.error):
+        return 0
+    return max([start + length for kind, start, length in entries if kind == LOAD] or [0])
+
+
+def headers_version(folders):
+    """What the headers that are met first say of their version, and in which folder."""
+    for folder in folders:
+        runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
+        driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
+        if runtime is not None or driver is not None:
+            return {"folder": folder, "runtime": runtime, "driver": driver}
+    return None
+
+
+def defined(path, name):
+    """The number that a header defines a name as."""
+    text = content(path, HEADER_LIMIT)
+    found = re.search(b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+([0-9]{1,9})(?![0-9])", text, re.M)
+    return int(found.group(1)) if found else None
+
+
+# Loading
 
 
 def step(asked, name):
@@ -125,7 +267,7 @@ def compile_nothing(soname):
 
 
 def compiled(nvrtc, options):
-    """NVRTC's return code for an empty program, and its complaint."""
+    """NVRTC's return code for an empty program, and the first line of its complaint."""
     program = ctypes.c_void_p()
     failed = nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None)
     if failed:
@@ -133,18 +275,14 @@ def compiled(nvrtc, options):
     given = (ctypes.c_char_p * max(1, len(options)))()
     given[: len(options)] = options
     failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
-    return failed, nvrtc_log(nvrtc, program) if failed else None
-
-
-def nvrtc_log(nvrtc, program):
-    """The first line of what NVRTC said of a program."""
     size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    if failed:
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     if not 0 < size.value < NVRTC_LOG_LIMIT:
-        return None
+        return failed, None
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
-    return log.value.decode("utf-8", "replace").strip().split("\n")[0]
+    return failed, log.value.decode("utf-8", "replace").strip().split("\n")[0]
 
 
 def builtins(nvrtc):
@@ -192,12 +330,6 @@ def optional_library(name, folder, settings, load):
     return answer
 
 
-def preload(settings):
-    """The libraries that the wheel's own configuration loads beforehand, with the version it wants."""
-    config = settings.get_preload_config() or {}
-    return {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)}
-
-
 def header_folders(asked, settings, nvrtc, cuda_path):
     """The folders in which run-time compilation looks for CUDA's headers, in order.
 
@@ -226,8 +358,9 @@ def tell_settings(asked, settings, nvrtc):
     try:
         cuda_path = settings.get_cuda_path()
         tell("cuda_path", cuda_path)
-
-        tell("preload", preload(settings))
+        # The libraries that the wheel's own configuration loads beforehand, with the version it wants.
+        config = settings.get_preload_config() or {}
+        tell("preload", {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)})
         if nvrtc is not None or asked["finder"] == "pathfinder":
             folders = header_folders(asked, settings, nvrtc, cuda_path)
             tell("headers", folders)

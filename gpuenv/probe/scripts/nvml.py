@@ -1,6 +1,6 @@
 """Facts that NVML tells, through nvidia-ml-py.
 
-Run as a program by gpuenv's own interpreter: ``nvml.py FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
+Run by gpuenv's own interpreter: ``start.py nvml FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
 ``protocol.py``: what was told before a hang or a crash is kept, and ``asking`` names the call that did not come back.
 
 What a decision needs is asked of every GPU before anything else is asked of the first; the links between GPUs come
@@ -16,38 +16,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
-from device_nodes import make_none
-from nvml_loading import bound_memory, load_error
-from nvml_processes import user
-from nvml_values import (
-    MOST_DEGREES,
-    MOST_ERRORS,
-    MOST_GENERATION,
-    MOST_GPUS,
-    MOST_LANES,
-    MOST_MEGAHERTZ,
-    OddAnswerError,
-    capability,
-    count_of,
-    flag,
-    flags,
-    memory,
-    rows,
-    same,
-    text,
-    watts,
-    within,
-)
-from telling import mapped_file, tell
+from shared import make_none, mapped_file, tell
 
 CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
 SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
 READ = 0  # nvmlGpuP2PCapsIndex_t; nvidia-ml-py has it as a tuple, by a slip
+NO_MIG = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 END_OF_LINKS = (pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED)
 
 # Raised in place of NVML's own error where the driver has an older version of a function alone.
@@ -55,6 +33,16 @@ MISMATCH = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
 
 MOST_INSTANCES, MOST_USERS, MOST_PEERS = 64, 64, 16
 MOST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
+MOST_GPUS = 1024
+MOST_BYTES = 1 << 50
+MOST_ERRORS = 1 << 62
+MOST_ROWS = 1 << 20
+MOST_DEGREES, MOST_WATTS, MOST_MEGAHERTZ = 200, 20_000, 20_000
+MOST_GENERATION, MOST_LANES = 16, 64
+MOST_TEXT = 256
+MOST_CAPABILITY = 99
+MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
+FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of include/linux/proc_ns.h
 
 
 class FabricInfo(ctypes.Structure):
@@ -77,12 +65,78 @@ class FabricInfoV2(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint), *FabricInfo._fields_, ("health", ctypes.c_uint))
 
 
+class OddAnswerError(ValueError):
+    """An answer that makes no sense."""
+
+
+def text(value: object) -> str:
+    """Old releases of nvidia-ml-py answer bytes where the new ones answer text."""
+    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if not isinstance(found, str) or not found or len(found) > MOST_TEXT:
+        raise OddAnswerError(repr(found)[:60])
+    return found
+
+
+def within(most: int, least: int = 0) -> Callable[[Any], int]:
+    """A whole number in a range."""
+
+    def check(value: Any) -> int:  # noqa: ANN401 - what NVML answers
+        if not least <= int(value) <= most:
+            raise OddAnswerError(str(value))
+        return int(value)
+
+    return check
+
+
+def flag(value: Any) -> bool:  # noqa: ANN401 - what NVML answers
+    """Off or on; another number is neither."""
+    return bool(within(1)(value))
+
+
+def flags(values: Any) -> list[bool]:  # noqa: ANN401 - what NVML answers
+    """Now, and after the next restart."""
+    return [flag(value) for value in values[:2]]
+
+
+def watts(milliwatts: Any) -> float:  # noqa: ANN401 - what NVML answers
+    """NVML counts in milliwatts."""
+    return within(MOST_WATTS * 1000)(milliwatts) / 1000
+
+
+def capability(pair: Any) -> str:  # noqa: ANN401 - what NVML answers
+    """``9.0``."""
+    return f"{within(MOST_CAPABILITY, 1)(pair[0])}.{within(MOST_CAPABILITY)(pair[1])}"
+
+
+def memory(info: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+    """Total and free, bytes."""
+    total = within(MOST_BYTES, 1)(info.total)
+    return [total, within(total)(info.free)]
+
+
+def rows(values: Any) -> list[int | bool]:  # noqa: ANN401 - what NVML answers
+    """Remapped for corrected and for uncorrected errors; whether one is pending; whether one failed."""
+    corrected, uncorrected, pending, failed = values
+    return [within(MOST_ROWS)(corrected), within(MOST_ROWS)(uncorrected), flag(pending), flag(failed)]
+
+
+def count_of(pages: Any) -> int:  # noqa: ANN401 - what NVML answers
+    """How many pages are in a list."""
+    return within(MOST_ROWS)(len(pages))
+
+
+def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
+    """As it is."""
+    return value
+
+
 Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
-# A GPU's quantities: key, function (pynvml has NVML's names), further arguments, and what makes the answer plain.
+# A GPU's quantities: key, or several of an answer in parts; function (pynvml has NVML's names); further arguments;
+# what makes the answer plain.
 IDENTITY: tuple[Quantity, ...] = (
     ("uuid", "nvmlDeviceGetUUID", (), text),
     ("name", "nvmlDeviceGetName", (), text),
-    ("memory", "nvmlDeviceGetMemoryInfo", (), memory),
+    ("memory_total memory_free", "nvmlDeviceGetMemoryInfo", (), memory),
 )
 ESSENTIAL: tuple[Quantity, ...] = (
     *IDENTITY,
@@ -97,7 +151,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("brand", "nvmlDeviceGetBrand", (), same),
     ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
     ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
-    ("ecc", "nvmlDeviceGetEccMode", (), flags),
+    ("ecc ecc_pending", "nvmlDeviceGetEccMode", (), flags),
     ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), within(MOST_ERRORS)),
     ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), within(MOST_ERRORS)),
     ("ecc_corrected", "nvmlDeviceGetTotalEccErrors", (CORRECTED, VOLATILE), within(MOST_ERRORS)),
@@ -105,7 +159,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("pages_single", "nvmlDeviceGetRetiredPages", (SINGLE_BIT,), count_of),
     ("pages_double", "nvmlDeviceGetRetiredPages", (DOUBLE_BIT,), count_of),
     ("pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), flag),
-    ("rows", "nvmlDeviceGetRemappedRows", (), rows),
+    ("rows_corrected rows_uncorrected rows_pending rows_failed", "nvmlDeviceGetRemappedRows", (), rows),
     ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), within(MOST_DEGREES)),
     ("power", "nvmlDeviceGetPowerUsage", (), watts),
     ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), watts),
@@ -126,37 +180,35 @@ class Asked:
         prefix: what its facts begin with.
         about: how it is named beside the call in hand.
         failures: the return code of each function that failed.
+        why: why the last call that gave no answer gave none.
     """
 
     def __init__(self, prefix: str, about: str) -> None:
         self.prefix = prefix
         self.about = about
         self.failures: dict[str, int] = {}
+        self.why = ""
 
     def tell(self, key: str, value: object) -> None:
         """A fact about it."""
         tell(self.prefix + key, value)
 
     def ask(self, function: str, *arguments: object, plain: Callable[[Any], Any] = same) -> Any:  # noqa: ANN401
-        """One call's plain answer, or None, with the reason told under the function's name."""
+        """One call's plain answer, or None, with the reason in ``why``."""
         tell("asking", function + self.about)
         try:
             return plain(getattr(pynvml, function)(*arguments))
         except (pynvml.NVMLError, MISMATCH) as error:
             code = int(getattr(error, "value", pynvml.NVML_ERROR_FUNCTION_NOT_FOUND))
             self.failures[function] = code
-            self.tell(f"failures.{function}", code)
+            self.why = f"{function} answered with return code {code}"
         except AttributeError:
-            self.remark(function, "is not known to the nvidia-ml-py there")
+            self.why = f"{function} is not known to the nvidia-ml-py there"
         except OddAnswerError as error:
-            self.remark(function, f"answered {error}, which makes no sense")
+            self.why = f"{function} answered {error}, which makes no sense"
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-            self.remark(function, f"answered what cannot be read ({type(error).__name__})")
+            self.why = f"{function} answered what cannot be read ({type(error).__name__})"
         return None
-
-    def remark(self, function: str, words: str) -> None:
-        """Why there is no answer, though the function did not fail."""
-        self.tell(f"remarks.{function}", words)
 
 
 class Gpu(Asked):
@@ -167,19 +219,27 @@ class Gpu(Asked):
         self.index = index
         self.tell("index", index)
         self.handle = self.ask("nvmlDeviceGetHandleByIndex", index)
+        if self.handle is None:
+            self.tell("fault", self.failures.get("nvmlDeviceGetHandleByIndex"))
 
     def essentials(self) -> None:
         """What a decision needs."""
         if self.quantities(ESSENTIAL)["mig"]:
             self.instances()
+        if self.failures.get("nvmlDeviceGetMigMode") in NO_MIG:
+            self.tell("why.mig", "the GPU or its driver has no MIG mode")
 
     def quantities(self, wanted: tuple[Quantity, ...]) -> dict[str, Any]:
         """Each quantity, told as soon as it is known; one that fails leaves the others standing."""
         found = {}
         for key, function, arguments, plain in wanted:
             found[key] = self.ask(function, self.handle, *arguments, plain=plain)
-            if found[key] is not None:
-                self.tell(key, found[key])
+            values = found[key] if " " in key else (found[key],)
+            for number, part in enumerate(key.split()):
+                if found[key] is None:
+                    self.tell(f"why.{part}", self.why)
+                else:
+                    self.tell(part, values[number])
         return found
 
     def instances(self) -> None:
@@ -191,10 +251,9 @@ class Gpu(Asked):
             instance = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", self.handle, number)
             if instance is None:
                 continue
-            facts = {key: self.ask(function, instance, plain=plain) for key, function, _, plain in IDENTITY}
-            if facts["uuid"]:
-                total = facts["memory"][0] if facts["memory"] else None
-                found.append({"uuid": facts["uuid"], "name": facts["name"], "memory_total": total})
+            uuid, name, sizes = (self.ask(function, instance, plain=plain) for _, function, _, plain in IDENTITY)
+            if uuid:
+                found.append({"uuid": uuid, "name": name, "memory_total": sizes[0] if sizes else None})
                 self.tell("mig_instances", found)
 
     def links(self) -> None:
@@ -208,6 +267,10 @@ class Gpu(Asked):
                 break
         if found:
             self.tell("nvlinks", found)
+        if found or self.failures.get("nvmlDeviceGetNvLinkState") in END_OF_LINKS:  # it may have none
+            self.tell("nvlink_count", len(found))
+        else:
+            self.tell("why.nvlink_count", self.why)
 
     def fabric(self) -> None:
         """The place in an NVSwitch fabric, by the newer call, else by the older."""
@@ -218,14 +281,17 @@ class Gpu(Asked):
         older = FabricInfo()
         if self.ask("nvmlDeviceGetGpuFabricInfo", self.handle, ctypes.byref(older)) is not None:
             self.tell("fabric", [int(older.state), int(older.status)])
+        else:
+            self.tell("why.fabric", self.why)
 
     def users(self) -> None:
         """The compute processes; drivers before R510 know the older call alone."""
         found = self.ask("nvmlDeviceGetComputeRunningProcesses", self.handle, plain=list)
-        code = self.failures.get("nvmlDeviceGetComputeRunningProcesses")
+        code, why = self.failures.get("nvmlDeviceGetComputeRunningProcesses"), self.why
         if found is None and code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
             found = self.ask("nvmlDeviceGetComputeRunningProcesses_v2", self.handle, plain=list)
         if found is None:
+            self.tell("why.processes", why)
             return
         self.tell("processes", len(found))
         self.tell("users", [user(entry) for entry in found[:MOST_USERS] if 0 < entry.pid <= MOST_PID])
@@ -241,6 +307,55 @@ class Gpu(Asked):
             if distance is not None or read is not None:
                 found.append([other.index, distance, read])
         self.tell("peers", found)
+
+
+def user(entry: Any) -> dict[str, object]:  # noqa: ANN401 - an NVML structure
+    """A compute process: its number, its name where that can be told, and its memory."""
+    used = entry.usedGpuMemory
+    fits = isinstance(used, int) and 0 <= used <= MOST_BYTES
+    return {"pid": int(entry.pid), "name": process_name(int(entry.pid)), "memory": used if fits else None}
+
+
+def process_name(pid: int) -> str | None:
+    """The kernel's short name of a process that NVML names.
+
+    Whether NVML counts as this process does depends on the driver. In the first namespace of processes there is only
+    one way to count; in another one, the process of that number must have the driver's device open to be the one meant.
+    """
+    try:
+        if os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE and not has_device_open(pid):
+            return None
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_TEXT).strip() or None
+    except OSError:
+        return None
+
+
+def has_device_open(pid: int) -> bool:
+    """Whether a process has a device of the driver open, as far as this user may see."""
+    folder = f"/proc/{pid}/fd"
+    return any(os.readlink(f"{folder}/{entry}").startswith("/dev/nvidia") for entry in os.listdir(folder))
+
+
+def load_error() -> str | None:
+    """What the loader says of libnvidia-ml; None where it loads. NVML's own code only says that it did not."""
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def bound_memory() -> None:
+    """A library that counts to 2**32 must not take the machine's memory; a refused allocation is no answer."""
+    try:
+        import resource  # noqa: PLC0415 - not there on Windows
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or hard > MOST_MEMORY_OF_THIS_PROCESS:
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_OF_THIS_PROCESS, hard))
+    except (ImportError, OSError, ValueError):
+        return
 
 
 def initialise() -> bool:
@@ -265,11 +380,13 @@ def main() -> None:
     bound_memory()
     if not initialise():
         return
-    whole = Asked("library.0.", "")
+    whole = Asked("", "")
     tell("driver_version", whole.ask("nvmlSystemGetDriverVersion", plain=text))
     tell("cuda", whole.ask("nvmlSystemGetCudaDriverVersion"))
     count = whole.ask("nvmlDeviceGetCount", plain=within(MOST_GPUS))
     tell("count", count)
+    if count is None:
+        tell("why", {"count": whole.why})
     opened = []
     for index in range(count or 0):
         gpu = Gpu(index)
@@ -288,7 +405,3 @@ def main() -> None:
             gpu.peers(opened)
         tell("peers_took", round(time.perf_counter() - started, 6))
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

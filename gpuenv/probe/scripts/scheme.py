@@ -6,8 +6,7 @@ Standard library only, and syntax that old Pythons parse. Prints one fact a line
 import os
 import sys
 
-from interpreter_near import lost_environment
-from interpreter_telling import kind, tell
+from target_shared import kind, lost_environment, tell
 
 
 def main():

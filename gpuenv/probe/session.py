@@ -1,25 +1,30 @@
-"""``take_snapshot``: runs every probe side by side and assembles their answers.
+"""A session runs every probe at the same time, each in a child with a deadline, and assembles their answers.
 
 What reads an answer is imported while the children run.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.probe.asking import Asking, run_cuda, run_kernel, run_nvml, run_target
-from gpuenv.probe.children import join_all
+from gpuenv.model.secrets import for_the_driver, for_the_target
+from gpuenv.probe.children import ChildGroup, ChildResult, join_all, run_child
 from gpuenv.probe.request import Request
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot, Source
-    from gpuenv.probe.raw_target import TargetFacts
+    from gpuenv.probe.raw import Raw
 
 _PATIENCE = 2.0  # seconds until the caller learns which probes still run
 _LESSER = "nvidia-smi"  # decides nothing that the other probes have answered
@@ -27,6 +32,64 @@ _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds after the deadline to reap a killed child
 
 Announce = Callable[[str], None]
+
+
+def script(name: str) -> str:
+    """The path of a probing script."""
+    # Not importlib.resources, which costs 60 ms at start.
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)
+
+
+def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
+    return (interpreter, "-B", script("start.py"), name, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The caller's environment, the driver root and the deadline of all probes.
+
+    Attributes:
+        environment: the caller's environment variables; a child gets those of them that it needs.
+        root: the folder below which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
+        deadline: reading of ``time.monotonic``.
+        group: the children that are ended together.
+    """
+
+    environment: Mapping[str, str]
+    root: str
+    deadline: float
+    group: ChildGroup = field(default_factory=ChildGroup)
+
+
+def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
+    """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
+    # Without -B a script is compiled once, unless this process was told to write nothing.
+    flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
+    command = [sys.executable, *flags, script("start.py"), name, *arguments]
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, stdin=stdin)
+
+
+def run_kernel(asking: Asking) -> ChildResult:
+    """Reads the kernel's files."""
+    return run_own(asking, "kernel", asking.root)
+
+
+def run_nvml(asking: Asking) -> ChildResult:
+    """Queries NVML, through nvidia-ml-py."""
+    spec = find_spec("pynvml")
+    return run_own(asking, "nvml", os.path.dirname(spec.origin) if spec and spec.origin else "")
+
+
+def run_cuda(asking: Asking) -> ChildResult:
+    """Queries libcuda."""
+    return run_own(asking, "cuda")
+
+
+def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
+    """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
+    command = [*in_target(interpreter, name, *arguments)]
+    return run_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
 class Inquiry:
@@ -51,7 +114,14 @@ class Inquiry:
 
     def begin(self) -> None:
         """Starts every probe."""
-        tasks = _tasks(self._asking, self._interpreter, deep=self._request.deep)
+        asking, interpreter = self._asking, self._interpreter
+        tasks: dict[str, Callable[[], Any]] = {}
+        if interpreter is not None:
+            facts: SimpleQueue[tuple[Raw, Source] | None] = SimpleQueue()
+            tasks["target"] = lambda: _target(asking, interpreter, facts)
+            tasks["files"] = lambda: _files(asking, facts, deep=self._request.deep)
+        for name, probe in {"kernel": _kernel, "nvml": _nvml, "libcuda": _cuda, _LESSER: _smi}.items():
+            tasks[name] = partial(probe, asking)
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
@@ -71,7 +141,7 @@ class Inquiry:
         Raises:
             Exception: a fault of this program in reading an answer, which is no silence of the source.
         """
-        from gpuenv.probe.answers import snapshot_of  # noqa: PLC0415 - see the module
+        from gpuenv.probe.assemble import snapshot_of  # noqa: PLC0415 - see the module
 
         try:
             self._wait(announce)
@@ -111,26 +181,12 @@ def take_snapshot(request: Request) -> Snapshot:
         return inquiry.finish()
 
 
-def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
-    """The probes by the name of their source; ``answers.py`` reads their results."""
-    tasks: dict[str, Callable[[], Any]] = {}
-    if interpreter is not None:
-        facts: SimpleQueue[tuple[TargetFacts, Source] | None] = SimpleQueue()
-        tasks["target"] = lambda: _target(asking, interpreter, facts)
-        tasks["files"] = lambda: _files(asking, facts, deep=deep)
-    return {
-        **tasks,
-        "kernel": lambda: _kernel(asking),
-        "nvml": lambda: _nvml(asking),
-        "libcuda": lambda: _cuda(asking),
-        _LESSER: lambda: _smi(asking),
-    }
+# The probes by the name of their source; ``assemble.py`` reads their answers
 
 
 def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_kernel(asking)
-    from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - see the module
-    from gpuenv.probe.driver_facts import kernel_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import ask_nvcc, kernel_facts  # noqa: PLC0415 - see the module
 
     kernel, source = kernel_facts(result)
     return kernel, source, *ask_nvcc(asking, kernel)
@@ -138,32 +194,32 @@ def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
 
 def _nvml(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_nvml(asking)
-    from gpuenv.probe.driver_facts import nvml_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import nvml_facts  # noqa: PLC0415 - see the module
 
     return nvml_facts(result)
 
 
 def _cuda(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_cuda(asking)
-    from gpuenv.probe.driver_facts import cuda_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import cuda_facts  # noqa: PLC0415 - see the module
 
     return cuda_facts(result)
 
 
 def _smi(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    from gpuenv.probe.ask_programs import ask_smi  # noqa: PLC0415 - see the module
+    from gpuenv.probe.ask_driver import ask_smi  # noqa: PLC0415 - see the module
 
     return ask_smi(asking)
 
 
-def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[TargetFacts, Source] | None]) -> Any:  # noqa: ANN401
+def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
     """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
     try:
         result = run_target(asking, interpreter, "interpreter")
         from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
 
         target, source = target_facts(result)
-        if target.python is None:
+        if target.text("python") is None:
             from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
 
             target = how_it_starts(asking, interpreter, target, source)
@@ -174,7 +230,7 @@ def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[TargetFac
     return target, source, libraries, libraries_source
 
 
-def _files(asking: Asking, facts: SimpleQueue[tuple[TargetFacts, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
+def _files(asking: Asking, facts: SimpleQueue[tuple[Raw, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
     found = None
     with suppress(Empty):
         found = facts.get(timeout=max(0.0, asking.deadline - time.monotonic()))
