@@ -15,10 +15,9 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import Request
 from gpuenv.probe.take import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.catalogue import chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.health import KernelLog, state_tests
-from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, plan, skipped, too_few
+from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, chosen, plan, skipped, too_few
 from gpuenv.smoke.run import Outcome, RunInterrupted, Setting, census, run_tasks
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
