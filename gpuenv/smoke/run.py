@@ -12,11 +12,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.secrets import without_secrets
@@ -85,9 +86,34 @@ class _Run:
     versions: dict[str, str] = field(default_factory=dict)
     over: bool = False
 
+    def payload(self, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
+        """Runs the payload in the target, with these devices alone to be seen."""
+        told = json.dumps({**order, "folder": self.empty})
+        visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
+        command = [self.setting.interpreter, "-B", str(self.setting.program), name, told]
+        return self.supervised(command, visible, seconds)
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+    def supervised(self, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
+        environment = {**child_environment(self.setting.environment, self.setting.folder), **variables}
+        supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
+        command = [*supervisor, str(seconds), self.empty, *program]
+        return run_child(command, environment, time.monotonic() + seconds + _MARGIN, self.group)
+
+
+@contextmanager
+def _running(setting: Setting) -> Iterator[_Run]:
+    """A run that ends whatever it has started."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
+        run = _Run(setting, empty)
+        try:
+            yield run
+        finally:
+            run.over = True
+            run.group.terminate(_LAST_RITES)
+            run.group.close()
+
+
+class Outcome(NamedTuple):
     """The results in the order of the plan, and the versions that the target's programs told."""
 
     tests: tuple[TestResult, ...]
@@ -114,8 +140,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         RunInterrupted: when interrupted.
     """
     results: dict[int, TestResult] = {}
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
+    with _running(setting) as run:
 
         def work(number: int) -> None:
             result = _one(run, tasks[number])
@@ -129,10 +154,13 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
         alone = [number for number, task in enumerate(tasks) if task.alone]
         try:
-            _keep_awake(run)
+            if setting.kept_awake:  # held as long as tests run: it ends with the group
+                holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *setting.kept_awake]
+                threading.Thread(target=run.supervised, args=(holder, {}, _LONGEST_RUN), daemon=True).start()
             _side_by_side(work, together, setting.at_once)
-            beside = min(setting.at_once, len(together)) > 1 and setting.fault is None
-            again = [number for number in together if beside and _may_be_ours(results[number])]
+            # What ran with others may have lacked what those held.
+            crowded = min(setting.at_once, len(together)) > 1 and setting.fault is None
+            again = [number for number in together if crowded and _lacked_room(results[number])]
             _side_by_side(work, alone + again, 1)
         except KeyboardInterrupt:
             run.over = True
@@ -144,19 +172,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
                 for number, task in enumerate(tasks)
             ]
             raise RunInterrupted(Outcome(with_the_lost(tests), dict(run.versions))) from None
-        finally:
-            run.over = True
-            run.group.terminate(_LAST_RITES)
-            run.group.close()
     return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
-
-
-def _keep_awake(run: _Run) -> None:
-    """Starts what holds the GPUs as long as tests run; it ends with the group."""
-    if not run.setting.kept_awake:
-        return
-    holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *run.setting.kept_awake]
-    threading.Thread(target=_supervised, args=(run, holder, {}, _LONGEST_RUN), daemon=True).start()
 
 
 def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
@@ -170,8 +186,7 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _may_be_ours(result: TestResult) -> bool:
-    """Whether a test that ran beside others may have lacked what those held."""
+def _lacked_room(result: TestResult) -> bool:
     lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
     return result.status is TestStatus.BUSY or result.trouble in lacked
 
@@ -185,24 +200,20 @@ def _one(run: _Run, task: Task) -> TestResult:
     if left < SHORTEST:
         detail = "not started: the time for the whole run is used up"
         return skipped(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
-    hurried = replace(task, deadline=min(task.deadline, left))
-    child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, hurried.deadline)
+    seconds = min(task.deadline, left)
+    child = run.payload(task.test.name, order_of(task, run.setting.fault), task.devices, seconds)
     facts = parse_facts(child.stdout)
-    result = _forgiven(verdict(hurried, child, facts), task)
+    result = verdict(replace(task, deadline=seconds), child, facts)
+    if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[Level.QUICK]):
+        # Cut off before it had the time that its level should take at most, which is no fault of the GPU's.
+        detail = f"cut off after {seconds:.1f} s: the time for the whole run is used up"
+        result = replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
     with run.lock:
         run.silent[place] = run.silent.get(place, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
         told = facts.get("versions")
         if isinstance(told, dict):
             run.versions.update({str(name): str(value) for name, value in told.items()})
     return result
-
-
-def _forgiven(result: TestResult, task: Task) -> TestResult:
-    """A test that was cut off before it had the time that its level should take at most is no fault of the GPU's."""
-    if result.status is not TestStatus.TIMED_OUT or (result.deadline or 0.0) >= min(task.deadline, BUDGET[Level.QUICK]):
-        return result
-    detail = f"cut off after {result.deadline:.1f} s: the time for the whole run is used up"
-    return replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
 
 
 def order_of(task: Task, fault: str | None) -> dict[str, object]:
@@ -216,20 +227,6 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
         # CuPy does not tell the UUID of a MIG instance on every driver.
         "uuid": only.uuid if only and not only.instance and only.told_alike else None,
     }
-
-
-def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
-    told = json.dumps({**order, "folder": run.empty})
-    payload = [run.setting.interpreter, "-B", str(run.setting.program), name, told]
-    visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
-    return _supervised(run, payload, visible, seconds)
-
-
-def _supervised(run: _Run, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
-    environment = {**child_environment(run.setting.environment, run.setting.folder), **variables}
-    supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
-    command = [*supervisor, str(seconds), run.empty, *program]
-    return run_child(command, environment, time.monotonic() + seconds + _MARGIN, run.group)
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -247,19 +244,9 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
 
 
 def census(setting: Setting, seconds: float) -> tuple[tuple[Device, ...], str | None]:
-    """The devices that the target's CuPy sees, and what it says instead where it cannot list them.
-
-    Args:
-        setting: where the payload runs.
-        seconds: what it may take; then it is ended.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
-        try:
-            child = _start(run, "--census", {}, (), seconds)
-        finally:
-            run.group.terminate(_LAST_RITES)
-            run.group.close()
+    """The devices that the target's CuPy lists within some seconds, and what it says instead where it cannot."""
+    with _running(setting) as run:
+        child = run.payload("--census", {}, (), seconds)
     facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
@@ -385,9 +372,14 @@ def with_the_lost(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
     no test had a GPU, the doctor knows why, and nothing is proven.
     """
     had_one = any(test.status is TestStatus.PASSED or test.status in BROKEN for test in tests)
-    return tuple(_lost(test) if had_one and test.trouble is Trouble.NO_DEVICE else test for test in tests)
-
-
-def _lost(test: TestResult) -> TestResult:
-    detail = f"{test.detail}; other tests of this run were shown one"
-    return replace(test, status=TestStatus.FAILED, detail=detail, cause=Cause.CUDA_INITIALIZATION_FAILED)
+    return tuple(
+        replace(
+            test,
+            status=TestStatus.FAILED,
+            detail=f"{test.detail}; other tests of this run were shown one",
+            cause=Cause.CUDA_INITIALIZATION_FAILED,
+        )
+        if had_one and test.trouble is Trouble.NO_DEVICE
+        else test
+        for test in tests
+    )
