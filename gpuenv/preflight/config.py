@@ -9,11 +9,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuenv.model.allowance import Allowance
 from gpuenv.model.smoke import Level
 from gpuenv.model.unread import reason_of, text_of
 
 if TYPE_CHECKING:
+    from gpuenv.model.allowance import Allowance
     from gpuenv.preflight.requirement import Requirement
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
@@ -215,6 +215,8 @@ class _Reader:
 
     def _allowances(self, value: Any) -> tuple[Allowance, ...]:  # noqa: ANN401 - TOML
         """The accepted findings."""
+        from gpuenv.model.allowance import Allowance  # noqa: PLC0415 - only where there is a file
+
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             line = line_of(r"^\s*[\"']?allow[\"']?\s*=|\ballow\s*\]", self.text, self.start)
             self.faults.append(f"{self.name}: line {line}: allow: expected {_FORM}")
