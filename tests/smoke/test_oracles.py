@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,11 +80,10 @@ def test_the_right_answer_passes(which: str) -> None:
     assert judge(expected, perfect(expected)) == []
 
 
-@pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("which", NAMES)
-def test_a_planted_error_is_caught_in_every_answer(which: str, kind: str) -> None:
+def test_a_planted_error_is_caught_in_every_answer(which: str) -> None:
     expected = example(which).expected
-    for name, answer in expected.items():
+    for (name, answer), kind in product(expected.items(), PLANTED):
         if (kind == "single precision" and (which, name) in LOOSE) or (
             kind == "swapped axes" and (which, name) in SYMMETRIC
         ):
