@@ -119,11 +119,11 @@ class Default(Delayed):
 
         CUDA Runtime API, Stream synchronization behavior.
         """
-        stream = gpu.cp.cuda.Stream
-        blocking = stream(non_blocking=False)
+        cp = gpu.cp
+        blocking = cp.cuda.Stream(non_blocking=False)
         return {
-            "null": gpu.down(self.rounds(gpu, given, blocking, stream.null)),
-            "per_thread": gpu.down(self.rounds(gpu, given, stream.ptds, stream.null)),
+            "null": gpu.down(self.rounds(gpu, given, blocking, cp.cuda.Stream.null)),
+            "per_thread": gpu.down(self.rounds(gpu, given, cp.cuda.Stream.ptds, cp.cuda.Stream.null)),
         }
 
     def rounds(self, gpu, given, before, after):
