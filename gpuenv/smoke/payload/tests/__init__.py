@@ -39,8 +39,11 @@ class GpuTest:
     HOST = 3
 
     def inputs(self, random, size):
-        """The input, made on the host from a ``numpy.random.Generator``: name -> array or number."""
-        raise NotImplementedError
+        """The input, made on the host from a ``numpy.random.Generator``: name -> array or number.
+
+        By default ``x``, whole numbers, as many as the size ``n`` says.
+        """
+        return {"x": random.integers(-(2**40), 2**40, size=size["n"], dtype="int64")}
 
     def expect(self, given):
         """The answers, computed on the host by other means: name -> ``Answer``."""

@@ -99,9 +99,6 @@ class _Library(GpuTest):
 
     BY_ITSELF = ""
 
-    def inputs(self, random, size):
-        return {"x": random.integers(-(2**40), 2**40, size=size["n"], dtype=np.int64)}
-
     def run(self, gpu, given):
         name = type(self).__name__.lower()
         return together(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, given))

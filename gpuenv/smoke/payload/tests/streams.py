@@ -38,6 +38,10 @@ class Delayed(GpuTest):
     # A caller may have set it to 1, to find a fault: each launch then waits for its kernel (CUDA C++ Programming Guide,
     # CUDA Environment Variables), and neither order nor time could be tested.
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
+    DELAYS = (0.001, 0.005)  # seconds: far longer than a launch takes, so that a missing order shows in every round
+
+    def inputs(self, random, size):
+        return {"delays": random.uniform(*self.DELAYS, size=size["rounds"]), "start": int(random.integers(1, 1000))}
 
     def kernels(self, gpu):
         """The producer, which waits before it writes, and the consumer."""
@@ -67,10 +71,6 @@ class Order(Delayed):
     LEVELS = {"quick": {"rounds": 10}, "normal": {"rounds": 40}, "deep": {"rounds": 400}}
     TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
     N = 2048
-
-    def inputs(self, random, size):
-        # Between 1 and 5 milliseconds: far longer than a launch takes, so that a missing order shows in every round.
-        return {"delays": random.uniform(0.001, 0.005, size=size["rounds"]), "start": int(random.integers(1, 1000))}
 
     def expect(self, given):
         rounds = given["delays"].size
@@ -105,9 +105,7 @@ class Default(Delayed):
     # With 1, CuPy takes the per-thread stream wherever the null stream is asked for.
     ENVIRONMENT = {**Delayed.ENVIRONMENT, "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "0"}
     N = 1024
-
-    def inputs(self, random, size):
-        return {"delays": random.uniform(0.001, 0.004, size=size["rounds"]), "start": int(random.integers(1, 1000))}
+    DELAYS = (0.001, 0.004)
 
     def expect(self, given):
         rounds, start = given["delays"].size, given["start"]
@@ -299,9 +297,6 @@ class AsyncError(GpuTest):
     # device pointer" (driver_types.h): it depends on the system. The second is what Jetson tells (jetson-utils, issue
     # 215).
     ILLEGAL_ACCESS = (700, 719)
-
-    def inputs(self, random, size):
-        return {"x": random.integers(-(2**40), 2**40, size=size["n"], dtype=np.int64)}
 
     def expect(self, given):
         x = given["x"]
