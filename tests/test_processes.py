@@ -72,7 +72,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     user's own, with the user's own terminal and no deadline.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.common.stranger"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.tests.interop"}
     assert importing == {"gpuenv.probe.children", "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 
@@ -93,7 +93,7 @@ def test_no_process_is_made_without_subprocess() -> None:
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
     """The supervisor and a script ask the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    without_driver = {SUPERVISOR, f"{SCRIPTS}.shared", f"{PAYLOAD}.tests.memory_managed"}
+    without_driver = {SUPERVISOR, f"{SCRIPTS}.shared", f"{PAYLOAD}.tests.memory"}
     assert importing - without_driver == {
         f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "hold", "libraries", "nvrtc")
     }

@@ -60,7 +60,7 @@ def test_the_payload_is_imported_by_none_but_itself() -> None:
 
 def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
     paths = sorted((PACKAGE / "smoke/payload").rglob("*.py"))
-    assert len(paths) > 70
+    assert len(paths) > 15
     for path in paths:
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.plugins.discover import Plugin
-    from gpuenv.preflight.config_file import Config
+    from gpuenv.preflight.config import Config
     from gpuenv.report.report import Report
 
 
@@ -32,7 +32,7 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
     Raises:
         CommandError: when it cannot be read or understood, with every fault.
     """
-    from gpuenv.preflight.config_file import Config, ConfigError, find_config
+    from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
 
     if no_config:
         if path is not None:
@@ -43,8 +43,6 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         found = path or find_config(here)
         if found is None:
             return Config()
-        from gpuenv.preflight.config import load_config
-
         shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
         return load_config(found, shown)
     except ConfigError as error:

@@ -58,9 +58,9 @@ def planted() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.catalogue import FAULTS
+        from gpuenv.smoke.plan import known_faults
 
-        check_names("fault", (name,), tuple(FAULTS))
+        check_names("fault", (name,), known_faults())
     return name
 
 
@@ -225,7 +225,7 @@ def cause_of(text: str) -> Cause | None:
     """The cause that a test's message names, if that is sure enough."""
     from gpuenv.cli.commands.explain import scanned
     from gpuenv.explain.answer import explanation
-    from gpuenv.smoke.verdict import OF_PROGRAMS
+    from gpuenv.smoke.run import OF_PROGRAMS
 
     causes = explanation(scanned([text.encode()]).scanner).causes
     likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]

@@ -15,8 +15,7 @@ from gpuenv.image.records import Choice
 from gpuenv.install.plan import Proof
 from gpuenv.model.smoke import Level, TestStatus
 from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.smoke.catalogue import PAYLOAD, chosen
-from gpuenv.smoke.plan import DEADLINE, DEFAULT_SEED, seed_of
+from gpuenv.smoke.plan import DEADLINE, DEFAULT_SEED, PAYLOAD, chosen, seed_of
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-proof"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -30,8 +30,8 @@ class Answer:
     unknown: tuple[NotKnown, ...]
 
 
-def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - somebody else's
-    """Asks a check.
+def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - another package's
+    """Runs a check.
 
     Raises:
         TypeError: when it is no function, or yields something else than ``Symptom`` and ``NotKnown``.
@@ -39,21 +39,15 @@ def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - someb
     if not callable(check):
         raise TypeError(f"a check is a function of a Snapshot; found {type(check).__name__}")
     title = (inspect.getdoc(check) or "").split("\n", 1)[0]
-    said = list(islice(_said(check, snapshot), _MOST_HEARD))
-    strange = next((entry for entry in said if not isinstance(entry, Symptom | NotKnown)), None)
+    said = check(snapshot)
+    if said is not None and (not isinstance(said, Iterable) or isinstance(said, str | bytes)):
+        raise TypeError(f"a check yields Symptom and NotKnown; found {type(said).__name__}")
+    entries = list(islice(() if said is None else said, _MOST_HEARD))
+    strange = next((entry for entry in entries if not isinstance(entry, Symptom | NotKnown)), None)
     if strange is not None:
         raise TypeError(f"a check yields Symptom and NotKnown; found {type(strange).__name__}")
-    symptoms = tuple(entry for entry in said if isinstance(entry, Symptom))
+    symptoms = tuple(entry for entry in entries if isinstance(entry, Symptom))
     without = next((entry for entry in symptoms if entry.cause is None), None)
     if without is not None:
         raise TypeError(f"a Symptom of a plug-in names its cause; {without.title!r} names none")
-    return Answer(title, symptoms[:_MOST], tuple(entry for entry in said if isinstance(entry, NotKnown))[:_MOST])
-
-
-def _said(check: Callable[[Snapshot], Any], snapshot: Snapshot) -> Iterable[Any]:
-    said = check(snapshot)
-    if said is None:
-        return ()
-    if not isinstance(said, Iterable) or isinstance(said, str | bytes):
-        raise TypeError(f"a check yields Symptom and NotKnown; found {type(said).__name__}")
-    return said
+    return Answer(title, symptoms[:_MOST], tuple(entry for entry in entries if isinstance(entry, NotKnown))[:_MOST])

@@ -14,49 +14,32 @@ def main() -> None:
     """Loads the machine, then the check, and tells what the check yields."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - before anything is imported
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]  # noqa: PTH100
-    path, function = sys.argv[1:3]
-    if path == "-":
-        _describe(function)
-    else:
-        _run(path, function)
-
-
-def _describe(function: str) -> None:
-    import inspect  # noqa: PLC0415 - after the path has been put right
-
-    _tell({"doc": inspect.getdoc(_loaded(function)) or ""})
-
-
-def _run(path: str, function: str) -> None:
-    import json  # noqa: PLC0415 - after the path has been put right
+    # After the path has been put right.
+    import importlib  # noqa: PLC0415
+    import inspect  # noqa: PLC0415
+    import json  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
     from gpuenv.model.codec import decode, encode  # noqa: PLC0415
     from gpuenv.model.snapshot import Snapshot  # noqa: PLC0415
     from gpuenv.plugins.answer import answer_of  # noqa: PLC0415
 
-    snapshot = decode(Snapshot, json.loads(Path(path).read_text(encoding="utf-8")))
-    check = _loaded(function)
-    _tell({"asking": "run"})
-    _tell({"answer": encode(answer_of(check, snapshot))})
+    def tell(fact: dict[str, object]) -> None:
+        sys.stdout.write(f"\ngpuenv:{json.dumps(fact)}\n")
+        sys.stdout.flush()
 
-
-def _loaded(function: str) -> object:
-    import importlib  # noqa: PLC0415 - after the path has been put right
-
-    _tell({"asking": "import"})
+    path, function = sys.argv[1:3]
+    snapshot = None if path == "-" else decode(Snapshot, json.loads(Path(path).read_text(encoding="utf-8")))
+    tell({"asking": "import"})
     module, _, name = function.partition(":")
     check: object = importlib.import_module(module)
     for part in filter(None, name.split(".")):
         check = getattr(check, part)
-    return check
-
-
-def _tell(fact: dict[str, object]) -> None:
-    import json  # noqa: PLC0415
-
-    sys.stdout.write(f"\ngpuenv:{json.dumps(fact)}\n")
-    sys.stdout.flush()
+    if snapshot is None:
+        tell({"doc": inspect.getdoc(check) or ""})
+        return
+    tell({"asking": "run"})
+    tell({"answer": encode(answer_of(check, snapshot))})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gpuenv.files import read_regular
@@ -40,24 +41,22 @@ class Plugin:
 
 
 def find_plugins(own: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ...]:
-    """Every check that the distributions beside this one bring, in the order of their codes.
+    """Every check that the distributions of this environment have, in the order of their codes.
 
     Args:
-        own: answers the codes of gpuenv's checks, which nobody else may use; asked only where there is a plug-in.
+        own: answers the codes of gpuenv's checks, which no plug-in may use; asked only where there is a plug-in.
     """
     if not _may_bring(sys.path):
         return ()
+    entries = _entry_points(entry for entry in sys.path if _is_searched(entry))
     found: dict[str, Plugin] = {}
-    for entry, package in sorted(
-        _entry_points(filter(_is_searched, sys.path)), key=lambda pair: (pair[0].name, pair[0].value)
-    ):
-        if entry.name in found:
-            if found[entry.name].function != entry.value:
-                first = found[entry.name]
-                fault = f"{first.package} and {package} both bring a check of this code"
-                found[entry.name] = Plugin(entry.name, first.function, first.package, fault)
-            continue
-        found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name, own()))
+    for entry, package in sorted(entries, key=lambda pair: (pair[0].name, pair[0].value)):
+        first = found.get(entry.name)
+        if first is None:
+            found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name, own()))
+        elif first.function != entry.value:
+            fault = f"{first.package} and {package} both bring a check of this code"
+            found[entry.name] = Plugin(entry.name, first.function, first.package, fault)
     return tuple(found.values())
 
 
@@ -68,18 +67,15 @@ def is_code(text: str) -> bool:
 
 def _may_bring(path: Sequence[str]) -> bool:
     """Whether some distribution may have an entry point of the group: importlib is asked only where one may."""
-    if any(hasattr(finder, "find_distributions") and _name(finder) != _PATH_FINDER for finder in sys.meta_path):
+    finders = [finder if isinstance(finder, type) else type(finder) for finder in sys.meta_path]
+    if any(hasattr(finder, "find_distributions") and finder.__name__ != _PATH_FINDER for finder in finders):
         return True
     return any(_mentions(entry) for entry in path)
 
 
 def _is_searched(entry: str) -> bool:
     """Whether an entry of ``sys.path`` is a folder or an archive: importlib opens whatever is no folder."""
-    return not entry or os.path.isdir(entry) or os.path.isfile(entry)  # noqa: PTH112, PTH113 - likewise
-
-
-def _name(finder: object) -> str:
-    return finder.__name__ if isinstance(finder, type) else type(finder).__name__
+    return not entry or os.path.isdir(entry) or os.path.isfile(entry)  # noqa: PTH112, PTH113 - as below
 
 
 def _mentions(entry: str) -> bool:
@@ -87,18 +83,15 @@ def _mentions(entry: str) -> bool:
     try:
         names = os.listdir(entry or ".")  # noqa: PTH208 - at every start: pathlib takes ten times as long
     except NotADirectoryError:
-        return os.path.isfile(entry)  # noqa: PTH113 - likewise
+        return os.path.isfile(entry)  # noqa: PTH113 - as above
     except OSError:
         return False
-    metadata = [name for name in names if name.lower().endswith(_METADATA)]
-    return any(GROUP.encode() in _bytes_of(os.path.join(entry, name, "entry_points.txt")) for name in metadata)  # noqa: PTH118 - likewise
-
-
-def _bytes_of(path: str) -> bytes:
-    try:
-        return read_regular(path, _LARGEST)
-    except OSError:
-        return b""
+    for name in names:
+        if name.lower().endswith(_METADATA):
+            with suppress(OSError):
+                if GROUP.encode() in read_regular(os.path.join(entry, name, "entry_points.txt"), _LARGEST):  # noqa: PTH118 - as above
+                    return True
+    return False
 
 
 def _fault(name: str, own: Collection[str]) -> str | None:

@@ -9,8 +9,9 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.codec import DecodeError, decode, encode
@@ -28,16 +29,14 @@ _SIDE_BY_SIDE = 8
 _CHILD = (sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"))  # noqa: PTH118, PTH120
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """What the check of another package says of itself: its docstring; or why it could not be asked."""
 
     text: str
     complaint: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """What the check of another package found, and how it went."""
 
     findings: tuple[Finding, ...]
@@ -47,14 +46,7 @@ class Told:
 def run_plugins(
     plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float = MOST_SECONDS
 ) -> tuple[Told, ...]:
-    """Runs every check, in the order given.
-
-    Args:
-        plugins: the checks.
-        snapshot: the machine.
-        environment: the caller's variables.
-        seconds: that one check may take.
-    """
+    """Runs every check, in the order given, each within some seconds."""
     if not plugins:
         return ()
     group = ChildGroup()
@@ -74,24 +66,39 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
         return _broken(plugin, plugin.fault, 0.0)
     result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
-    complaint = _complaint(result, facts, "answer")
+    seconds, complaint = result.duration, _complaint(result, facts, "answer")
     if complaint is not None:
-        return _broken(plugin, complaint, result.duration)
+        return _broken(plugin, complaint, seconds)
     try:
         answer = decode(Answer, facts["answer"])
     except DecodeError as error:
-        return _broken(plugin, f"its answer cannot be understood: {error}", result.duration)
-    return _told(plugin, answer, result.duration)
+        return _broken(plugin, f"its answer cannot be understood: {error}", seconds)
+    findings = tuple(
+        Finding(
+            code=plugin.code,
+            cause=symptom.cause,
+            severity=symptom.severity,
+            primary=False,
+            follows_from=None,
+            title=symptom.title[:_LONGEST].rstrip("."),
+            evidence=symptom.evidence,
+            # What somebody else's check would run is for the user to run.
+            fix=tuple(replace(fix, safe=False) for fix in symptom.fix),
+            docs=f"{plugin.package}: {answer.title or plugin.function}",
+        )
+        for symptom in answer.symptoms
+        if symptom.cause is not None
+    )
+    if findings:
+        return Told(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
+    if answer.unknown:
+        reason = f"{UNKNOWN}{answer.unknown[0].reason[:_LONGEST]}"
+        return Told((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
+    return Told((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
 
 
 def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
-    """What a check says of itself, asked in a child with a deadline; or why it could not be asked.
-
-    Args:
-        plugin: the check.
-        environment: the caller's variables.
-        seconds: that it may take.
-    """
+    """What a check says of itself, asked in a child with a deadline in seconds; or why it could not be asked."""
     if plugin.fault is not None:
         return Description("", plugin.fault)
     group = ChildGroup()
@@ -120,28 +127,3 @@ def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) ->
 
 def _broken(plugin: Plugin, why: str, seconds: float) -> Told:
     return Told((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))
-
-
-def _told(plugin: Plugin, answer: Answer, seconds: float) -> Told:
-    findings = tuple(
-        Finding(
-            code=plugin.code,
-            cause=symptom.cause,
-            severity=symptom.severity,
-            primary=False,
-            follows_from=None,
-            title=symptom.title[:_LONGEST].rstrip("."),
-            evidence=symptom.evidence,
-            # What somebody else's check would run is for the user to run.
-            fix=tuple(replace(fix, safe=False) for fix in symptom.fix),
-            docs=f"{plugin.package}: {answer.title or plugin.function}",
-        )
-        for symptom in answer.symptoms
-        if symptom.cause is not None
-    )
-    if findings:
-        return Told(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
-    if answer.unknown:
-        reason = f"{UNKNOWN}{answer.unknown[0].reason[:_LONGEST]}"
-        return Told((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
-    return Told((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))

@@ -17,26 +17,25 @@ from __future__ import annotations
 import difflib
 import operator as operators
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
 
-from gpuenv.model.host import architecture, operating_system
+from gpuenv.matrix.needs import visible_gpus
+from gpuenv.model.gpu import Gpu
+from gpuenv.model.host import Container, architecture, operating_system
 from gpuenv.model.lines import cuda_major, is_published
 from gpuenv.model.numbers import whole_number
+from gpuenv.model.reading import Reading
 from gpuenv.model.sizes import parse_size, size_text
+from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
-from gpuenv.preflight import seen
-from gpuenv.preflight.seen import Seen, of_each_gpu
 
-if TYPE_CHECKING:
-    from packaging.version import Version
+# The kinds of values.
 
-
-T = TypeVar("T")
-Predicate = Callable[[T], bool]
+Test = Callable[[Any], bool]
 
 ORDERED = (">=", "<=", "==", "!=", ">", "<")
 EQUAL = ("==", "!=")
@@ -54,8 +53,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _YES, _NO = ("yes", "on", "true"), ("no", "off", "false")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class Kind(NamedTuple):
     """A kind of value.
 
     Attributes:
@@ -66,13 +64,13 @@ class Kind(Generic[T]):
     """
 
     operators: tuple[str, ...]
-    read: Callable[[str, str], Predicate[T]]
-    show: Callable[[T], str] = str
+    read: Callable[[str, str], Test]
+    show: Callable[[Any], str] = str
     bare: tuple[str, str] | None = None
 
 
-def _ordered(parse: Callable[[str], T]) -> Callable[[str, str], Predicate[T]]:
-    def read(operator: str, text: str) -> Predicate[T]:
+def _ordered(parse: Callable[[str], Any]) -> Callable[[str, str], Test]:
+    def read(operator: str, text: str) -> Test:
         wanted = parse(text)
         return lambda found: _COMPARE[operator](found, wanted)
 
@@ -92,17 +90,17 @@ def _capability(text: str) -> ComputeCapability:
     return ComputeCapability(number, 0) if number and number < _LARGEST_MAJOR else ComputeCapability.parse(text)
 
 
-def _by_parts(operator: str, wanted: Sequence[int]) -> Callable[[Sequence[int]], bool]:
+def _by_parts(operator: str, wanted: Sequence[int]) -> Test:
     """Compares as many parts as were asked for: ``==550`` is every 550.x, ``>550`` begins with 551."""
     return lambda found: _COMPARE[operator](tuple(found[: len(wanted)]), tuple(wanted))
 
 
-def _driver(operator: str, text: str) -> Predicate[DriverVersion]:
+def _read_driver(operator: str, text: str) -> Test:
     holds = _by_parts(operator, DriverVersion.parse(text).parts)
     return lambda found: holds(found.parts)
 
 
-def _python(operator: str, text: str) -> Predicate[PythonVersion]:
+def _read_python(operator: str, text: str) -> Test:
     wanted = PythonVersion.parse(text)
     holds = _by_parts(operator, _python_parts(wanted))
     if not wanted.free_threaded:
@@ -118,13 +116,13 @@ def _python_parts(version: PythonVersion) -> tuple[int, ...]:
     return (version.major, version.minor, *(() if version.micro is None else (version.micro,)))
 
 
-def _libc(operator: str, text: str) -> Predicate[Libc]:
+def _read_libc(operator: str, text: str) -> Test:
     """Another C library is neither newer nor older: it is another one."""
     wanted = Libc.parse(text)
     return lambda found: _COMPARE[operator](found, wanted) if found.family == wanted.family else operator == "!="
 
 
-def _specifier(operator: str, text: str) -> Predicate[Version | None]:
+def _specifier(operator: str, text: str) -> Test:
     """A version range as pip reads it; ``==none`` says that the package is not to be there."""
     if text.lower() == NONE:
         if operator not in EQUAL:
@@ -137,7 +135,7 @@ def _specifier(operator: str, text: str) -> Predicate[Version | None]:
     return lambda found: found is not None and wanted.contains(found, prereleases=True)
 
 
-def _switch(operator: str, text: str) -> Predicate[bool]:
+def _switch(operator: str, text: str) -> Test:
     if text.lower() not in (*_YES, *_NO):
         raise ValueError("expected on or off")
     wanted = (text.lower() in _YES) == (operator == "==")
@@ -151,28 +149,28 @@ def _words(text: str) -> tuple[str, ...]:
     return words
 
 
-def _word(operator: str, text: str) -> Predicate[str]:
+def _word(operator: str, text: str) -> Test:
     words = _words(text)
     if operator == "~=":
         return lambda found: any(word in found.lower() for word in words)
     return lambda found: (found.lower() in words) == (operator == "==")
 
 
-COUNT: Kind[int] = Kind(ORDERED, _ordered(_count))
-SIZE: Kind[int] = Kind(ORDERED, _ordered(parse_size), size_text)
-CAPABILITY: Kind[ComputeCapability] = Kind(ORDERED, _ordered(_capability))
-CUDA: Kind[CudaVersion] = Kind(ORDERED, _ordered(CudaVersion.parse))
-DRIVER: Kind[DriverVersion] = Kind(ORDERED, _driver)
-PYTHON: Kind[PythonVersion] = Kind(ORDERED, _python)
-LIBC: Kind[Libc] = Kind(ORDERED, _libc)
-PACKAGE: Kind[Version | None] = Kind((*ORDERED, "~="), _specifier, lambda found: str(found or "not installed"))
-NAME: Kind[str] = Kind(("~=", *EQUAL), _word)
-SWITCH: Kind[bool] = Kind(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
+COUNT = Kind(ORDERED, _ordered(_count))
+SIZE = Kind(ORDERED, _ordered(parse_size), size_text)
+CAPABILITY = Kind(ORDERED, _ordered(_capability))
+CUDA = Kind(ORDERED, _ordered(CudaVersion.parse))
+DRIVER = Kind(ORDERED, _read_driver)
+PYTHON = Kind(ORDERED, _read_python)
+LIBC = Kind(ORDERED, _read_libc)
+PACKAGE = Kind((*ORDERED, "~="), _specifier, lambda found: str(found or "not installed"))
+NAME = Kind(("~=", *EQUAL), _word)
+SWITCH = Kind(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
 
 
 def one_of(
     choices: Sequence[str], admits: Callable[[str], bool] = lambda _: False, usual: Callable[[str], str] = str
-) -> Kind[str]:
+) -> Kind:
     """A kind whose values are a closed list.
 
     Args:
@@ -181,7 +179,7 @@ def one_of(
         usual: the value that is meant by what people write for it.
     """
 
-    def read(operator: str, text: str) -> Predicate[str]:
+    def read(operator: str, text: str) -> Test:
         words = [usual(word) for word in _words(text)]
         if [word for word in words if word not in choices and not admits(word)]:
             raise ValueError(f"expected one of {', '.join(choices)}")
@@ -195,8 +193,218 @@ _SYSTEM = one_of(("linux", "windows", "darwin"), usual=operating_system)
 _PROCESSOR = one_of(("x86_64", "aarch64"), usual=architecture)
 
 
-@dataclass(frozen=True, slots=True)
-class Key(Generic[T]):
+# What a machine has of each.
+
+
+class Observation(NamedTuple):
+    """One value, with where it comes from.
+
+    Attributes:
+        fact: Snapshot path.
+        value: None may be one.
+        source: what it was read from; why it is unknown, where it is.
+        subject: the GPU or distribution that it is about; empty where there is but one.
+        known: whether it could be read.
+    """
+
+    fact: str
+    value: Any
+    source: str
+    subject: str = ""
+    known: bool = True
+
+
+Seen = tuple[Observation, ...] | str
+"""Every value that must satisfy a requirement; or why there is none, which no requirement is met by."""
+
+_NOT_TOLD = "no source could tell"
+_PEER_READS = "ok"
+_PEER_UNTOLD = (None, "unknown")  # the second is NVML's own word
+
+
+def _observed(fact: str, reading: Reading[Any], subject: str = "") -> Observation:
+    if reading.value is None:
+        return _unknown(fact, reading.reason or _NOT_TOLD, subject)
+    return Observation(fact, reading.value, reading.source or "", subject)
+
+
+def _unknown(fact: str, reason: str, subject: str = "") -> Observation:
+    return Observation(fact, None, reason, subject, known=False)
+
+
+def _fact(path: str, look: Callable[[Snapshot], Reading[Any]]) -> Callable[[Snapshot], Seen]:
+    return lambda snapshot: (_observed(path, look(snapshot)),)
+
+
+def _gpu_count(snapshot: Snapshot) -> tuple[Observation]:
+    """How many CUDA devices a program sees that is started here; none where CUDA cannot be initialised."""
+    visible, start = snapshot.visible_count, snapshot.driver.cuda_init
+    if visible.known:
+        return (_observed("visible_count", visible),)
+    if start.value:
+        return (Observation("driver.cuda_init", 0, f"cuInit returned {start.value}"),)
+    if snapshot.source("libcuda").state is SourceState.ABSENT:
+        return (Observation("visible_count", 0, visible.reason or "there is no libcuda"),)
+    if "driver.version" in snapshot.assumed and not snapshot.driver.version.known:
+        return (Observation("driver.version", 0, "assumed to be absent"),)
+    return (_unknown("visible_count", visible.reason or _NOT_TOLD),)
+
+
+def _gpus(snapshot: Snapshot) -> tuple[tuple[int, Gpu], ...] | None:
+    """The GPUs that a program sees here, with their place in the Snapshot; None where that is not known."""
+    (count,) = _gpu_count(snapshot)
+    if count.known and count.value == 0:
+        return ()
+    seen = visible_gpus(snapshot)
+    return tuple((place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu in seen) if seen else None
+
+
+def _label(place: int, gpu: Gpu) -> str:
+    return f"GPU {place if gpu.index.value is None else gpu.index.value}"
+
+
+def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]]) -> Callable[[Snapshot], Seen]:
+    """What every visible GPU says of itself; where there is none, no requirement is met."""
+
+    def seen(snapshot: Snapshot) -> Seen:
+        gpus = _gpus(snapshot)
+        if gpus is None:
+            return (_unknown("gpus", "no GPU is listed"),)
+        return tuple(_observed(f"gpus[{n}].{field}", look(gpu), _label(n, gpu)) for n, gpu in gpus) or "no visible GPU"
+
+    return seen
+
+
+def _memory(snapshot: Snapshot) -> Seen:
+    """Bytes of each visible GPU; with MIG on, of each of its instances, since a program sees one of those."""
+    whole = _each_gpu("memory_total", lambda gpu: gpu.memory_total)(snapshot)
+    gpus = _gpus(snapshot) or ()
+    if isinstance(whole, str) or not any(gpu.mig.value for _, gpu in gpus):
+        return whole
+    found: list[Observation] = []
+    for observation, (place, gpu) in zip(whole, gpus, strict=True):
+        path, label = f"gpus[{place}].mig_instances", _label(place, gpu)
+        if not gpu.mig.value:
+            found.append(observation)
+        elif not gpu.mig_instances:
+            found.append(_unknown(path, "MIG is on, and no instance is listed", label))
+        for number, instance in enumerate(gpu.mig_instances if gpu.mig.value else ()):
+            reading = Reading(instance.memory_total, "nvml", reason=_NOT_TOLD)
+            found.append(_observed(f"{path}[{number}].memory_total", reading, f"{label}, MIG instance {number}"))
+    return tuple(found)
+
+
+def _total_memory(snapshot: Snapshot) -> Seen:
+    """Bytes of all visible GPUs together."""
+    each = _memory(snapshot)
+    if isinstance(each, str):
+        return each
+    total = sum(entry.value or 0 for entry in each)
+    unknown = tuple(entry for entry in each if not entry.known)
+    return unknown or (Observation("gpus[].memory_total", total, f"the sum of {len(each)}"),)
+
+
+def _is_alone(gpu: Gpu) -> Reading[bool]:
+    """Whether no other compute process holds it."""
+    count = gpu.processes
+    return Reading(None if count.value is None else count.value == 0, count.source, reason=count.reason)
+
+
+def _has_nvlink(gpu: Gpu) -> Reading[bool]:
+    if not gpu.nvlinks:
+        none = gpu.nvlink_count.value == 0
+        return Reading(False if none else None, gpu.nvlink_count.source, reason=gpu.nvlink_count.reason)
+    return Reading(any(link.active for link in gpu.nvlinks), "nvml")
+
+
+def _peer_to_peer(snapshot: Snapshot) -> Seen:
+    """Whether each visible GPU can read the memory of each other one."""
+    gpus = _gpus(snapshot) or ()
+    indices = {gpu.index.value for _, gpu in gpus}
+    if len(gpus) == 1:
+        return "one GPU has no peer"
+
+    def reads(gpu: Gpu) -> Reading[bool]:
+        others = [peer for peer in gpu.peers if peer.index in indices]
+        if any(peer.read not in (*_PEER_UNTOLD, _PEER_READS) for peer in others):
+            return Reading(value=False, source="nvml")
+        if len(others) < len(gpus) - 1 or any(peer.read in _PEER_UNTOLD for peer in others):
+            return Reading(reason="NVML did not tell of every peer")
+        return Reading(value=True, source="nvml")
+
+    return _each_gpu("peers", reads)(snapshot)
+
+
+def _has_mig(gpu: Gpu) -> Reading[bool]:
+    """A GPU that was asked and has no such mode has it off."""
+    if not gpu.mig.known and gpu.name.source == "nvml":
+        return Reading(value=False, source=gpu.mig.reason or "nvml")
+    return gpu.mig
+
+
+def _is_contained(snapshot: Snapshot) -> Reading[bool]:
+    kind = snapshot.host.container
+    return Reading(None if kind.value is None else kind.value is not Container.NONE, kind.source, reason=kind.reason)
+
+
+def _driver(snapshot: Snapshot) -> Seen:
+    reading = snapshot.driver.version
+    states = [snapshot.source(name).state for name in ("nvml", "libcuda")]
+    gone = "driver.version" in snapshot.assumed or states == [SourceState.ABSENT] * 2
+    return "no driver" if gone and not reading.known else (_observed("driver.version", reading),)
+
+
+def _driver_cuda(snapshot: Snapshot) -> Seen:
+    """The newest CUDA that the libcuda in use supports."""
+    if isinstance(_driver(snapshot), str) and not snapshot.driver.cuda.known:
+        return "no driver"
+    return (_observed("driver.cuda", snapshot.driver.cuda),)
+
+
+def _toolkit(snapshot: Snapshot) -> Seen:
+    """The CUDA toolkit that CuPy would meet first."""
+    if snapshot.toolkits:
+        return (_observed("toolkits[0].toolkit", snapshot.toolkits[0].toolkit),)
+    asked = "toolkits" in snapshot.assumed or snapshot.source("kernel").state is SourceState.ANSWERED
+    return "no toolkit" if asked else (_unknown("toolkits", "nobody looked for one"),)
+
+
+def _of_target(snapshot: Snapshot, fact: str, found: Iterable[Observation], absent: Seen) -> Seen:
+    """What the target has; where it has none, that it is absent, if the target was read or the fact assumed."""
+    source = snapshot.source("target")
+    path = "target.packages.numpy" if fact == "target.numpy" else fact
+    read = path in snapshot.assumed or source.state is SourceState.ANSWERED
+    reason = source.detail or f"the target environment: {source.state.value}"
+    return tuple(found) or (absent if read else (_unknown(fact, reason),))
+
+
+def _cupy(snapshot: Snapshot) -> Seen:
+    """Every CuPy in the target; its absence is a value."""
+    found = [_release("target.cupy", entry.release, entry.distribution) for entry in snapshot.target.cupy]
+    return _of_target(snapshot, "target.cupy", found, (Observation("target.cupy", None, "not installed"),))
+
+
+def _numpy(snapshot: Snapshot) -> Seen:
+    """NumPy in the target; its absence is a value."""
+    release = snapshot.target.numpy.value
+    found = [] if release is None else [_release("target.numpy", release)]
+    return _of_target(snapshot, "target.numpy", found, (Observation("target.numpy", None, "not installed"),))
+
+
+def _release(fact: str, text: str, subject: str = "") -> Observation:
+    try:
+        return Observation(fact, Version(text), "its metadata", subject)
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return _unknown(fact, f"{text!r} is no version", subject)
+
+
+def _line(snapshot: Snapshot) -> Seen:
+    """The wheel line of every CuPy in the target."""
+    found = [Observation("target.cupy", entry.distribution, "its metadata") for entry in snapshot.target.cupy]
+    return _of_target(snapshot, "target.cupy", found, "no CuPy is installed")
+
+
+class Key(NamedTuple):
     """Something that can be required.
 
     Attributes:
@@ -210,29 +418,29 @@ class Key(Generic[T]):
     """
 
     name: str
-    kind: Kind[T]
-    look: Callable[[Any], Seen[T]]
+    kind: Kind
+    look: Callable[[Snapshot], Seen]
     meaning: str
     example: str
     of_host: bool = True
     counts: bool = False
 
 
-_ALL: tuple[Key[Any], ...] = (
-    Key("gpu", COUNT, seen.gpu_count, "how many GPUs a program sees here", "gpu>=1", counts=True),
+_ALL = (
+    Key("gpu", COUNT, _gpu_count, "how many GPUs a program sees here", "gpu>=1", counts=True),
     Key(
         "cc",
         CAPABILITY,
-        of_each_gpu("compute_capability", lambda gpu: gpu.compute_capability),
+        _each_gpu("compute_capability", lambda gpu: gpu.compute_capability),
         "compute capability of each GPU",
         "cc>=8.0",
     ),
-    Key("name", NAME, of_each_gpu("name", lambda gpu: gpu.name), "a word in each GPU's name", "name~=H100|H200"),
-    Key("memory", SIZE, seen.memory, "memory of each GPU (each MIG instance)", "memory>=40GiB"),
+    Key("name", NAME, _each_gpu("name", lambda gpu: gpu.name), "a word in each GPU's name", "name~=H100|H200"),
+    Key("memory", SIZE, _memory, "memory of each GPU (each MIG instance)", "memory>=40GiB"),
     Key(
         "total-memory",
         SIZE,
-        seen.total_memory,
+        _total_memory,
         "memory of all GPUs together",
         "total-memory>=320GiB",
         counts=True,
@@ -240,40 +448,62 @@ _ALL: tuple[Key[Any], ...] = (
     Key(
         "free-memory",
         SIZE,
-        of_each_gpu("memory_free", lambda gpu: gpu.memory_free),
+        _each_gpu("memory_free", lambda gpu: gpu.memory_free),
         "free memory of each GPU",
         "free-memory>=20GiB",
     ),
-    Key("no-other-processes", SWITCH, seen.alone, "no compute process holds a GPU", "no-other-processes"),
-    Key("nvlink", SWITCH, seen.nvlink, "each GPU has an NVLink that is up", "nvlink"),
-    Key("p2p", SWITCH, seen.peer_to_peer, "each GPU reads every other's memory", "p2p"),
-    Key("mig", SWITCH, seen.mig, "MIG mode of each GPU", "mig==off"),
-    Key("ecc", SWITCH, seen.ecc, "error correction of each GPU", "ecc==on"),
-    Key("driver", DRIVER, seen.driver, "the driver's version, or its branch", "driver>=550"),
-    Key("driver-cuda", CUDA, seen.driver_cuda, "newest CUDA that the driver supports", "driver-cuda>=12.4"),
-    Key("os", _SYSTEM, seen.operating_system, "operating system", "os==linux"),
-    Key("arch", _PROCESSOR, seen.architecture, "processor architecture", "arch==x86_64"),
-    Key("libc", LIBC, seen.libc, "the C library", "libc>=glibc-2.28", of_host=False),
-    Key("container", SWITCH, seen.container, "inside a container", "container==no", of_host=False),
-    Key("toolkit", CUDA, seen.toolkit, "the CUDA toolkit on the host", "toolkit>=12.4", of_host=False),
-    Key("python", PYTHON, seen.python, "the target's Python", "python>=3.11,<3.14", of_host=False),
-    Key("cupy", PACKAGE, seen.cupy, "CuPy's version; none: not there", "cupy>=14,<15", of_host=False),
+    Key(
+        "no-other-processes",
+        SWITCH,
+        _each_gpu("processes", _is_alone),
+        "no compute process holds a GPU",
+        "no-other-processes",
+    ),
+    Key("nvlink", SWITCH, _each_gpu("nvlinks", _has_nvlink), "each GPU has an NVLink that is up", "nvlink"),
+    Key("p2p", SWITCH, _peer_to_peer, "each GPU reads every other's memory", "p2p"),
+    Key("mig", SWITCH, _each_gpu("mig", _has_mig), "MIG mode of each GPU", "mig==off"),
+    Key("ecc", SWITCH, _each_gpu("health.ecc", lambda gpu: gpu.health.ecc), "error correction of each GPU", "ecc==on"),
+    Key("driver", DRIVER, _driver, "the driver's version, or its branch", "driver>=550"),
+    Key("driver-cuda", CUDA, _driver_cuda, "newest CUDA that the driver supports", "driver-cuda>=12.4"),
+    Key("os", _SYSTEM, _fact("host.os", lambda s: s.host.os), "operating system", "os==linux"),
+    Key("arch", _PROCESSOR, _fact("host.arch", lambda s: s.host.arch), "processor architecture", "arch==x86_64"),
+    Key("libc", LIBC, _fact("host.libc", lambda s: s.host.libc), "the C library", "libc>=glibc-2.28", of_host=False),
+    Key(
+        "container",
+        SWITCH,
+        _fact("host.container", _is_contained),
+        "inside a container",
+        "container==no",
+        of_host=False,
+    ),
+    Key("toolkit", CUDA, _toolkit, "the CUDA toolkit on the host", "toolkit>=12.4", of_host=False),
+    Key(
+        "python",
+        PYTHON,
+        _fact("target.python", lambda s: s.target.python),
+        "the target's Python",
+        "python>=3.11,<3.14",
+        of_host=False,
+    ),
+    Key("cupy", PACKAGE, _cupy, "CuPy's version; none: not there", "cupy>=14,<15", of_host=False),
     Key(
         "line",
         one_of(_LINES, is_published),
-        seen.line,
+        _line,
         "the wheel line of CuPy",
         "line==cupy-cuda12x",
         of_host=False,
     ),
-    Key("numpy", PACKAGE, seen.numpy, "NumPy's version; none: not there", "numpy>=2", of_host=False),
+    Key("numpy", PACKAGE, _numpy, "NumPy's version; none: not there", "numpy>=2", of_host=False),
 )
-KEYS: dict[str, Key[Any]] = {key.name: key for key in _ALL}
+KEYS: dict[str, Key] = {key.name: key for key in _ALL}
 """Every key by its name, in the order in which they are listed."""
 
 TRANSIENT = ("free-memory", "no-other-processes")
 """The keys whose violation may pass by itself, once others have left the GPU."""
 
+
+# The grammar.
 
 _FORM = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)
 _CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([^<>=!~\s].*)", re.DOTALL)
@@ -291,9 +521,8 @@ class RequirementError(ValueError):
     """A requirement that cannot be understood; the message names it, what was expected and the nearest spelling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Who asks: an option of the command line, or a line of a file."""
+class Origin(NamedTuple):
+    """Where a requirement comes from: an option of the command line, or a line of a file."""
 
     label: str = "--require"
     file: str | None = None
@@ -307,28 +536,26 @@ class Origin:
         return f"{self.file}: line {self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """An operator and the value it compares with."""
 
     operator: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """A requirement that has been understood."""
 
     text: str
     key: str
     clauses: tuple[Clause, ...]
-    origin: Origin = Origin()
+    origin: Origin
 
 
-_UNSAID = Origin()
+_COMMAND_LINE = Origin()
 
 
-def parse_requirement(text: str, origin: Origin = _UNSAID) -> Requirement:
+def parse_requirement(text: str, origin: Origin = _COMMAND_LINE) -> Requirement:
     """Reads one requirement.
 
     Raises:
@@ -350,11 +577,8 @@ def _parse(text: str, origin: Origin) -> Requirement:
         raise ValueError("expected a requirement like gpu>=1")
     key = KEYS.get(match[1])
     if key is None:
-        raise ValueError(_of_pip(match[1], match[2]) or _unknown(match[1]))
-    clauses = _clauses(key, match[2])
-    for clause in clauses:
-        _understand(key, clause)
-    return Requirement(text, key.name, clauses, origin)
+        raise ValueError(_of_pip(match[1], match[2]) or _unknown_key(match[1]))
+    return Requirement(text, key.name, _clauses(key, match[2]), origin)
 
 
 def _of_pip(name: str, rest: str) -> str | None:
@@ -367,7 +591,7 @@ def _of_pip(name: str, rest: str) -> str | None:
     return f"a wheel's line and its version are requirements of their own: {asked}"
 
 
-def _unknown(name: str) -> str:
+def _unknown_key(name: str) -> str:
     folded = re.sub(r"[\W_]+", "-", name).strip("-").lower()
     near = _ALIASES.get(folded)
     near = near or next(iter(difflib.get_close_matches(folded, list(KEYS), 1, 0.5)), None)
@@ -375,31 +599,27 @@ def _unknown(name: str) -> str:
     return f"unknown key {_printable(name[:_SHOWN])!r}{hint} (one of {', '.join(KEYS)})"
 
 
-def _clauses(key: Key[object], text: str) -> tuple[Clause, ...]:
+def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
     if not text:
         if key.kind.bare is None:
             raise ValueError(f"expected a comparison, as in {key.example}")
         return (Clause(*key.kind.bare),)
-    return tuple(_clause(key, part.strip()) for part in text.split(","))
-
-
-def _clause(key: Key[object], text: str) -> Clause:
-    match = _CLAUSE.fullmatch(text)
-    if match is None:
-        hint = "; did you mean ==?" if re.match(r"=(?!=)|is\b|:", text) else ""
-        raise ValueError(f"expected an operator and a value, as in {key.example}{hint}")
-    return Clause(match[1], match[2].strip())
-
-
-def _understand(key: Key[object], clause: Clause) -> None:
-    if clause.operator not in key.kind.operators:
-        raise ValueError(
-            f"{key.name} cannot be compared with {clause.operator}, only with {', '.join(key.kind.operators)}"
-        )
-    try:
-        key.kind.read(clause.operator, clause.value)
-    except ValueError as error:
-        raise ValueError(f"{error}, as in {key.example}") from error
+    found = []
+    for part in text.split(","):
+        match = _CLAUSE.fullmatch(part.strip())
+        if match is None:
+            hint = "; did you mean ==?" if re.match(r"=(?!=)|is\b|:", part.strip()) else ""
+            raise ValueError(f"expected an operator and a value, as in {key.example}{hint}")
+        found.append(Clause(match[1], match[2].strip()))
+    for clause in found:
+        if clause.operator not in key.kind.operators:
+            usual = ", ".join(key.kind.operators)
+            raise ValueError(f"{key.name} cannot be compared with {clause.operator}, only with {usual}")
+        try:
+            key.kind.read(clause.operator, clause.value)
+        except ValueError as error:
+            raise ValueError(f"{error}, as in {key.example}") from error
+    return tuple(found)
 
 
 def _printable(text: str) -> str:

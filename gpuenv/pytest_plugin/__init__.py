@@ -5,7 +5,7 @@ A test with the mark is skipped with the doctor's reason on a machine that canno
 alone. The doctor runs once in a test run, and only if a marked test is about to run; the workers of pytest-xdist share
 its report. Until then this file is all that is imported of gpuenv.
 
-``marks.py`` reads marks, ``machine.py`` runs the doctor. The plug-in works with pytest 7.4 and newer.
+``machine.py`` reads marks and runs the doctor. The plug-in works with pytest 7.4 and newer.
 """
 
 from __future__ import annotations
@@ -149,8 +149,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     marks = _marks(item, state)
     if not marks or any(item.iter_markers("skip")):
         return
-    from gpuenv.pytest_plugin.machine import reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
-    from gpuenv.pytest_plugin.marks import read  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.machine import read, reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
 
     try:
         requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))

@@ -1,4 +1,4 @@
-"""Asks the doctor about this machine, once a test run, and holds the answer against what a test needs."""
+"""What a mark requires, and whether this machine has it: the doctor runs once a test run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gpuenv.model.harmless import harmless
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.preflight.requirement import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
 from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.text import machine_rows, report_lines
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gpuenv.preflight.requirement import Requirement
+    import pytest
+
     from gpuenv.pytest_plugin import State
 
+_WORDS = ("name", "os", "arch", "line")  # a bare value means "equal to", or of a name "in it"
 _OVER = 15.0  # seconds beyond the deadline that a worker waits for the one that asks
 _POLL = 0.05
 # What the CUDA runtime, the driver and NVML say where the machine is to blame, not the program (driver_types.h and
@@ -183,3 +186,34 @@ def _doctor(state: State) -> str:
     command += ["--timeout", str(state.timeout)]
     done = run_child(command, dict(os.environ), time.monotonic() + state.timeout + _OVER)
     return done.stdout or done.stderr or done.error or done.ending.value
+
+
+def read(mark: pytest.Mark, state: State) -> tuple[Requirement, ...]:
+    """The requirements of a mark; one that asks for nothing asks for a GPU.
+
+    Raises:
+        ValueError: for what is no requirement.
+    """
+    key = repr((mark.args, sorted(mark.kwargs.items())))
+    if key not in state.read:
+        if mark.args:
+            raise ValueError(f'@pytest.mark.{mark.name} takes no {mark.args[0]!r}; write it as cc=">=8.0" or count=2')
+        texts = [_requirement(name, value) for name, value in mark.kwargs.items()]
+        if not any(text.startswith("gpu") for text in texts):
+            texts.insert(0, "gpu>=1")
+        origin = Origin(f"@pytest.mark.{mark.name}")
+        state.read[key] = tuple(parse_requirement(text, origin) for text in texts)
+    return state.read[key]
+
+
+def _requirement(name: str, value: object) -> str:
+    """``cc=">=8.0"`` and ``cc="8.0"`` are ``cc>=8.0``; ``count=2`` is ``gpu>=2``; ``nvlink=True`` is ``nvlink==on``."""
+    key = "gpu" if name == "count" else name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"{key}=={'on' if value else 'off'}"
+    text = str(value).strip()
+    if text[:1] in "<>=!~":
+        return f"{key}{text}"
+    if text.lower() in ("on", "off", "yes", "no", "true", "false", "none"):
+        return f"{key}=={text}"
+    return f"{key}{('~=' if key == 'name' else '==') if key in _WORDS else '>='}{text}"

@@ -58,12 +58,34 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
     named, numbered = environment.get(VISIBLE, ""), is_tegra(snapshot)
     found: list[Device] = []
     for gpu in snapshot.gpus:
+        capability = str(gpu.compute_capability.value) if gpu.compute_capability.value else None
         if gpu.mig.value and gpu.mig_instances:
-            numbers = () if _is_withheld(gpu) else range(len(gpu.mig_instances))
-            found += [_instance(gpu, number) for number in numbers]
+            found += [
+                Device(
+                    visible=instance.uuid,
+                    uuid=instance.uuid,
+                    name=f"{gpu.name.value or 'GPU'} {instance.name or 'MIG instance'}",
+                    compute_capability=capability,
+                    memory_total=instance.memory_total,
+                    index=gpu.index.value,
+                    instance=True,
+                )
+                for instance in (() if _is_withheld(gpu) else gpu.mig_instances)
+            ]
         elif gpu.ordinal.known and gpu.uuid.value:
             visible = _entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
-            found.append(_whole(gpu, visible))
+            found.append(
+                Device(
+                    visible=visible,
+                    uuid=gpu.uuid.value,
+                    name=gpu.name.value,
+                    compute_capability=capability,
+                    memory_total=gpu.memory_total.value,
+                    index=gpu.index.value,
+                    exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
+                    told_alike=visible == gpu.uuid.value,
+                )
+            )
     if "MIG-" in named:
         wanted = [uuid_key(entry.strip()) or "" for entry in named.split(",")]
         return tuple(d for d in found if any((uuid_key(d.uuid) or "").startswith(entry) for entry in wanted if entry))
@@ -79,32 +101,6 @@ def _entry(number: int, named: str) -> str:
     """What stands for a device of CUDA's in the caller's CUDA_VISIBLE_DEVICES; where that is not set, its number."""
     entries = [entry.strip() for entry in named.split(",") if entry.strip()]
     return entries[number] if number < len(entries) else str(number)
-
-
-def _whole(gpu: Gpu, visible: str) -> Device:
-    return Device(
-        visible=visible,
-        uuid=gpu.uuid.value,
-        name=gpu.name.value,
-        compute_capability=str(gpu.compute_capability.value) if gpu.compute_capability.value else None,
-        memory_total=gpu.memory_total.value,
-        index=gpu.index.value,
-        exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
-        told_alike=visible == gpu.uuid.value,
-    )
-
-
-def _instance(gpu: Gpu, number: int) -> Device:
-    instance = gpu.mig_instances[number]
-    return Device(
-        visible=instance.uuid,
-        uuid=instance.uuid,
-        name=f"{gpu.name.value or 'GPU'} {instance.name or 'MIG instance'}",
-        compute_capability=str(gpu.compute_capability.value) if gpu.compute_capability.value else None,
-        memory_total=instance.memory_total,
-        index=gpu.index.value,
-        instance=True,
-    )
 
 
 def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:

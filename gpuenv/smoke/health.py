@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.gpu import GRAVE_REASONS, Gpu
+from gpuenv.model.gpu import GRAVE_REASONS, Gpu, GpuHealth
 from gpuenv.model.identity import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Snapshot, SourceState
@@ -68,46 +67,44 @@ def state_tests(
     now = {gpu.uuid.value: gpu for gpu in after.gpus}
     silent = after.source("nvml").state is not SourceState.ANSWERED
     return tuple(
-        replace(_state(gpu, now.get(gpu.uuid.value), messages, silent=silent), duration=took)
+        _state(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
         for gpu in before.gpus
         if gpu.uuid.value in wanted
     )
 
 
-def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, *, silent: bool) -> TestResult:
+def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool) -> TestResult:
     """What became of one; ``silent`` where NVML told nothing at all afterwards."""
     events = xids(messages or (), before.pci.value)
     faults = list(_faults(before, after) if after else [] if silent else ["NVML does not tell of it any more"])
     logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
+    health = after.health if after else GpuHealth()
+    throttled = [reason for reason in health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+    status, trouble, detail, cause = TestStatus.PASSED, None, None, None
     if faults or logged:
-        hardware = bool(faults) or any(number in HARDWARE for number in events)
-        cause = Cause.GPU_HARDWARE_FAULT if hardware else None
-        return _result(before, after, TestStatus.FAILED, "; ".join([*faults, *logged]), cause)
-    reasons = after.health.throttle_reasons.value or () if after else ()
-    throttled = [reason for reason in reasons if reason in GRAVE_REASONS]
-    if throttled:
+        status, trouble, detail = TestStatus.FAILED, Trouble.ERROR, "; ".join([*faults, *logged])
+        cause = Cause.GPU_HARDWARE_FAULT if faults or any(number in HARDWARE for number in events) else None
+    elif throttled:
+        status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_THROTTLED
         detail = f"after the tests the clock is held down: {', '.join(throttled)}"
-        return _result(before, after, TestStatus.FAILED, detail, Cause.GPU_THROTTLED)
-    read = (after.health.temperature, after.health.clock, after.health.ecc) if after else ()
-    if not any(reading.known for reading in read):
-        return _result(before, after, TestStatus.SKIPPED, "NVML tells nothing of this GPU's health here")
-    return _result(before, after, TestStatus.PASSED)
-
-
-def _result(
-    before: Gpu, after: Gpu | None, status: TestStatus, detail: str | None = None, cause: Cause | None = None
-) -> TestResult:
-    troubles = {TestStatus.FAILED: Trouble.ERROR, TestStatus.SKIPPED: Trouble.NOT_APPLICABLE}
+    elif not (health.temperature.known or health.clock.known or health.ecc.known):
+        status, trouble = TestStatus.SKIPPED, Trouble.NOT_APPLICABLE
+        detail = "NVML tells nothing of this GPU's health here"
+    measured: dict[str, tuple[float | None, str]] = {
+        "temperature": (health.temperature.value, "C"),
+        "clock": (health.clock.value, "MHz"),
+        "power": (health.power.value, "W"),
+    }
     return TestResult(
         name=NAME,
         group=GROUP,
         gpu=before.uuid.value,
         status=status,
-        duration=0.0,
+        duration=took,
         detail=detail,
-        measured=_measured(after) if after else {},
+        measured={name: Quantity(float(value), unit) for name, (value, unit) in measured.items() if value is not None},
         title=TITLE,
-        trouble=troubles.get(status),
+        trouble=trouble,
         cause=cause,
     )
 
@@ -134,13 +131,3 @@ def xids(messages: Iterable[str], pci: str | None) -> list[int]:
     events = (xid_event(line) for line in messages)
     ours = pci_key(pci)
     return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
-
-
-def _measured(after: Gpu) -> dict[str, Quantity]:
-    health = after.health
-    readings: dict[str, tuple[float | None, str]] = {
-        "temperature": (health.temperature.value, "C"),
-        "clock": (health.clock.value, "MHz"),
-        "power": (health.power.value, "W"),
-    }
-    return {name: Quantity(float(value), unit) for name, (value, unit) in readings.items() if value is not None}

@@ -1,15 +1,27 @@
-"""What is to be run, in which order, from which seeds and until when: a plan is data. Pure."""
+"""What tests there are, and what is to be run of them: in which order, from which seeds and until when.
+
+A plan is data. Nothing of the payload is imported: what a test is about is read from the literals of its class.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
-from gpuenv.smoke.catalogue import Size, TestInfo
 from gpuenv.smoke.devices import Device
 
+PAYLOAD = Path(__file__).parent / "payload"
+GROUPS = (
+    "kernels", "blas", "fft", "solver", "sparse", "random", "streams", "memory", "transfer", "dtype", "interop",
+    "multi", "health",
+)  # fmt: skip
 BUDGET = {Level.QUICK: 10.0, Level.NORMAL: 60.0, Level.DEEP: 900.0}
 # The first import of CuPy from a cold disk and the first start of an idle driver take most of it.
 DEADLINE = {Level.QUICK: 30.0, Level.NORMAL: 60.0, Level.DEEP: 300.0}
@@ -17,6 +29,98 @@ DEFAULT_SEED = 20261121
 _AT_ONCE = 12  # on one GPU: all of the quick level; the import of CuPy keeps a processor busy for each
 # Bytes: a context, the libraries' workspaces and the arrays of a test.
 _MEMORY_EACH = {Level.QUICK: 2 << 30, Level.NORMAL: 3 << 30, Level.DEEP: 12 << 30}
+
+Size = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class TestInfo:
+    """A test as its class describes it.
+
+    Attributes:
+        name: ``blas.matmul_f32``.
+        group: ``blas``.
+        title: what it proves.
+        sizes: level -> sizes, for the levels that have an entry of their own.
+        needs: what must be there.
+        tolerance: how far the GPU may be off, and why.
+        alone: the levels in which it runs alone, since it takes times, or watches or fills memory.
+        seconds: level -> deadline, where the level's own is too short.
+    """
+
+    __test__ = False  # no test of pytest's
+
+    name: str
+    group: str
+    title: str
+    sizes: Mapping[str, Size]
+    needs: tuple[str, ...]
+    tolerance: str
+    alone: tuple[str, ...]
+    seconds: Mapping[str, float]
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it needs."""
+        return max([1, *(int(need.partition(":")[2]) for need in self.needs if need.startswith("gpus:"))])
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest deadline of its own; 0 where each level's is long enough."""
+        return max(self.seconds.values(), default=0.0)
+
+    def size(self, level: Level) -> Size | None:
+        """The sizes for a level: its own, else those of the nearest lower one; None where there is none."""
+        order = list(Level)
+        known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
+        return known[-1] if known else None
+
+
+@cache
+def all_tests() -> tuple[TestInfo, ...]:
+    """Every test, group by group, then by name."""
+    return tuple(test for group in GROUPS for test in sorted(_tests_of(group), key=lambda test: test.name))
+
+
+def _tests_of(group: str) -> Iterator[TestInfo]:
+    path = PAYLOAD / "tests" / f"{group}.py"
+    for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        found = _literals(node.body, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS")
+        if "TITLE" in found:  # else what several tests share
+            yield TestInfo(
+                name=f"{group}.{re.sub('(?<!^)(?=[A-Z])', '_', node.name).lower()}",
+                group=group,
+                title=found["TITLE"],
+                sizes=found["LEVELS"],
+                needs=tuple(found.get("NEEDS", ())),
+                tolerance=found["TOLERANCE"],
+                alone=tuple(found.get("ALONE", ())),
+                seconds=found.get("SECONDS", {}),
+            )
+
+
+def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
+    """The literals that are assigned to these names."""
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names
+    }
+
+
+def known_faults() -> tuple[str, ...]:
+    """The names of the faults that can be planted into a test."""
+    text = (PAYLOAD / "gpu.py").read_text(encoding="utf-8")
+    return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
+
+
+def chosen(groups: Sequence[str], only: Sequence[str], level: Level) -> tuple[TestInfo, ...]:
+    """The tests of some groups, or of all, that a level has; ``only`` names tests, whatever their level."""
+    if only:
+        return tuple(test for test in all_tests() if test.name in only)
+    return tuple(test for test in all_tests() if (not groups or test.group in groups) and test.size(level) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +193,13 @@ def plan(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> 
 
 
 def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: Order) -> Task:
-    level = _level_of(test, order.level)
+    # A test that was asked for by name and begins deeper has the sizes of the level where it begins, and so that
+    # level's deadline, and runs alone as there.
+    is_in = test.size(order.level) is not None
+    level = order.level if is_in else next(level for level in Level if level.value in test.sizes)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
     seed = seed_of(order.seed, test.name, repeat)
     return Task(test, test.size(level) or {}, devices, seed, repeat, order.timeout or deadline, level)
-
-
-def _level_of(test: TestInfo, wished: Level) -> Level:
-    """The level that is wished for; of a test that was asked for by name and begins deeper, that where it begins.
-
-    Its sizes are that level's, and so must be its deadline, and whether it runs alone.
-    """
-    return wished if test.size(wished) is not None else next(level for level in Level if level.value in test.sizes)
 
 
 def seed_of(seed: int, name: str, repeat: int) -> int:

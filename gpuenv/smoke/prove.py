@@ -15,10 +15,9 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import Request
 from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.catalogue import chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.health import KernelLog, state_tests
-from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, plan, skipped, too_few
+from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, chosen, plan, skipped, too_few
 from gpuenv.smoke.run import Outcome, RunInterrupted, Setting, census, run_tasks
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
@@ -89,8 +88,12 @@ def prove(
         ValueError: when a GPU is named that is not there.
         ProofInterrupted: when interrupted while tests run.
     """
-    _usable(place.snapshot)
-    devices, error = _devices(place, order)
+    _check_target(place.snapshot)
+    # From what the doctor read; where that has none, from CuPy itself, which is believed over it.
+    devices, error = devices_of(place.snapshot, place.environment), None
+    if not devices:
+        setting = Setting(place.interpreter, place.environment, place.folder)
+        devices, error = census(setting, order.timeout or DEADLINE[order.level])
     if not devices:
         parts = [obstacle(place.snapshot) or "no GPU is visible here", f"CuPy says: {error}" if error else ""]
         return _all_skipped(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
@@ -116,7 +119,7 @@ def _all_skipped(order: Order, place: Place, trouble: Trouble, reason: str, star
     return _result(order, place, (), Outcome(results, {}), started_at)
 
 
-def _usable(snapshot: Snapshot) -> None:
+def _check_target(snapshot: Snapshot) -> None:
     target, source = snapshot.target, snapshot.source("target")
     if not target.python.known:
         named = target.executable.value or "the target"
@@ -130,22 +133,15 @@ def _usable(snapshot: Snapshot) -> None:
         )
 
 
-def _devices(place: Place, order: Order) -> tuple[tuple[Device, ...], str | None]:
-    """From what the doctor read; where that has none, from CuPy itself, which is believed over it."""
-    found = devices_of(place.snapshot, place.environment)
-    if found:
-        return found, None
-    setting = Setting(place.interpreter, place.environment, place.folder)
-    return census(setting, order.timeout or DEADLINE[order.level])
-
-
 def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Announce) -> Outcome:
     tests, log, last = chosen(order.groups, order.only, order.level), KernelLog(), time.monotonic()
+    # A container or a batch system may give this process a few processors of many.
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = Setting(
         place.interpreter,
         place.environment,
         place.folder,
-        at_once(devices, order.level, _processors()),
+        at_once(devices, order.level, processors),
         order.fault,
         until=place.until,
         kept_awake=taken_down(place.snapshot, devices),
@@ -158,32 +154,19 @@ def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Anno
             announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
 
     try:
-        outcome = run_tasks(plan(tests, devices, order), setting, progress)
-        broken = any(test.status in BROKEN for test in outcome.tests)
-        state = _state(place, devices, order, log) if broken or _asks_for_state(order) else ()
+        found, versions = run_tasks(plan(tests, devices, order), setting, progress)
+        # The GPUs' health is looked at in all levels but the quick one, and after every failure; of a fault that was
+        # planted on purpose it says nothing.
+        due = order.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
+        state: tuple[TestResult, ...] = ()
+        if not order.fault and (due or any(test.status in BROKEN for test in found)):
+            began = time.monotonic()
+            request = Request(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
+            after = take_snapshot(request)
+            state = state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()
-    return replace(outcome, tests=outcome.tests + too_few(tests, devices, order) + state)
-
-
-def _processors() -> int:
-    """How many this process may use: a container or a batch system may give it a few of many."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _asks_for_state(order: Order) -> bool:
-    """The GPUs' health is looked at in all levels but the quick one; after a failure it always is."""
-    return order.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
-
-
-def _state(place: Place, devices: tuple[Device, ...], order: Order, log: KernelLog) -> tuple[TestResult, ...]:
-    """The GPUs' health beside what it was before; of a fault planted on purpose it says nothing."""
-    if order.fault:
-        return ()
-    began = time.monotonic()
-    request = Request(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
-    after = take_snapshot(request)
-    return state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
+    return Outcome(found + too_few(tests, devices, order) + state, versions)
 
 
 def _result(order: Order, place: Place, devices: tuple[Device, ...], outcome: Outcome, started_at: str) -> SmokeResult:

@@ -1,33 +1,50 @@
-"""Runs a plan: each task in a process of its own, under a supervisor that leaves nothing of it behind."""
+"""Runs a plan: each task in a process of its own, under a supervisor that leaves nothing of it behind.
+
+What became of a test is told by how its process ended and by the facts that it printed.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from gpuenv.model.causes import Cause
 from gpuenv.model.secrets import without_secrets
-from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
-from gpuenv.probe.children import ChildGroup, ChildResult, run_child
-from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.model.smoke import BROKEN, Level, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.session import script
-from gpuenv.smoke.catalogue import PAYLOAD
+
+from gpuenv.probe.protocol import KILLED, numbered, parse_facts
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
-from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import how_it_ended, verdict, with_the_lost
+from gpuenv.smoke.plan import BUDGET, PAYLOAD, Task, skipped
+from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
 _MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
 _LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
 _LONGEST_RUN = 7 * 86400.0  # seconds
+_LONGEST_DETAIL = 1000  # characters of a detail
+_WHY_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
+OF_PROGRAMS = frozenset(
+    (
+        *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
+        *(Cause.IMPLICIT_HOST_DEVICE_CONVERSION, Cause.INVALID_KERNEL_LAUNCH, Cause.MEMORY_POOL_RETENTION),
+        *(Cause.NUMPY_SEMANTICS_DIFFERENCE, Cause.STREAM_RACE),
+    )
+)
+"""What only a program's own mistake brings about: the tests make none, and words that name one mean something else."""
 
 Progress = Callable[[TestResult, int, int], None]
 
@@ -69,9 +86,34 @@ class _Run:
     versions: dict[str, str] = field(default_factory=dict)
     over: bool = False
 
+    def payload(self, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
+        """Runs the payload in the target, with these devices alone to be seen."""
+        told = json.dumps({**order, "folder": self.empty})
+        visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
+        command = [self.setting.interpreter, "-B", str(self.setting.program), name, told]
+        return self.supervised(command, visible, seconds)
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+    def supervised(self, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
+        environment = {**child_environment(self.setting.environment, self.setting.folder), **variables}
+        supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
+        command = [*supervisor, str(seconds), self.empty, *program]
+        return run_child(command, environment, time.monotonic() + seconds + _MARGIN, self.group)
+
+
+@contextmanager
+def _running(setting: Setting) -> Iterator[_Run]:
+    """A run that ends whatever it has started."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
+        run = _Run(setting, empty)
+        try:
+            yield run
+        finally:
+            run.over = True
+            run.group.terminate(_LAST_RITES)
+            run.group.close()
+
+
+class Outcome(NamedTuple):
     """The results in the order of the plan, and the versions that the target's programs told."""
 
     tests: tuple[TestResult, ...]
@@ -98,8 +140,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         RunInterrupted: when interrupted.
     """
     results: dict[int, TestResult] = {}
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
+    with _running(setting) as run:
 
         def work(number: int) -> None:
             result = _one(run, tasks[number])
@@ -113,10 +154,13 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
         alone = [number for number, task in enumerate(tasks) if task.alone]
         try:
-            _keep_awake(run)
+            if setting.kept_awake:  # held as long as tests run: it ends with the group
+                holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *setting.kept_awake]
+                threading.Thread(target=run.supervised, args=(holder, {}, _LONGEST_RUN), daemon=True).start()
             _side_by_side(work, together, setting.at_once)
-            beside = min(setting.at_once, len(together)) > 1 and setting.fault is None
-            again = [number for number in together if beside and _may_be_ours(results[number])]
+            # What ran with others may have lacked what those held.
+            crowded = min(setting.at_once, len(together)) > 1 and setting.fault is None
+            again = [number for number in together if crowded and _lacked_room(results[number])]
             _side_by_side(work, alone + again, 1)
         except KeyboardInterrupt:
             run.over = True
@@ -128,19 +172,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
                 for number, task in enumerate(tasks)
             ]
             raise RunInterrupted(Outcome(with_the_lost(tests), dict(run.versions))) from None
-        finally:
-            run.over = True
-            run.group.terminate(_LAST_RITES)
-            run.group.close()
     return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
-
-
-def _keep_awake(run: _Run) -> None:
-    """Starts what holds the GPUs as long as tests run; it ends with the group."""
-    if not run.setting.kept_awake:
-        return
-    holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *run.setting.kept_awake]
-    threading.Thread(target=_supervised, args=(run, holder, {}, _LONGEST_RUN), daemon=True).start()
 
 
 def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
@@ -154,8 +186,7 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _may_be_ours(result: TestResult) -> bool:
-    """Whether a test that ran beside others may have lacked what those held."""
+def _lacked_room(result: TestResult) -> bool:
     lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
     return result.status is TestStatus.BUSY or result.trouble in lacked
 
@@ -169,24 +200,20 @@ def _one(run: _Run, task: Task) -> TestResult:
     if left < SHORTEST:
         detail = "not started: the time for the whole run is used up"
         return skipped(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
-    hurried = replace(task, deadline=min(task.deadline, left))
-    child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, hurried.deadline)
+    seconds = min(task.deadline, left)
+    child = run.payload(task.test.name, order_of(task, run.setting.fault), task.devices, seconds)
     facts = parse_facts(child.stdout)
-    result = _forgiven(verdict(hurried, child, facts), task)
+    result = verdict(replace(task, deadline=seconds), child, facts)
+    if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[Level.QUICK]):
+        # Cut off before it had the time that its level should take at most, which is no fault of the GPU's.
+        detail = f"cut off after {seconds:.1f} s: the time for the whole run is used up"
+        result = replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
     with run.lock:
         run.silent[place] = run.silent.get(place, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
         told = facts.get("versions")
         if isinstance(told, dict):
             run.versions.update({str(name): str(value) for name, value in told.items()})
     return result
-
-
-def _forgiven(result: TestResult, task: Task) -> TestResult:
-    """A test that was cut off before it had the time that its level should take at most is no fault of the GPU's."""
-    if result.status is not TestStatus.TIMED_OUT or (result.deadline or 0.0) >= min(task.deadline, BUDGET[Level.QUICK]):
-        return result
-    detail = f"cut off after {result.deadline:.1f} s: the time for the whole run is used up"
-    return replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
 
 
 def order_of(task: Task, fault: str | None) -> dict[str, object]:
@@ -200,20 +227,6 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
         # CuPy does not tell the UUID of a MIG instance on every driver.
         "uuid": only.uuid if only and not only.instance and only.told_alike else None,
     }
-
-
-def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
-    told = json.dumps({**order, "folder": run.empty})
-    payload = [run.setting.interpreter, "-B", str(run.setting.program), name, told]
-    visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
-    return _supervised(run, payload, visible, seconds)
-
-
-def _supervised(run: _Run, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
-    environment = {**child_environment(run.setting.environment, run.setting.folder), **variables}
-    supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
-    command = [*supervisor, str(seconds), run.empty, *program]
-    return run_child(command, environment, time.monotonic() + seconds + _MARGIN, run.group)
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -231,22 +244,142 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
 
 
 def census(setting: Setting, seconds: float) -> tuple[tuple[Device, ...], str | None]:
-    """The devices that the target's CuPy sees, and what it says instead where it cannot list them.
-
-    Args:
-        setting: where the payload runs.
-        seconds: what it may take; then it is ended.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
-        try:
-            child = _start(run, "--census", {}, (), seconds)
-        finally:
-            run.group.terminate(_LAST_RITES)
-            run.group.close()
+    """The devices that the target's CuPy lists within some seconds, and what it says instead where it cannot."""
+    with _running(setting) as run:
+        child = run.payload("--census", {}, (), seconds)
     facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
         error = f"nothing ({how_it_ended(child, seconds)})"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
     return seen_by_cupy(listed, setting.environment), str(error) if error is not None else None
+
+
+def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
+    """The result of a test."""
+    status, trouble, detail, cause = _told(task, child, facts)
+    return TestResult(
+        name=task.test.name,
+        group=task.test.group,
+        gpu=task.gpu,
+        status=status,
+        duration=child.duration,
+        detail=detail[:_LONGEST_DETAIL] if detail else None,
+        measured=_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
+        title=task.test.title,
+        trouble=trouble,
+        cause=cause,
+        repeat=task.repeat,
+        seed=task.seed,
+        deadline=task.deadline,
+        work=_number(facts.get("work_seconds")),
+    )
+
+
+_Told = tuple[TestStatus, Trouble | None, str | None, Cause | None]
+
+
+def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
+    if _ran_out_of_time(child, task.deadline):
+        detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
+        return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
+    if child.ending is Ending.CRASHED:
+        is_killed = child.signal_name == KILLED  # what gpuenv kills itself is out of time
+        why = f" ({_WHY_KILLED})" if is_killed else ""
+        detail = f"ended by {child.signal_name}{_stage(facts)}{why}{_last_words(child)}"
+        return TestStatus.CRASHED, Trouble.KILLED if is_killed else Trouble.SIGNAL, detail, None
+    if child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True:
+        said = _verdict_of(facts.get("verdict"))
+        if said is not None:
+            return said
+    if _did_not_start(child):
+        return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
+    detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
+    return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
+
+
+def how_it_ended(child: ChildResult, seconds: float) -> str:
+    """Why what is no test gave no answer, in a few words; ``seconds`` is what it was given."""
+    if _ran_out_of_time(child, seconds):
+        return f"no answer within {seconds:g} s"
+    how = f"ended by {child.signal_name}" if child.signal_name else f"ended with exit code {child.exit_code}"
+    return f"{'could not be started' if _did_not_start(child) else how}{_last_words(child)}"
+
+
+def _did_not_start(child: ChildResult) -> bool:
+    return child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED
+
+
+def _ran_out_of_time(child: ChildResult, seconds: float) -> bool:
+    """A child may end with the supervisor's code by itself, but hardly at the deadline."""
+    return child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds)
+
+
+def _verdict_of(said: object) -> _Told | None:
+    """A verdict in the form that the payload gives it; None for anything else."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        status = TestStatus(said.get("status"))
+        trouble = Trouble(said["trouble"]) if said.get("trouble") else None
+    except ValueError:
+        return None
+    detail = said.get("detail")
+    cause = next((cause for cause in Cause if cause.value == said.get("cause")), None)
+    return status, trouble, str(detail) if detail else None, cause
+
+
+def _measured(told: object) -> dict[str, Quantity]:
+    if not isinstance(told, dict):
+        return {}
+    found = {}
+    for name, entry in told.items():
+        value = _number(entry.get("value")) if isinstance(entry, dict) else None
+        if value is not None:
+            found[str(name)] = Quantity(value, str(entry.get("unit", "")))
+    return found
+
+
+def _number(told: object) -> float | None:
+    """A number that is one; JSON has whole numbers of any length, and Python's reads ``NaN``."""
+    try:
+        value = float(told) if isinstance(told, int | float) else math.nan
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _stage(facts: Mapping[str, Any]) -> str:
+    if "stage" in facts:
+        return f", while it worked on {facts['stage']}"
+    if "device" in facts:
+        return ", while it prepared its input"
+    if "versions" in facts:
+        return ", while CUDA was initialised"
+    return ", while CuPy was imported" if "started" in facts else ", before it had begun"
+
+
+def _last_words(child: ChildResult) -> str:
+    lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
+    reason = child.error or (lines[-1][:300] if lines else None)
+    return f": {reason}" if reason else ""
+
+
+def with_the_lost(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """The same results; a test that CUDA showed no GPU has failed where others of the same run had one.
+
+    Every one of them was given a GPU that the machine lists: this one is not started, or has gone meanwhile. Where
+    no test had a GPU, the doctor knows why, and nothing is proven.
+    """
+    had_one = any(test.status is TestStatus.PASSED or test.status in BROKEN for test in tests)
+    return tuple(
+        replace(
+            test,
+            status=TestStatus.FAILED,
+            detail=f"{test.detail}; other tests of this run were shown one",
+            cause=Cause.CUDA_INITIALIZATION_FAILED,
+        )
+        if had_one and test.trouble is Trouble.NO_DEVICE
+        else test
+        for test in tests
+    )

@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -55,47 +54,27 @@ def _run(command: Sequence[str], folder: str, until: float) -> int:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return NOT_STARTED
-    _await(process, until)
-    code = process.poll()
-    if code is None:
+    try:
+        return process.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         return TIMED_OUT
-    return code
-
-
-def _await(process: subprocess.Popen[bytes], until: float) -> None:
-    """Waits for the end, or for the time. Not every kernel and sandbox has descriptors of processes."""
-    left = max(0.0, until - time.monotonic())
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(left)
-        return
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    poll.poll(left * 1000)
 
 
 def bury() -> None:
     """Kills every process that descends from this one and waits for them, for a while."""
     until = time.monotonic() + _BURIAL
-    while _reap() and time.monotonic() < until:
+    while time.monotonic() < until:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:  # none is left
+            return
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
-
-
-def _reap() -> bool:
-    """Takes note of children that have ended; whether any is left."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def descendants(root: int) -> list[int]:

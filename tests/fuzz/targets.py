@@ -22,8 +22,7 @@ from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.config import load_config
-from gpuenv.preflight.config_file import ConfigError
+from gpuenv.preflight.config import ConfigError, load_config
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
 from gpuenv.probe import smi, smi_xml

@@ -81,11 +81,13 @@ print(json.dumps({"program": program, "rates": rates}))
 """
 # Runs it on the processors beside the GPU, as gpuenv's own copies are.
 BESIDE = """
-import importlib.util, os, sys, types
+import importlib.util, os, sys
 import cupy
-spec = importlib.util.spec_from_file_location("near", sys.argv[1])
-near = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(near)
-near.stay_near(types.SimpleNamespace(runtime=cupy.cuda.runtime, cp=cupy))
+spec = importlib.util.spec_from_file_location("payload_main", os.path.join(sys.argv[1], "main.py"))
+main = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(main)
+main.make_importable(sys.argv[1])
+from gpuenv.smoke.payload.gpu import Gpu
+Gpu(cupy, "normal", None, 0, 0).stay_near()
 os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
 """

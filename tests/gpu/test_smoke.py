@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gpuenv.smoke.catalogue import FAULTS, GROUPS, PAYLOAD, chosen
+from gpuenv.smoke.plan import GROUPS, PAYLOAD, chosen, known_faults
 from tests.gpu.programs import BESIDE, HOG, PLAIN
 from tests.gpu.runs import (
     RECORD,
@@ -154,7 +154,7 @@ def kernels_are_ended() -> bool:
     return done.stdout.strip() != "0"
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS, key=lambda name: (name == "endless-kernel", name)))
+@pytest.mark.parametrize("fault", sorted(known_faults(), key=lambda name: (name == "endless-kernel", name)))
 def test_a_planted_fault_is_caught_by_the_tests_meant_for_it(fault: str) -> None:
     only = [part for name in meant(fault) for part in ("--only", name)]
     limit = ["--timeout", "12"] if fault == "endless-kernel" else []
@@ -258,7 +258,7 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> Rates:
     names = ("--only", "transfer.rates", "--only", "blas.rates", "--level", "normal")
     baseline = str(tmp_path_factory.mktemp("rates") / "baseline.json")
     before = smoke("rates before", *names, "--save-baseline", baseline)
-    command = [TARGET, "-c", BESIDE, str(PAYLOAD / "common/near.py"), PLAIN]
+    command = [TARGET, "-c", BESIDE, str(PAYLOAD), PLAIN]
     other = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return Rates(before, other, smoke("rates after", *names, "--compare", baseline))
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.preflight.config import load_config
-from gpuenv.preflight.config_file import Config, ConfigError, find_config
+from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
 from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
 
 
@@ -95,7 +94,7 @@ def test_a_folder_above_that_may_not_be_looked_into_has_no_configuration(tmp_pat
     inner.mkdir(parents=True)
     inner.parent.chmod(0o600)  # its owner may list it, and reach nothing in it
     program = (
-        "import os, pathlib, sys\nfrom gpuenv.preflight.config_file import find_config\n"
+        "import os, pathlib, sys\nfrom gpuenv.preflight.config import find_config\n"
         "os.geteuid() or os.setreuid(65534, 65534)\nprint(find_config(pathlib.Path(sys.argv[1])))"
     )
     try:

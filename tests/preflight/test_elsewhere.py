@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Severity
-from gpuenv.preflight.elsewhere import reason_to_retry
+from gpuenv.preflight.evaluate import reason_to_retry
 from tests.cli.program import LIMIT, MINIMAL, PROGRAM, called
 from tests.preflight.machines import FIT, held, machine
 

@@ -1,24 +1,22 @@
-"""The payload's tests as this process sees them: imported without CuPy, given their smallest input."""
+"""The GPU tests as this process sees them: imported without CuPy, given their smallest input."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import gpuenv.smoke.payload.tests
+from gpuenv.smoke.payload.harness import load_test
+from gpuenv.smoke.plan import all_tests
 
-FOLDER = Path(gpuenv.smoke.payload.tests.__file__).parent
-MODULES = tuple(sorted(path.stem for path in FOLDER.glob("*_*.py") if not path.stem.startswith("__")))
+NAMES = tuple(sorted(test.name for test in all_tests()))
 LEVELS = ("quick", "normal", "deep")
 
 
-def module(stem: str) -> Any:  # noqa: ANN401 - a module
-    return importlib.import_module(f"gpuenv.smoke.payload.tests.{stem}")
+def gpu_test(which: str) -> Any:  # noqa: ANN401 - without types
+    return load_test(which)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +28,28 @@ class Example:
 
 
 @cache
-def example(stem: str, seed: int = 7) -> Example:
+def example(which: str, seed: int = 7) -> Example:
     """The test's smallest level."""
-    test = module(stem)
+    test = gpu_test(which)
     size = next(test.LEVELS[level] for level in LEVELS if level in test.LEVELS)
-    if stem in SMALLER:
-        size = {**size, **SMALLER[stem]}
+    if which in SMALLER:
+        size = {**size, **SMALLER[which]}
     given = test.inputs(np.random.default_rng(seed), size)
     return Example(given, test.expect(given))
 
 
 # Tests that measure take sizes that a processor works long on; what is expected of them does not depend on the size.
 SMALLER: dict[str, dict[str, int]] = {
-    "blas_rates": {"n": 300, "host": 64},
-    "health_sustained": {"n": 300},
-    "fft_rates": {"n": 1024},
-    "transfer_rates": {"mib": 1},
-    "streams_overlap": {"mib": 1},
-    "memory_chunks": {"mib": 1},
-    "memory_limit": {"mib": 1},
-    "memory_pool": {"kib": 64},
-    "kernels_grid_stride": {"n": 20011},
-    "multi_nccl": {"n": 1009},
+    "blas.rates": {"n": 300, "host": 64},
+    "health.sustained": {"n": 300},
+    "fft.rates": {"n": 1024},
+    "transfer.rates": {"mib": 1},
+    "streams.overlap": {"mib": 1},
+    "memory.chunks": {"mib": 1},
+    "memory.limit": {"mib": 1},
+    "memory.pool": {"kib": 64},
+    "kernels.grid_stride": {"n": 20011},
+    "multi.nccl": {"n": 1009},
 }
 
 

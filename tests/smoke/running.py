@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 from gpuenv.model.smoke import Level, TestResult
-from gpuenv.smoke.catalogue import TestInfo
 from gpuenv.smoke.devices import Device
-from gpuenv.smoke.plan import Task
+from gpuenv.smoke.plan import Task, TestInfo
 from gpuenv.smoke.run import Outcome, Setting, run_tasks
 from tests.support.processes import is_running
 

@@ -11,7 +11,7 @@ from gpuenv.model.smoke import (
     TestedGpu,
 )
 from gpuenv.smoke.baseline import beside_peaks, beside_sisters, compare
-from gpuenv.smoke.catalogue import PAYLOAD
+from gpuenv.smoke.plan import PAYLOAD
 from tests.smoke.devices import A, B, result, test
 
 
@@ -68,7 +68,7 @@ def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
     assert len(peaks) > 10
     named = {name for numbers in peaks.values() for name in numbers}
     assert named == {"blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "transfer.device_copy"}
-    files = (PAYLOAD / "tests/blas_rates.py", PAYLOAD / "tests/transfer_rates.py")
+    files = (PAYLOAD / "tests/blas.py", PAYLOAD / "tests/transfer.py")
     written = "".join(path.read_text(encoding="utf-8") for path in files)
     assert 'gpu.measure("matmul_" + name' in written
     assert 'gpu.rate("device_copy"' in written

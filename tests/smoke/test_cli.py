@@ -13,7 +13,7 @@ from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import Level, SmokeResult
 from gpuenv.simulate.machine import SimulatedMachine
 from gpuenv.simulate.records import TargetSpec
-from gpuenv.smoke.catalogue import all_tests, chosen
+from gpuenv.smoke.plan import all_tests, chosen
 from tests.cli.program import gpuenv
 from tests.smoke.calling import of_kernels, run, smoke
 from tests.support.target import Targets

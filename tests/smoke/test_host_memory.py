@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.free import Room, host_room
-from gpuenv.smoke.payload.harness import HOST, UNTOLD, before_it_began, fitted
-from tests.smoke.payload import MODULES, module
+from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.troubles import UNTOLD, Room, before_it_began, fitted, host_room
+from gpuenv.smoke.plan import all_tests
+from tests.smoke.payload import gpu_test
 from tests.smoke.test_sizes import MEMINFO, Sized
 
 if TYPE_CHECKING:
@@ -25,54 +26,55 @@ MIB = 1 << 20
 def test_sizes_are_halved_until_the_host_has_room_for_them_too() -> None:
     """The kernel ends a program that takes more than its container may, and a sound GPU would have crashed."""
     free, total = 79 << 30, 80 << 30
-    assert fitted(Sized, {"n": 2048}, Room(free, total, host=7 << 30)) == ({"n": 2048}, None)
-    assert fitted(Sized, {"n": 2048}, Room(free, total, host=5 << 30)) == ({"n": 1024}, None)
-    assert fitted(Sized, {"n": 2048}, Room(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
-    _, trouble = fitted(Sized, {"n": 2048}, Room(free, total, host=90 << 20))
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=7 << 30)) == ({"n": 2048}, None)
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=5 << 30)) == ({"n": 1024}, None)
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
+    _, trouble = fitted(Sized(), {"n": 2048}, Room(free, total, host=90 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
     assert trouble.detail == "needs 96 MiB of the host's memory; this program may take 90 MiB more"
-    assert fitted(object(), {}, Room(free, total, host=100 << 20)) == ({}, None)
+    assert fitted(GpuTest(), {}, Room(free, total, host=100 << 20)) == ({}, None)
 
 
 def test_what_shares_the_machine_s_memory_has_room_for_both_sides() -> None:
     """Of 5 GiB that a Jetson has free, 2 GiB on the GPU would leave 3 for the 6 of input and answers."""
     free, total = 5 << 30, 8 << 30
-    assert fitted(Sized, {"n": 2048}, Room(free, total)) == ({"n": 2048}, None)
-    assert fitted(Sized, {"n": 2048}, Room(free, total, host=free, shared=True)) == ({"n": 1024}, None)
-    assert fitted(Sized, {"n": 2048}, Room(free, total, shared=True)) == ({"n": 1024}, None), "nobody knows the host's"
+    assert fitted(Sized(), {"n": 2048}, Room(free, total)) == ({"n": 2048}, None)
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=free, shared=True)) == ({"n": 1024}, None)
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, shared=True)) == ({"n": 1024}, None), (
+        "nobody knows the host's"
+    )
 
 
-class Fixed:
+class Fixed(GpuTest):
     """A test of one size."""
 
-    @staticmethod
-    def memory(size: dict[str, int]) -> int:
+    def memory(self, size: dict[str, int]) -> int:
         return size["mib"] << 20
 
 
 def test_what_a_test_takes_of_the_host_s_memory_is_not_held_by_others_of_the_gpu_s() -> None:
     """The GPU of a Jetson was called busy, and the whole run with it, where its own part had room."""
     free, total = 3 << 30, 8 << 30
-    assert fitted(Fixed, {"mib": 600}, Room(free, total, host=free, shared=True))[1] is None
-    _, trouble = fitted(Fixed, {"mib": 900}, Room(free, total, host=free, shared=True))
+    assert fitted(Fixed(), {"mib": 600}, Room(free, total, host=free, shared=True))[1] is None
+    _, trouble = fitted(Fixed(), {"mib": 900}, Room(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
     assert trouble.detail == "needs 3.8 GiB of the host's memory; this program may take 3.0 GiB more"
-    _, trouble = fitted(Fixed, {"mib": 3000}, Room(free, total, host=free, shared=True))
+    _, trouble = fitted(Fixed(), {"mib": 3000}, Room(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory"), "nor would it have room without others"
-    _, trouble = fitted(Fixed, {"mib": 1500}, Room(1 << 30, total, host=1 << 30, shared=True))
+    _, trouble = fitted(Fixed(), {"mib": 1500}, Room(1 << 30, total, host=1 << 30, shared=True))
     assert (trouble.status, trouble.trouble) == ("busy", "memory-held-by-others"), "its own part has none"
 
 
-TELLING = [stem for stem in MODULES if hasattr(module(stem), "memory")]
+TELLING = [test.name for test in all_tests() if gpu_test(test.name).memory(dict(next(iter(test.sizes.values()))))]
 
 
 @cache
-def taken(stem: str) -> tuple[int, float]:
+def taken(which: str) -> tuple[int, float]:
     """Bytes of the host's memory that input, answers and comparison take at most, and that are reckoned with."""
-    test = module(stem)
-    levels = ("deep", "normal") if hasattr(test, "SHRINKS") else ("normal", "deep")
+    test = gpu_test(which)
+    levels = ("deep", "normal") if test.SHRINKS else ("normal", "deep")
     size = dict(next(test.LEVELS[level] for level in levels if level in test.LEVELS))
-    while hasattr(test, "SHRINKS") and test.memory(size) > UNTOLD and size[test.SHRINKS] > 1:
+    while test.SHRINKS and test.memory(size) > UNTOLD and size[test.SHRINKS] > 1:
         size[test.SHRINKS] //= 2
     tracemalloc.start()
     try:
@@ -81,20 +83,20 @@ def taken(stem: str) -> tuple[int, float]:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return peak, getattr(test, "HOST", HOST) * test.memory(size)
+    return peak, test.HOST * test.memory(size)
 
 
-@pytest.mark.parametrize("stem", TELLING)
-def test_no_test_takes_more_of_the_host_s_memory_than_is_reckoned(stem: str) -> None:
-    peak, reckoned = taken(stem)
+@pytest.mark.parametrize("which", TELLING)
+def test_no_test_takes_more_of_the_host_s_memory_than_is_reckoned(which: str) -> None:
+    peak, reckoned = taken(which)
     assert peak <= reckoned + UNTOLD / 2
 
 
-@pytest.mark.parametrize("stem", TELLING)
-def test_no_test_is_left_out_for_far_more_of_the_host_s_memory_than_it_takes(stem: str) -> None:
+@pytest.mark.parametrize("which", TELLING)
+def test_no_test_is_left_out_for_far_more_of_the_host_s_memory_than_it_takes(which: str) -> None:
     """Of 8 GiB, as many a container has, 9 were reckoned for transforms that take 2."""
-    test, (peak, reckoned) = module(stem), taken(stem)
-    most = max(test.memory(size) for size in test.LEVELS.values()) * getattr(test, "HOST", HOST)
+    test, (peak, reckoned) = gpu_test(which), taken(which)
+    most = max(test.memory(size) for size in test.LEVELS.values()) * test.HOST
     assert most <= 512 * MIB or reckoned <= 3.5 * peak
 
 

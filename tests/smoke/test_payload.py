@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import Counter
 
@@ -9,43 +10,45 @@ import numpy as np
 import pytest
 
 from gpuenv.model.smoke import Level
-from gpuenv.smoke.catalogue import FAULTS, GROUPS, PAYLOAD, all_tests, chosen
-from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.gpu import FAULTS, emptied
 from gpuenv.smoke.payload.harness import (
+    PACKAGE,
     different,
     lacking,
     missing_module,
     uuid_text,
 )
-from tests.smoke.payload import MODULES, module
+from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.plan import GROUPS, PAYLOAD, all_tests, chosen, known_faults
+from tests.smoke.payload import NAMES, gpu_test
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
 
 
-@pytest.mark.parametrize("stem", MODULES)
-def test_a_test_brings_all_that_it_must(stem: str) -> None:
-    test = module(stem)
-    assert stem.partition("_")[0] in GROUPS
+@pytest.mark.parametrize("which", NAMES)
+def test_a_test_brings_all_that_it_must(which: str) -> None:
+    test = gpu_test(which)
+    assert which.partition(".")[0] in GROUPS
     assert 5 < len(test.TITLE) < 70
     assert len(test.TOLERANCE) > 4
     assert test.__doc__.endswith(".")
     assert set(test.LEVELS) <= {level.value for level in Level}
     assert test.LEVELS
-    assert all(NEEDS.fullmatch(need) for need in getattr(test, "NEEDS", []))
-    shrinks = getattr(test, "SHRINKS", None)
-    assert shrinks is None or all(isinstance(size[shrinks], int) for size in test.LEVELS.values())
-    if hasattr(test, "memory"):
-        assert all(test.memory(size) > 0 for size in test.LEVELS.values())
+    assert all(NEEDS.fullmatch(need) for need in test.NEEDS)
+    assert test.SHRINKS is None or all(isinstance(size[test.SHRINKS], int) for size in test.LEVELS.values())
+    assert len({test.memory(size) > 0 for size in test.LEVELS.values()}) == 1
 
 
-def test_the_catalogue_is_what_the_files_say() -> None:
-    found = {test.name.replace(".", "_"): test for test in all_tests()}
-    assert sorted(found) == list(MODULES)
-    for stem, test in found.items():
-        own = module(stem)
-        assert (test.group, test.title, dict(test.sizes)) == (stem.partition("_")[0], own.TITLE, own.LEVELS)
-        assert list(test.needs) == getattr(own, "NEEDS", [])
-        assert list(test.alone) == getattr(own, "ALONE", [])
+def test_the_catalogue_is_what_the_classes_say() -> None:
+    named = [kind for group in GROUPS for kind in vars(importlib.import_module(f"{PACKAGE}.{group}")).values()]
+    tests = {kind for kind in named if isinstance(kind, type) and issubclass(kind, GpuTest) and kind.TITLE}
+    assert tests == {type(gpu_test(name)) for name in NAMES}
+    assert {path.stem for path in (PAYLOAD / "tests").glob("*.py")} == {*GROUPS, "__init__"}
+    for test in all_tests():
+        own = gpu_test(test.name)
+        assert (f"{PACKAGE}.{test.group}", test.title, test.sizes) == (own.__module__, own.TITLE, own.LEVELS)
+        assert (test.tolerance, test.needs, test.seconds) == (own.TOLERANCE, tuple(own.NEEDS), own.SECONDS)
+        assert test.alone == tuple(own.ALONE)
         assert set(test.alone) <= {level.value for level in Level}
 
 
@@ -66,21 +69,21 @@ def test_nothing_of_the_quick_level_runs_alone() -> None:
 
 def test_a_source_without_its_kernels_bodies_is_still_a_source() -> None:
     source = 'int f() { return 1; }\nextern "C" __global__ void k(int *x) { if (x) { *x = 1; } }\nint g;'
-    assert faults.emptied(source) == 'int f() { return 1; }\nextern "C" __global__ void k(int *x) {}\nint g;'
+    assert emptied(source) == 'int f() { return 1; }\nextern "C" __global__ void k(int *x) {}\nint g;'
 
 
-@pytest.mark.parametrize("stem", [stem for stem in MODULES if hasattr(module(stem), "KERNELS")])
-def test_every_kernel_can_be_made_to_do_nothing(stem: str) -> None:
-    for source in module(stem).KERNELS.values():
+@pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).KERNELS])
+def test_every_kernel_can_be_made_to_do_nothing(which: str) -> None:
+    for source in gpu_test(which).KERNELS.values():
         count = source.count("__global__")
         assert count >= 1
-        emptied = faults.emptied(source)
-        assert len(re.findall(r"__global__[^{}]*\{\}", emptied)) == count
-        assert emptied.count("{") == emptied.count("}")
+        bare = emptied(source)
+        assert len(re.findall(r"__global__[^{}]*\{\}", bare)) == count
+        assert bare.count("{") == bare.count("}")
 
 
 def test_the_runner_knows_the_faults() -> None:
-    assert faults.FAULTS == FAULTS
+    assert known_faults() == tuple(FAULTS)
     assert set(FAULTS) == {
         "no-order", "no-sync", "no-op-kernel", "flip-element", "illegal-access", "endless-kernel", "pool-limit",
     }  # fmt: skip

@@ -15,9 +15,8 @@ from gpuenv.model.smoke import (
 )
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.visible import DEVICE_NODE
-from gpuenv.smoke.catalogue import GROUPS, chosen
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
-from gpuenv.smoke.plan import DEADLINE, Order, at_once, plan, seed_of, too_few
+from gpuenv.smoke.plan import DEADLINE, GROUPS, Order, at_once, chosen, plan, seed_of, too_few
 from gpuenv.smoke.run import order_of
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 

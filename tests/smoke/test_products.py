@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from itertools import pairwise
 from typing import Any
@@ -12,13 +13,12 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.common.host import numbers
-from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough
-from tests.smoke.payload import FOLDER, module
+from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough, processors
+from tests.smoke.payload import gpu_test
 
 Array = Any  # an array of NumPy
-blas_matmul_f16, blas_matmul_bf16 = module("blas_matmul_f16"), module("blas_matmul_bf16")
-blas_rates = module("blas_rates")
+blas_matmul_f16, blas_matmul_bf16 = gpu_test("blas.matmul_f16"), gpu_test("blas.matmul_bf16")
+blas_rates = gpu_test("blas.rates")
 
 
 def bfloat16(x: Array) -> Array:
@@ -95,9 +95,9 @@ def test_a_measurement_is_long_enough_for_the_clocks_to_rise_and_short_enough_to
 def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
     """Which needs tens of microseconds to ask for a transform: else the rate would be the host's."""
     fastest = max(peak.memory for peak in load(data_path("matrix.yaml")).peaks) * 1e9
-    for size in module("fft_rates").LEVELS.values():
+    for size in gpu_test("fft.rates").LEVELS.values():
         assert 2 * 8 * size["batch"] * size["n"] / fastest > 100e-6
-    for size in module("transfer_rates").LEVELS.values():
+    for size in gpu_test("transfer.rates").LEVELS.values():
         assert 2 * (size["mib"] << 20) / fastest > 100e-6
 
 
@@ -111,9 +111,10 @@ def test_the_rate_of_a_size_that_was_halved_too_often_is_not_told() -> None:
     assert gpu.measured["whole"] == (5120000.0 * mib, "B/s")
 
 
-@pytest.mark.parametrize("stem", ["fft_rates", "transfer_rates"])
-def test_each_rate_of_the_gpu_is_told_so_and_at_all_where_there_is_room(stem: str) -> None:
-    source, test = (FOLDER / f"{stem}.py").read_text(encoding="utf-8"), module(stem)
+@pytest.mark.parametrize("which", ["fft.rates", "transfer.rates"])
+def test_each_rate_of_the_gpu_is_told_so_and_at_all_where_there_is_room(which: str) -> None:
+    test = gpu_test(which)
+    source = inspect.getsource(type(test))
     direct = set(re.findall(r'gpu\.measure\("(\w+)"', source))
     assert direct <= {"numpy_fft", "h2d_pageable", "d2h_pageable"}, "which time the host"
     for size in test.LEVELS.values():
@@ -122,5 +123,5 @@ def test_each_rate_of_the_gpu_is_told_so_and_at_all_where_there_is_room(stem: st
 
 
 def test_the_processors_beside_a_gpu_are_read_as_the_kernel_lists_them() -> None:
-    assert numbers("0-2,8,64-65\n") == {0, 1, 2, 8, 64, 65}
-    assert numbers("") == numbers("\n") == numbers("none") == set()
+    assert processors("0-2,8,64-65\n") == {0, 1, 2, 8, 64, 65}
+    assert processors("") == processors("\n") == processors("none") == set()

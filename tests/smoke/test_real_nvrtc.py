@@ -15,8 +15,8 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.matrix.records import SourceKind
-from gpuenv.smoke.payload import faults
-from tests.smoke.payload import MODULES, module
+from gpuenv.smoke.payload.gpu import FAULTY_KERNELS, emptied
+from tests.smoke.payload import NAMES, gpu_test
 from tests.smoke.test_examples import EXAMPLES, sources
 
 pytestmark = pytest.mark.network
@@ -44,12 +44,12 @@ def kernels() -> list[dict[str, Any]]:
         entry = {"name": name, "source": source, "expressions": expressions, "options": options}
         found.setdefault((source, expressions), {**entry, "everywhere": everywhere})
 
-    for stem in MODULES:
-        for name, source in getattr(module(stem), "KERNELS", {}).items():
-            expressions = tuple(getattr(module(stem), "EXPRESSIONS", ()))
-            add(f"{stem}.{name}", source, expressions)
-            add(f"{stem}.{name} emptied", faults.emptied(source), expressions, everywhere=False)
-    for name, source in faults.KERNELS.items():
+    for which in NAMES:
+        for name, source in gpu_test(which).KERNELS.items():
+            expressions = tuple(getattr(gpu_test(which), "EXPRESSIONS", ()))
+            add(f"{which}.{name}", source, expressions)
+            add(f"{which}.{name} emptied", emptied(source), expressions, everywhere=False)
+    for name, source in FAULTY_KERNELS.items():
         add(f"fault.{name}", source)
     for path in EXAMPLES:
         for name, text in sources(path).items():
@@ -60,7 +60,7 @@ def kernels() -> list[dict[str, Any]]:
 def test_there_is_something_to_compile() -> None:
     names = [entry["name"] for entry in kernels()]
     assert len(names) > 25
-    assert {"fault.gpuenv_endless", "streams_default.gpuenv_delayed_fill", "examples.stream_race.SOURCE"} <= set(names)
+    assert {"fault.gpuenv_endless", "streams.default.gpuenv_delayed_fill", "examples.stream_race.SOURCE"} <= set(names)
 
 
 @pytest.fixture(scope="module")

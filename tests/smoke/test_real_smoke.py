@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.smoke.catalogue import PAYLOAD, all_tests
-from gpuenv.smoke.payload.common import plain
+from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS
 from gpuenv.smoke.payload.troubles import LIBRARY_ERRORS
+from gpuenv.smoke.plan import PAYLOAD, all_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def test_reductions_that_take_long_to_compile_can_be_kept_away(release: str, fol
     command = [str(target(release, folder) / "bin/python"), "-c", REDUCED]
     told = [
         subprocess.run(command, env={**ENVIRONMENT, **asked}, capture_output=True, text=True, check=True).stdout.strip()
-        for asked in ({}, plain.ENVIRONMENT)
+        for asked in ({}, PLAIN_REDUCTIONS)
     ]
     assert told[0] not in ("", "[]"), "CuPy's default is CUB"
     assert told[1] == "[]"
@@ -159,7 +159,7 @@ def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(re
     command = [str(target(release, folder) / "bin/python"), "-c", DEFAULT]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(PAYLOAD.parents[2]), "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}
     found = []
-    for setting in ("", "set_variables(streams_default)"):
+    for setting in ("", "os.environ.update(Default.ENVIRONMENT)"):
         done = subprocess.run(
             [*command, setting], capture_output=True, text=True, check=False, timeout=120, env=environment
         )
@@ -168,9 +168,8 @@ def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(re
 
 
 DEFAULT = """
-import sys
-from gpuenv.smoke.payload.harness import set_variables
-from gpuenv.smoke.payload.tests import streams_default
+import os, sys
+from gpuenv.smoke.payload.tests.streams import Default
 exec(sys.argv[1])
 import cupy
 from cupy_backends.cuda import stream

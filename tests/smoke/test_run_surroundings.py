@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.smoke import Level, TestResult
-from gpuenv.smoke.catalogue import all_tests
-from gpuenv.smoke.plan import Task
+from gpuenv.smoke.plan import Task, all_tests
 from gpuenv.smoke.run import Setting, child_environment, run_tasks
 from tests.smoke.running import FIRST, LONG
 

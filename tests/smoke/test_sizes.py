@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.common.host import longest
-from gpuenv.smoke.payload.free import Room, available
-from gpuenv.smoke.payload.gpu import Skip
-from gpuenv.smoke.payload.harness import (
-    fitted,
-)
-from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
-from gpuenv.smoke.payload.troubles import GIB, too_little
-from tests.smoke.payload import FOLDER, MODULES, CUDARuntimeError, module
+from gpuenv.smoke.payload.gpu import Skip, longest
+from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.troubles import GIB, Room, available, fitted, too_little
+from gpuenv.smoke.plan import PAYLOAD
+from tests.smoke.payload import NAMES, CUDARuntimeError, gpu_test
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,31 +25,28 @@ def test_a_test_does_not_begin_without_room() -> None:
     assert (busy.status, small.status) == ("busy", "skipped")
 
 
-class Sized:
+class Sized(GpuTest):
     """A test whose memory is its size in MiB."""
 
     SHRINKS = "n"
 
-    @staticmethod
-    def memory(size: dict[str, int]) -> int:
+    def memory(self, size: dict[str, int]) -> int:
         return size["n"] << 20
 
 
 def test_sizes_are_halved_until_they_fit() -> None:
     free, total = 1 << 30, 80 << 30
-    assert fitted(Sized, {"n": 256}, Room(free, total)) == ({"n": 256}, None)
-    assert fitted(Sized, {"n": 4096}, Room(free, total)) == ({"n": 512}, None)
-    size, trouble = fitted(Sized, {"n": 1 << 20}, Room(free, total))
+    assert fitted(Sized(), {"n": 256}, Room(free, total)) == ({"n": 256}, None)
+    assert fitted(Sized(), {"n": 4096}, Room(free, total)) == ({"n": 512}, None)
+    size, trouble = fitted(Sized(), {"n": 1 << 20}, Room(free, total))
     assert size["n"] >= (1 << 20) // 128
     assert trouble.status == "busy"
-    assert fitted(Sized, {"n": 12}, Room(200 << 20, total))[0] == {"n": 1}, "a size of nothing is none"
+    assert fitted(Sized(), {"n": 12}, Room(200 << 20, total))[0] == {"n": 1}, "a size of nothing is none"
 
 
-@pytest.mark.parametrize("stem", MODULES)
-def test_a_size_that_was_halved_to_its_least_is_still_one(stem: str) -> None:
-    test = module(stem)
-    if not hasattr(test, "SHRINKS"):
-        return
+@pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).SHRINKS])
+def test_a_size_that_was_halved_to_its_least_is_still_one(which: str) -> None:
+    test = gpu_test(which)
     for size in test.LEVELS.values():
         least = {**size, test.SHRINKS: max(size[test.SHRINKS] // 64, 1)}
         assert test.expect(test.inputs(np.random.default_rng(7), least))
@@ -62,19 +55,20 @@ def test_a_size_that_was_halved_to_its_least_is_still_one(stem: str) -> None:
 def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
     """The user's own limit is no fault of the GPU's."""
     free, total = 79 << 30, 80 << 30
-    assert fitted(Sized, {"n": 2048}, Room(free, total, 1 << 30)) == ({"n": 1024}, None)
-    assert fitted(Sized, {"n": 2048}, Room(free, total, 0)) == ({"n": 2048}, None)
-    _, trouble = fitted(Sized, {"n": 2048}, Room(free, total, 1 << 20))
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, 1 << 30)) == ({"n": 1024}, None)
+    assert fitted(Sized(), {"n": 2048}, Room(free, total, 0)) == ({"n": 2048}, None)
+    _, trouble = fitted(Sized(), {"n": 2048}, Room(free, total, 1 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
     assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
 
 
 def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
-    assert fitted(object(), {}, Room(79 << 30, 80 << 30, 1 << 20)) == ({}, None)
+    assert fitted(GpuTest(), {}, Room(79 << 30, 80 << 30, 1 << 20)) == ({}, None)
 
 
 def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:
     """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
+    obstacle = gpu_test("memory.exhausted").obstacle
     assert obstacle(integrated=False, wsl=False) == ""
     assert "no memory of its own" in obstacle(integrated=True, wsl=False)
     assert "WSL" in obstacle(integrated=False, wsl=True)
@@ -111,14 +105,14 @@ def test_as_much_is_pinned_as_the_system_lets() -> None:
         longest(pinned_up_to(0), whole)
 
 
-@pytest.mark.parametrize("stem", MODULES)
-def test_no_test_insists_on_an_amount_of_pinned_memory(stem: str) -> None:
+def test_no_test_insists_on_an_amount_of_pinned_memory() -> None:
     """A system that pins less is sound; CUDA tells of it as it tells of a lack of the GPU's own memory."""
-    assert "empty_pinned" not in (FOLDER / f"{stem}.py").read_text(encoding="utf-8")
+    for path in (PAYLOAD / "tests").glob("*.py"):
+        assert "empty_pinned" not in path.read_text(encoding="utf-8")
 
 
 def test_managed_memory_that_is_refused_says_nothing_of_the_gpu() -> None:
-    lent = module("memory_managed").lent
+    lent = gpu_test("memory.managed").lent
     assert lent(lambda: 7) == 7
 
     def refused(status: int) -> None:
@@ -141,4 +135,4 @@ def test_managed_memory_that_is_refused_says_nothing_of_the_gpu() -> None:
     ],
 )
 def test_memory_that_others_take_once_is_no_leak(gone: list[int], told: int) -> None:
-    assert module("memory_leak").leaked(iter(gone).__next__) == told
+    assert gpu_test("memory.leak").leaked(iter(gone).__next__) == told

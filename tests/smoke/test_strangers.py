@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.smoke.payload.common.stranger import complaint_of, together
 from gpuenv.smoke.payload.gpu import Skip
-from tests.smoke.payload import MODULES, module
+from gpuenv.smoke.payload.tests.interop import complaint_of, together
+from tests.smoke.payload import NAMES, gpu_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTEROP = [stem for stem in MODULES if hasattr(module(stem), "BY_ITSELF")]
+INTEROP = [which for which in NAMES if hasattr(gpu_test(which), "BY_ITSELF")]
 # As numba-cuda 0.30.4 fails with NumPy 2.5, whatever the GPU (its issue 907): nothing of CuPy's is in it.
 BROKEN = "raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\")"
 SOUND = "print('fine')"
@@ -95,9 +95,9 @@ def test_files_of_the_working_folder_take_no_part() -> None:
 
 
 def test_each_library_has_a_program_that_leaves_cupy_out() -> None:
-    assert INTEROP == ["interop_jax", "interop_numba", "interop_torch"]
-    for stem in INTEROP:
-        program = ast.parse(module(stem).BY_ITSELF)
+    assert INTEROP == ["interop.jax", "interop.numba", "interop.torch"]
+    for which in INTEROP:
+        program = ast.parse(gpu_test(which).BY_ITSELF)
         imports = [node for node in ast.walk(program) if isinstance(node, ast.Import | ast.ImportFrom)]
         assert not any("cupy" in ast.unparse(node) for node in imports)
-        assert any(stem.partition("_")[2] in ast.unparse(node) for node in imports)
+        assert any(which.partition(".")[2] in ast.unparse(node) for node in imports)

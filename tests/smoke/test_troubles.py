@@ -9,17 +9,20 @@ import pytest
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestStatus, Trouble
 from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.harness import before_it_began, cuda_status, first_line, wanted_bytes
 from gpuenv.smoke.payload.troubles import (
     GIB,
     LIBRARY_ERRORS,
     LOST,
     RESERVE,
+    before_it_began,
     classify,
+    cuda_status,
+    first_line,
     found_no_room,
     lack_of_memory,
+    wanted_bytes,
 )
-from tests.smoke.payload import CUDARuntimeError, example, module
+from tests.smoke.payload import CUDARuntimeError, example, gpu_test
 
 
 @pytest.mark.parametrize("status", sorted(LOST))
@@ -41,8 +44,8 @@ def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> No
     ],
 )
 def test_an_illegal_access_is_one_by_either_of_its_names(codes: list[int], right: bool) -> None:  # noqa: FBT001
-    expected = {"told": example("streams_async_error").expected["told"]}
-    assert (judge(expected, {"told": module("streams_async_error").told(codes)}) == []) is right
+    expected = {"told": example("streams.async_error").expected["told"]}
+    assert (judge(expected, {"told": gpu_test("streams.async_error").told(codes)}) == []) is right
 
 
 @pytest.mark.parametrize(

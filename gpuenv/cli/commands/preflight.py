@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.output import Wanted
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.preflight.config_file import Config
+    from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
 
@@ -183,7 +183,7 @@ def _not_busy(look: Callable[[], Report], until: float) -> Report:
 
 def sent_elsewhere(report: Report) -> Report:
     """The same report, with the code that sends a job to another host where that may help."""
-    from gpuenv.preflight.elsewhere import reason_to_retry
+    from gpuenv.preflight.evaluate import reason_to_retry
 
     if report.exit_code != ExitCode.UNFIT:
         return report

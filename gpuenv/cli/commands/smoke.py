@@ -108,7 +108,7 @@ def smoke(
 
 def _check(order: Order) -> None:
     from gpuenv.cli.gpu_tests import check_names
-    from gpuenv.smoke.catalogue import GROUPS, all_tests
+    from gpuenv.smoke.plan import GROUPS, all_tests
 
     check_names("group", order.groups, GROUPS)
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
@@ -118,7 +118,7 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.listing import ListedTest, Tests
     from gpuenv.report.text import Line
-    from gpuenv.smoke.catalogue import chosen
+    from gpuenv.smoke.plan import chosen
 
     named = bool(order.only)
     tests = chosen(order.groups, order.only, Level.DEEP)

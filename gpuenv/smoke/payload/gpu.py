@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 import numpy as np
 
-from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
-from gpuenv.smoke.payload.free import free_and_total, is_integrated
+from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION, cuda_status, free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
 LARGE, SLOW = 256 << 20, 1e-3  # bytes that a round moves, or its seconds, from which on its time is the GPU's own
+LEAST_PINNED = 1 << 17  # elements
+DEVICES = "/sys/bus/pci/devices"
+
+# Faults that can be planted into a test, so that it can be shown to catch them; only where ``GPUENV_SMOKE_FAULT`` names
+# one, and a result says so. It is meant for the tests of this program.
+FAULTS = {
+    "no-order": "the consumer's stream does not wait for the producer's event",
+    "no-sync": "an asynchronous copy is read without a synchronisation",
+    "no-op-kernel": "every kernel of the tests' own has an empty body",
+    "flip-element": "one bit of one element of each answer is changed on the GPU",
+    "illegal-access": "a kernel writes to an address that is nobody's, before the test",
+    "endless-kernel": "a kernel that never ends is running, before the test",
+    "pool-limit": "the memory pool may hold one mebibyte",
+}
+# A write to address 16, which no allocation has; and a loop until a flag changes, which it never does.
+FAULTY_KERNELS = {
+    "gpuenv_illegal": r"""
+extern "C" __global__ void gpuenv_illegal(unsigned long long address) {
+    *(volatile int *)address = 1;
+}
+""",
+    "gpuenv_endless": r"""
+extern "C" __global__ void gpuenv_endless(volatile int *flag) {
+    while (*flag == 0) { }
+}
+""",
+}
 
 
 class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
@@ -79,27 +107,21 @@ class Gpu:
         """A copy on the host, once the work of the array's stream is done."""
         if not isinstance(array, self.cp.ndarray):
             raise TypeError("the answer is a %s, not an array of the GPU" % type(array).__name__)
-        if self._fault == "flip-element":
-            array = self._flipped(array)
+        if self._fault == "flip-element" and array.size:
+            array = array.copy(order="C")
+            raw = array.reshape(-1).view(self.cp.uint8)
+            place = (array.size // 2) * array.itemsize + min(array.itemsize, 8) - 1
+            # Of a float, a high bit of the exponent: the sign of a zero would change nothing.
+            raw[place] = raw[place] ^ (1 if array.dtype.kind == "b" else 0x40)
         return self.cp.asnumpy(array)
 
-    def _flipped(self, array: Array) -> Array:
-        """A copy of which a high bit of one element is changed."""
-        copy = array.copy(order="C")
-        if copy.size:
-            raw = copy.reshape(-1).view(self.cp.uint8)
-            place = (copy.size // 2) * copy.itemsize + min(copy.itemsize, 8) - 1
-            # Of a float, a high bit of the exponent: the sign of a zero would change nothing.
-            raw[place] = raw[place] ^ (1 if copy.dtype.kind == "b" else 0x40)
-        return copy
-
-    def compile(self, source: str, name: str, options: Sequence[str] = ()) -> Any:
+    def compile(self, source: str, name: str) -> Any:
         """A kernel of the test's own."""
-        return self.cp.RawKernel(self.source(source), name, options=tuple(options))
+        return self.cp.RawKernel(self.source(source), name)
 
     def source(self, source: str) -> str:
         """The source that is really compiled."""
-        return faults.emptied(source) if self._fault == "no-op-kernel" else source
+        return emptied(source) if self._fault == "no-op-kernel" else source
 
     def order(self, before: Any, after: Any) -> None:
         """Lets the stream ``after`` wait for what the stream ``before`` has been given so far."""
@@ -158,14 +180,37 @@ class Gpu:
         if moved >= LARGE or seconds >= SLOW:
             self.measure(name, amount / seconds, unit)
 
+    def pinned(self, count: int, dtype: Any) -> Array:
+        """An array of so many elements, or of fewer, in pinned memory of the host; its contents are undefined."""
+        import cupyx
+
+        return longest(lambda n: cupyx.empty_pinned((n,), dtype=dtype), count)
+
+    def stay_near(self) -> None:
+        """Runs this thread, and so the memory that it pins, on the GPU's socket; anywhere if that is unknown.
+
+        On a host with several sockets the way from the other one may be a third as fast, and which one a program
+        starts on is chance: a sound GPU's copies would look slow next to its sisters' or to its own of yesterday.
+        """
+        if not hasattr(os, "sched_setaffinity"):
+            return
+        try:
+            place = self.runtime.deviceGetPCIBusId(self.cp.cuda.Device().id).lower()
+            with open("%s/%s/local_cpulist" % (DEVICES, place)) as file:
+                near = processors(file.read()) & os.sched_getaffinity(0)
+        except (self.runtime.CUDARuntimeError, OSError):
+            return
+        if near:
+            os.sched_setaffinity(0, near)
+
     def plant(self) -> None:
         """Does what is to be done before a test, where a fault is to be planted."""
         if self._fault == "illegal-access":
-            kernel = self.cp.RawKernel(faults.KERNELS["gpuenv_illegal"], "gpuenv_illegal")
+            kernel = self.cp.RawKernel(FAULTY_KERNELS["gpuenv_illegal"], "gpuenv_illegal")
             kernel((1,), (1,), (np.uint64(16),))
         elif self._fault == "endless-kernel":
             self._kept = self.cp.zeros(1, dtype=np.int32)
-            kernel = self.cp.RawKernel(faults.KERNELS["gpuenv_endless"], "gpuenv_endless")
+            kernel = self.cp.RawKernel(FAULTY_KERNELS["gpuenv_endless"], "gpuenv_endless")
             kernel((1,), (1,), (self._kept,))
         elif self._fault == "pool-limit":
             self.pool.set_limit(size=1 << 20)
@@ -174,3 +219,38 @@ class Gpu:
 def enough(seconds: float) -> int:
     """How many rounds of work to measure of which one takes that long."""
     return max(2, min(MANY, int(LONG / max(seconds, 1e-6))))
+
+
+def longest(make: Callable[[int], Any], count: int) -> Any:
+    """An array of so many elements, or of half as many, and so on: WSL and some containers pin little memory."""
+    while True:
+        try:
+            return make(count)
+        except RuntimeError as error:
+            if cuda_status(error) != MEMORY_ALLOCATION or count <= LEAST_PINNED:
+                raise
+            count //= 2
+
+
+def processors(text: str) -> Set[int]:
+    """The processors of a list as the kernel writes it, such as ``0-15,32``."""
+    found: Set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def emptied(source: str) -> str:
+    """The source with an empty body for every kernel; all else stays."""
+    kept, place = [], 0
+    for match in re.finditer(r"__global__[^{};]*\{", source):
+        if match.end() <= place:
+            continue
+        kept.append(source[place : match.end()])
+        place, depth = match.end(), 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(source[place], 0)
+            place += depth > 0
+    return "".join(kept) + source[place:]

@@ -9,7 +9,7 @@ import importlib
 import os
 import platform
 import tempfile
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
 Tell = Callable[[str, Any], None]
 # What loads each library; without a device.
@@ -56,7 +56,15 @@ def groundwork(order: Dict[str, Any], tell: Tell) -> None:
     tell("versions", versions)
     for name, module, function, arguments in LIBRARIES:
         tell("library." + name, _library(name, module, function, arguments))
-    tell("cache", _writable_cache())
+    # The folder of the kernel cache, and why nothing can be written there.
+    folder, error = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache"), None
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as trouble:
+        error = str(trouble)
+    tell("cache", {"folder": folder, "error": error})
     for capability in order.get("capabilities", []):
         tell("compiled." + capability, _compiled(capability))
 
@@ -64,67 +72,43 @@ def groundwork(order: Dict[str, Any], tell: Tell) -> None:
 def _library(name: str, module: str, function: str, arguments: Any) -> Dict[str, Any]:
     """Its version as it says itself, the file it was loaded from, and what went wrong."""
     told, error = None, None
+    package, _, last = module.rpartition(".")
     try:
-        said = getattr(_attribute(module), function)(*arguments)
+        try:  # as CuPy's own code gets it: CuPy 14 loads a library when its module is asked of the package
+            found = getattr(importlib.import_module(package), last)
+        except AttributeError:
+            found = importlib.import_module(module)
+        said = getattr(found, function)(*arguments)
         told = ".".join(str(part) for part in said) if isinstance(said, tuple) else str(said)
-    except Exception as trouble:  # noqa: BLE001 - likewise
+    except Exception as trouble:  # noqa: BLE001 - as above
         error = _first_line(trouble)
-    loaded = sorted(path for path in _mapped() if os.path.basename(path).startswith("lib%s.so" % name))
+    with open("/proc/self/maps") as file:
+        mapped = {line.split(None, 5)[5].strip() for line in file if "/" in line}
+    loaded = sorted(path for path in mapped if os.path.basename(path).startswith("lib%s.so" % name))
     version = None if name == "cusparse" else told
     return {"version": version, "path": loaded[0] if loaded else None, "error": error}
-
-
-def _attribute(module: str) -> Any:
-    """A module as CuPy's own code gets it: CuPy 14 loads a library when its module is asked of the package."""
-    package, _, name = module.rpartition(".")
-    try:
-        return getattr(importlib.import_module(package), name)
-    except AttributeError:
-        return importlib.import_module(module)
-
-
-def _mapped() -> List[str]:
-    with open("/proc/self/maps") as file:
-        return list({line.split(None, 5)[5].strip() for line in file if "/" in line})
-
-
-def _writable_cache() -> Dict[str, Any]:
-    """The folder of the kernel cache, and why nothing can be written there."""
-    folder = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
-    try:
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        return {"folder": folder, "error": str(error)}
-    return {"folder": folder, "error": None}
 
 
 def _compiled(capability: str) -> Any:
     """None where NVRTC made machine code for it; else what it said."""
     try:
-        from cupy.cuda import nvrtc
+        from cupy.cuda import compiler, nvrtc
 
+        # What CuPy would ask NVRTC for on such a GPU: its own cap, where that is lower.
+        wanted = capability.replace(".", "")
+        cap = str(getattr(compiler, "_get_max_compute_capability", lambda: wanted)())
+        options = _options() + ("-arch=sm_" + min(wanted, cap, key=int),)
         program = nvrtc.createProgram(SOURCE, "groundwork.cu", (), ())
         try:
-            nvrtc.compileProgram(program, _options() + ("-arch=sm_" + _asked(capability),))
+            nvrtc.compileProgram(program, options)
             code = nvrtc.getCUBIN(program)
         except nvrtc.NVRTCError:
             return _first_text(nvrtc.getProgramLog(program))
         finally:
             nvrtc.destroyProgram(program)
-    except Exception as error:  # noqa: BLE001 - likewise
+    except Exception as error:  # noqa: BLE001 - as above
         return _first_line(error)
     return None if code[:4] == b"\x7fELF" else "no machine code came of it"
-
-
-def _asked(capability: str) -> str:
-    """What CuPy would ask NVRTC for on such a GPU: its own cap, where that is lower."""
-    from cupy.cuda import compiler
-
-    wanted = capability.replace(".", "")
-    cap = str(getattr(compiler, "_get_max_compute_capability", lambda: wanted)())
-    return min(wanted, cap, key=int)
 
 
 def _options() -> Any:

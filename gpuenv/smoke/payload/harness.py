@@ -8,28 +8,20 @@ import os
 import tempfile
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from gpuenv.smoke.payload.free import Room, free_and_total, room_here
 from gpuenv.smoke.payload.troubles import (
-    CONTEXT,
-    LIBRARY_ERRORS,
-    MEMORY_ALLOCATION,
-    RESERVE,
     Trouble,
-    above_limit,
-    classify,
-    found_no_room,
-    lack_of_memory,
-    refused_beside,
-    too_little,
-    too_little_beside,
+    before_it_began,
+    first_line,
+    fitted,
+    lost,
+    of_exception,
+    of_memory,
+    room_here,
 )
 
 Tell = Callable[[str, Any], None]
-UNTOLD = 64 << 20  # bytes that a test may take which does not say
-HOST = 3  # bytes of the host's memory, input, answers and comparison, for each byte of the GPU's that a test tells of
-SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
 TEMPORARY = "(temporary folder)"
 # cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
@@ -68,60 +60,31 @@ def uuid_text(raw: bytes) -> Optional[str]:
     return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+def load_test(name: str) -> Any:
+    """``blas.matmul_f32``: an object of the class ``MatmulF32`` in ``tests/blas.py``."""
+    group, _, rest = name.partition(".")
+    kind = "".join(part.capitalize() for part in rest.split("_"))
+    return getattr(importlib.import_module("%s.%s" % (PACKAGE, group)), kind)()
+
+
 def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
     """Runs a test and tells its verdict."""
     # In the folder of the run: a test that is killed takes nothing away itself, and whoever started it does.
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-", dir=order.get("folder")) as folder:
-        test = None
         try:
-            test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
-            set_variables(test, folder)
-            trouble = missing_module(getattr(test, "NEEDS", [])) or _run(test, order, tell)
+            test = load_test(name)
+            # Before CuPy and the driver are loaded, which read them then.
+            for key, value in test.ENVIRONMENT.items():
+                os.environ[key] = folder if value == TEMPORARY else value
+            trouble = missing_module(test.NEEDS) or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
             tell("traceback", traceback.format_exc()[-2000:])
             trouble = before_it_began(error)
-        tell("verdict", verdict(trouble))
+        passed = {"status": "passed", "trouble": None, "detail": None, "cause": None}
+        tell("verdict", dict(trouble._asdict()) if trouble else passed)
 
 
-def set_variables(module: Any, folder: str = "") -> None:
-    """Sets the variables in its ``ENVIRONMENT``: before CuPy and the driver are loaded, which read them then."""
-    for key, value in getattr(module, "ENVIRONMENT", {}).items():
-        os.environ[key] = folder if value == TEMPORARY else value
-
-
-def harm_to_others(module: Any, cp: Any) -> Optional[str]:
-    """Why it must not run where it loses its context on purpose.
-
-    A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
-    """
-    if getattr(module, "LOSES_CONTEXT", False) and through_mps(_mps_of(cp), os.environ):
-        return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
-    return None
-
-
-def _mps_of(cp: Any) -> Optional[int]:
-    """What CUDA says of MPS; None where it does not know."""
-    try:
-        return int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
-    except cp.cuda.runtime.CUDARuntimeError:
-        return None
-
-
-def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
-    """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
-    if told is not None:
-        return told != 0
-    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
-
-
-def verdict(trouble: Optional[Trouble]) -> Dict[str, Optional[str]]:
-    """As the runner reads it."""
-    if trouble is None:
-        return {"status": "passed", "trouble": None, "detail": None, "cause": None}
-    return dict(trouble._asdict())
-
-
-def missing_module(needs: List[str]) -> Optional[Trouble]:
+def missing_module(needs: Sequence[str]) -> Optional[Trouble]:
     """A module that the test needs and that is not there: looked for without importing it."""
     for need in needs:
         kind, _, wanted = need.partition(":")
@@ -130,7 +93,7 @@ def missing_module(needs: List[str]) -> Optional[Trouble]:
     return None
 
 
-def lacking(needs: List[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
+def lacking(needs: Sequence[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
     """What of the test's needs is not met; versions are compared by their leading numbers."""
     have = {"cupy": cupy, "numpy": numpy, "capability": capability, "gpus": str(gpus)}
     words = {"cupy": "CuPy", "numpy": "NumPy", "capability": "compute capability", "gpus": "visible GPUs"}
@@ -151,6 +114,27 @@ def _numbers(text: str) -> List[int]:
     return numbers
 
 
+def _harms_others(cp: Any) -> Optional[str]:
+    """Why a test that loses its context on purpose must not run here.
+
+    A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
+    """
+    try:
+        told = int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
+    except cp.cuda.runtime.CUDARuntimeError:
+        told = None
+    if through_mps(told, os.environ):
+        return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
+    return None
+
+
+def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
+    """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
+    if told is not None:
+        return told != 0
+    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
+
+
 def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     import cupy as cp
     import numpy as np
@@ -161,8 +145,8 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    needs = getattr(test, "NEEDS", [])
-    lack = lacking(needs, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
+    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
+    lack = lack or (_harms_others(cp) if test.LOSES_CONTEXT else None)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
@@ -175,121 +159,40 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     tell("size", size)
     gpu = Gpu(cp, order["level"], order.get("fault"), min(room.free, room.limit or room.free), room.total)
     try:
-        return _prove(test, gpu, size, order, tell)
+        wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
     except Skip as skip:
         return Trouble("skipped", "not-applicable", str(skip))
     except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
         tell("traceback", traceback.format_exc()[-2000:])
-        return lost(cp) or _of_memory(error, cp, room.total) or _of_exception(error)
+        return lost(cp) or of_memory(error, cp, room.total) or of_exception(error)
+    return Trouble("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
 
 
-def fitted(test: Any, size: Dict[str, Any], room: Room) -> Any:
-    """The sizes, halved until there is room for them on the GPU, in the pool and on the host; or why none fits."""
-    shrinks, given = getattr(test, "SHRINKS", None), dict(size)
-    least = max(size[shrinks] * SMALLEST, 1) if shrinks else 0
-    while _cramped(test, given, room) and shrinks and given[shrinks] > least:
-        given[shrinks] //= 2
-    return given, _cramped(test, given, room)
-
-
-def _cramped(test: Any, size: Dict[str, Any], room: Room) -> Optional[Trouble]:
-    """What keeps a size from fitting."""
-    told = test.memory(size) if hasattr(test, "memory") else 0
-    if told and room.limit and told > room.limit:
-        return above_limit(told, room.limit)
-    needed, beside = (told or UNTOLD) + RESERVE, int(told * getattr(test, "HOST", HOST)) or UNTOLD
-    trouble = too_little(needed, room.free, room.total)
-    if not room.shared:
-        return trouble or too_little_beside(beside, room.host)
-    # Others hold what is lacking where the GPU's own part alone has no room, and both would have it without them.
-    is_held = trouble and not too_little_beside(needed + beside, room.total - CONTEXT)
-    return trouble if is_held else too_little_beside(needed + beside, room.host or room.free)
-
-
-def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
-    """The GPU's answers against the expected ones."""
+def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: Tell) -> List[str]:
+    """The GPU's answers held against the expected ones."""
     import numpy as np
 
     from gpuenv.smoke.payload.answers import judge
 
-    given = test.inputs(np.random.default_rng(order["seed"]), size)
+    given = test.inputs(np.random.default_rng(seed), size)
     tell("stage", "expected answers")
     expected = test.expect(given)
     tell("stage", "the GPU's answers")
     gpu.plant()
     started = time.perf_counter()
     got = test.run(gpu, given)
-    if not getattr(test, "LOSES_CONTEXT", False):
+    if not test.LOSES_CONTEXT:
         gpu.runtime.deviceSynchronize()
     took = time.perf_counter() - started
     wrong = judge(expected, got)
-    if not wrong and order["level"] == "deep" and getattr(test, "EXACT_REPEAT", False):
+    if not wrong and gpu.level == "deep" and test.EXACT_REPEAT:
         wrong = different(got, test.run(gpu, given))
     tell("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
     tell("work_seconds", took)
-    return Trouble("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
+    return wrong
 
 
 def different(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
     """Which answers of two runs on the same input differ in any bit."""
     same = "the same input gave other bits the second time"
     return ["%s: %s" % (name, same) for name in first if first[name].tobytes() != second[name].tobytes()]
-
-
-def lost(cp: Any) -> Optional[Trouble]:
-    """Whether the context is lost, whatever the library that failed first says of it."""
-    try:
-        cp.cuda.runtime.deviceSynchronize()
-    except cp.cuda.runtime.CUDARuntimeError as error:
-        trouble = _of_exception(error)
-        return trouble if trouble.trouble == "context-lost" else None
-    return None
-
-
-def before_it_began(error: Exception) -> Trouble:
-    """An error before the test could take any memory: where there is none even for the context, others hold it."""
-    if cuda_status(error) == MEMORY_ALLOCATION:
-        detail = "there is no room even for this program's context: others hold the GPU's memory"
-        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
-    return _of_exception(error)
-
-
-def cuda_status(error: Exception) -> Optional[int]:
-    """The CUDA error; the libraries (cuBLAS, cuFFT and so on) number theirs in ways of their own."""
-    status = getattr(error, "status", None)
-    own = type(error).__name__ in ("CUDARuntimeError", "CUDADriverError")
-    return status if own and isinstance(status, int) else None
-
-
-def _of_exception(error: Exception) -> Trouble:
-    if isinstance(error, MemoryError):  # the GPU's own lack of memory has been told by then
-        return refused_beside(first_line(error))
-    return classify(type(error).__name__, cuda_status(error), first_line(error))
-
-
-def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
-    """Whose fault a lack of memory is."""
-    kind, text = type(error).__name__, str(error)
-    known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
-    if not known and kind not in LIBRARY_ERRORS and not found_no_room(kind, text):
-        return None
-    free = free_and_total(cp)[0]
-    if not known and not found_no_room(kind, text, free):
-        return None
-    pool = cp.get_default_memory_pool()
-    return lack_of_memory(wanted_bytes(error), pool.total_bytes(), free, total, pool.get_limit())
-
-
-def wanted_bytes(error: Exception) -> int:
-    """CuPy says: Out of memory allocating 1,024 bytes (allocated so far: ...)."""
-    words = str(error).replace(",", "").split()
-    place = words.index("allocating") + 1 if "allocating" in words else len(words)
-    return int(words[place]) if place < len(words) and words[place].isdigit() else 0
-
-
-def first_line(error: Exception) -> str:
-    """CuPy frames some messages with lines of = signs, and tells the original error of a failed import at their end."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\t")]
-    if "Original error:" in lines[:-1]:
-        return lines[lines.index("Original error:") + 1][:500]
-    return (lines[0] if lines else type(error).__name__)[:500]

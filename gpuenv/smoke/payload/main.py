@@ -51,27 +51,22 @@ def run_several(tests, tell):
     for number, test in enumerate(tests):
         command = [sys.executable, "-B", os.path.abspath(__file__), test["name"], json.dumps(test["order"])]
         environment = dict(os.environ, CUDA_VISIBLE_DEVICES=test["visible"])
-        seconds = test["deadline"]
-        started, answer = time.monotonic(), None
+        seconds, started = test["deadline"], time.monotonic()
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False, timeout=seconds)
-            answer = verdict_in(done.stdout.decode("utf-8", "replace"), done.returncode)
         except subprocess.TimeoutExpired:
             answer = {"status": "timed-out", "detail": "no answer within %g s" % seconds}
+        else:
+            answer = {"status": "crashed", "detail": "ended with exit code %d before its verdict" % done.returncode}
+            for line in done.stdout.decode("utf-8", "replace").splitlines():
+                body = line.partition(MARK)[2]
+                try:
+                    told = json.loads(body) if body else {}
+                except ValueError:
+                    continue
+                if "verdict" in told:
+                    answer = told["verdict"]
         tell("test.%d" % number, dict(answer, name=test["name"], duration=time.monotonic() - started))
-
-
-def verdict_in(output, code):
-    """The verdict among the facts that a test printed."""
-    for line in output.splitlines():
-        body = line.partition(MARK)[2]
-        try:
-            told = json.loads(body) if body else {}
-        except ValueError:
-            continue
-        if "verdict" in told:
-            return told["verdict"]
-    return {"status": "crashed", "detail": "ended with exit code %d before its verdict" % code}
 
 
 def main():

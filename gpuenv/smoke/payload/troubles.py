@@ -1,9 +1,9 @@
-"""What an exception, or a lack of memory, means: pure functions over numbers and texts."""
+"""What keeps a test from its answer: a lack of memory, of the GPU or of the host, and what an exception means."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Optional
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 # Of cudaError_t (driver_types.h of CUDA 12.9); CUresult has the same numbers for these.
 MEMORY_ALLOCATION = 2
@@ -16,7 +16,9 @@ HARDWARE = {214, 220}
 
 GIB = 1024.0**3
 CONTEXT = 1.5 * GIB  # more than the driver takes for a process's own context
-RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
+RESERVE = 256 << 20  # bytes left alone: other tests run at the same time, and libraries take workspaces
+UNTOLD = 64 << 20  # bytes that a test without ``memory`` may take
+SMALLEST = 1 / 64.0  # of the size that a level names
 
 # The classes as CuPy 12 to 14 name them, and how each library says that it found no room.
 LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CuSparseError", "CuFFTError", "CURANDError")
@@ -28,9 +30,18 @@ NO_HANDLE = ("NOT_INITIALIZED", "INTERNAL_ERROR")
 TORCH = "OutOfMemoryError"
 OTHERS_NO_ROOM = ("CUDA_ERROR_OUT_OF_MEMORY", "RESOURCE_EXHAUSTED")
 
+INTEGRATED = 18  # cudaDevAttrIntegrated (driver_types.h)
+MEMINFO = "/proc/meminfo"
+MEMBERSHIP, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
+# Limit, use, and what of that is files and their names, which the kernel gives away when memory is asked for: CUDA's
+# libraries may well be gigabytes (Control Group v2, Memory Interface Files; cgroup-v1/memory, which tells no names).
+SECOND = ("memory.max", "memory.current", "")
+FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+FILES = ("inactive_file", "active_file", "slab_reclaimable")
+
 
 class Trouble(NamedTuple):
-    """How a test ended that did not end well.
+    """How a test ended that did not pass.
 
     ``status`` and ``trouble`` are words of the result, ``cause`` a slug of the closed list of causes or None.
     """
@@ -41,8 +52,11 @@ class Trouble(NamedTuple):
     cause: Optional[str] = None
 
 
+# Exceptions.
+
+
 def classify(kind: str, status: Optional[int], text: str) -> Trouble:
-    """What an exception of a test means, by its class, its CUDA status and its text; memory is told by another."""
+    """What an exception means, by its class, its CUDA status and its text; not where it is about memory."""
     if status in LOST:
         cause = "illegal-memory-access" if status in ILLEGAL_ACCESS else None
         cause = "gpu-hardware-fault" if status in HARDWARE else cause
@@ -59,11 +73,86 @@ def classify(kind: str, status: Optional[int], text: str) -> Trouble:
     return Trouble("failed", "error", "%s: %s" % (kind, text), cause)
 
 
+def of_exception(error: Exception) -> Trouble:
+    """What an exception means that is not about the GPU's memory."""
+    text = first_line(error)
+    if isinstance(error, MemoryError):  # a system may refuse what it cannot give, and end no process for it
+        return Trouble("skipped", "host-memory", "the host gave this program no more memory: %s" % text)
+    return classify(type(error).__name__, cuda_status(error), text)
+
+
+def before_it_began(error: Exception) -> Trouble:
+    """An error before the test could take any memory: where there is none even for the context, others hold it."""
+    if cuda_status(error) == MEMORY_ALLOCATION:
+        detail = "there is no room even for this program's context: others hold the GPU's memory"
+        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
+    return of_exception(error)
+
+
+def lost(cp: Any) -> Optional[Trouble]:
+    """Whether the context is lost, whatever the library that failed first says of it."""
+    try:
+        cp.cuda.runtime.deviceSynchronize()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        trouble = of_exception(error)
+        return trouble if trouble.trouble == "context-lost" else None
+    return None
+
+
+def cuda_status(error: Exception) -> Optional[int]:
+    """The CUDA error; the libraries (cuBLAS, cuFFT and so on) number theirs in ways of their own."""
+    status = getattr(error, "status", None)
+    own = type(error).__name__ in ("CUDARuntimeError", "CUDADriverError")
+    return status if own and isinstance(status, int) else None
+
+
+def first_line(error: Exception) -> str:
+    """CuPy frames some messages with lines of = signs, and tells the original error of a failed import at their end."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\t")]
+    if "Original error:" in lines[:-1]:
+        return lines[lines.index("Original error:") + 1][:500]
+    return (lines[0] if lines else type(error).__name__)[:500]
+
+
+# A lack of memory.
+
+
+def of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
+    """Whose fault a lack of the GPU's memory is; None where the error is about something else."""
+    kind, text = type(error).__name__, str(error)
+    known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
+    if not known and kind not in LIBRARY_ERRORS and not found_no_room(kind, text):
+        return None
+    free = free_and_total(cp)[0]
+    if not known and not found_no_room(kind, text, free):
+        return None
+    pool = cp.get_default_memory_pool()
+    return lack_of_memory(wanted_bytes(error), pool.total_bytes(), free, total, pool.get_limit())
+
+
+def wanted_bytes(error: Exception) -> int:
+    """CuPy says: Out of memory allocating 1,024 bytes (allocated so far: ...)."""
+    words = str(error).replace(",", "").split()
+    place = words.index("allocating") + 1 if "allocating" in words else len(words)
+    return int(words[place]) if place < len(words) and words[place].isdigit() else 0
+
+
+def found_no_room(kind: str, text: str, free: float = math.inf) -> bool:
+    """Whether a library found no room on the GPU, by the class of its error and what it says.
+
+    Some words say so only where next to nothing is free: ``free`` is in bytes.
+    """
+    if kind == TORCH or any(word in text for word in OTHERS_NO_ROOM):
+        return True
+    words = NO_ROOM + (NO_HANDLE if free < RESERVE else ())
+    return kind in LIBRARY_ERRORS and any(word in text.upper() for word in words)
+
+
 def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: float) -> Trouble:
     """Whose fault it is that an allocation failed, all in bytes.
 
     Args:
-        wanted: what was asked for; 0 where nobody knows.
+        wanted: size of the allocation; 0 if unknown.
         own: what this process's pool holds.
         free: what the GPU has left.
         total: what the GPU has.
@@ -80,18 +169,52 @@ def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: 
     return Trouble("failed", "out-of-memory", "out of memory: %s" % told, "out-of-memory")
 
 
-def found_no_room(kind: str, text: str, free: float = math.inf) -> bool:
-    """Whether a library found no room on the GPU: each says so in words of its own.
+def size(count: float) -> str:
+    """A number of bytes for people."""
+    if count >= GIB:
+        return "%.1f GiB" % (count / GIB)
+    return "%.0f MiB" % (max(count, 0.0) / 1024.0**2)
 
-    Args:
-        kind: the class of its error.
-        text: what it says.
-        free: bytes that the GPU has left; what a library says of more than that counts where it is next to nothing.
+
+# Room for a test before it begins.
+
+
+class Room(NamedTuple):
+    """Bytes that there are for a test.
+
+    ``free`` and ``total`` of the GPU; ``limit`` of the pool, the user's own, or 0; ``host`` that may be taken of the
+    host's, or 0 if unknown; ``shared`` where the two are one memory.
     """
-    if kind == TORCH or any(word in text for word in OTHERS_NO_ROOM):
-        return True
-    words = NO_ROOM + (NO_HANDLE if free < RESERVE else ())
-    return kind in LIBRARY_ERRORS and any(word in text.upper() for word in words)
+
+    free: int
+    total: int
+    limit: int = 0
+    host: int = 0
+    shared: bool = False
+
+
+def fitted(test: Any, given: Dict[str, Any], room: Room) -> Any:
+    """The sizes, halved until there is room for them on the GPU, in the pool and on the host; or why none fits."""
+    given, shrinks = dict(given), test.SHRINKS
+    least = max(given[shrinks] * SMALLEST, 1) if shrinks else 0
+    while _cramped(test, given, room) and shrinks and given[shrinks] > least:
+        given[shrinks] //= 2
+    return given, _cramped(test, given, room)
+
+
+def _cramped(test: Any, given: Dict[str, Any], room: Room) -> Optional[Trouble]:
+    """What keeps a size from fitting."""
+    told = test.memory(given)
+    if told and room.limit and told > room.limit:  # the user's own wish
+        detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (size(told), size(room.limit))
+        return Trouble("skipped", "too-small", detail)
+    needed, beside = (told or UNTOLD) + RESERVE, int(told * test.HOST) or UNTOLD
+    trouble = too_little(needed, room.free, room.total)
+    if not room.shared:
+        return trouble or _too_little_of_the_host(beside, room.host)
+    # Others hold what is lacking where the GPU's own part alone has no room, and both would have it without them.
+    is_held = trouble and not _too_little_of_the_host(needed + beside, room.total - CONTEXT)
+    return trouble if is_held else _too_little_of_the_host(needed + beside, room.host or room.free)
 
 
 def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
@@ -104,27 +227,75 @@ def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
     return Trouble("skipped", "too-small", told)
 
 
-def too_little_beside(needed: float, room: float) -> Optional[Trouble]:
-    """Why a test cannot even begin where the host has too little memory; nobody knows where ``room`` is 0."""
+def _too_little_of_the_host(needed: float, room: float) -> Optional[Trouble]:
     if not room or needed <= room:
         return None
     detail = "needs %s of the host's memory; this program may take %s more" % (size(needed), size(room))
     return Trouble("skipped", "host-memory", detail)
 
 
-def refused_beside(text: str) -> Trouble:
-    """A lack of the host's memory that Python tells: a system may refuse what it cannot give, and end nobody for it."""
-    return Trouble("skipped", "host-memory", "the host gave this program no more memory: %s" % text)
+def room_here(cp: Any) -> Room:
+    """What there is for this process, on the current device."""
+    limit = int(cp.get_default_memory_pool().get_limit())
+    return Room(*free_and_total(cp), limit, host_room(), is_integrated(cp))
 
 
-def above_limit(needed: float, limit: float) -> Trouble:
-    """A test that the pool's limit leaves no room for: the limit is the user's own wish."""
-    detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (size(needed), size(limit))
-    return Trouble("skipped", "too-small", detail)
+def is_integrated(cp: Any) -> bool:
+    """Whether the current device's memory is that of the whole machine."""
+    return bool(cp.cuda.runtime.deviceGetAttribute(INTEGRATED, cp.cuda.Device().id))
 
 
-def size(count: float) -> str:
-    """A number of bytes for people."""
-    if count >= GIB:
-        return "%.1f GiB" % (count / GIB)
-    return "%.0f MiB" % (max(count, 0.0) / 1024.0**2)
+def free_and_total(cp: Any) -> Tuple[int, int]:
+    """Bytes, of the current device.
+
+    What CUDA calls free on a GPU that shares the machine's memory is the kernel's MemFree: it counts files that merely
+    lie in memory as taken, though the kernel gives their room away when it is asked for.
+    """
+    free, total = (int(number) for number in cp.cuda.runtime.memGetInfo())
+    if is_integrated(cp):
+        free = max(free, min(available(MEMINFO), total))
+    return free, total
+
+
+def available(path: str) -> int:
+    """Bytes that the kernel can give to programs without swapping; 0 where it does not tell."""
+    return _entry(path, "MemAvailable:") * 1024
+
+
+def host_room(meminfo: str = MEMINFO, membership: str = MEMBERSHIP, groups: str = GROUPS) -> int:
+    """Bytes of the host's memory that this process may still take; 0 if unknown.
+
+    A container or a batch system may give it a part of what the machine has free, and ends it when it takes more.
+    """
+    return min((room for room in (available(meminfo), *_left(membership, groups)) if room), default=0)
+
+
+def _left(membership: str, groups: str) -> Iterator[int]:
+    """What the limits of its control groups leave, from its own up; a container sees its own as the topmost."""
+    for line in _text(membership).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, place = rest.partition(":")
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, names = (groups + "/memory", FIRST) if controllers else (groups, SECOND)
+        folder = top + place.rstrip("/")
+        while len(folder) >= len(top):
+            limit, used = _text("%s/%s" % (folder, names[0])).strip(), _text("%s/%s" % (folder, names[1])).strip()
+            if limit.isdigit() and used.isdigit():
+                files = sum(_entry(folder + "/memory.stat", names[2] + kind) for kind in FILES)
+                yield max(int(limit) - int(used) + files, 1)
+            folder = folder.rpartition("/")[0]
+
+
+def _entry(path: str, name: str) -> int:
+    """The number after a name, in a file with one a line; 0 where there is none."""
+    lines = [line.split() for line in _text(path).splitlines()]
+    return next((int(words[1]) for words in lines if words[:1] == [name] and "".join(words[1:2]).isdigit()), 0)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

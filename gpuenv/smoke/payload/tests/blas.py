@@ -1,0 +1,402 @@
+"""Products of matrices and vectors, triangular systems, and the rate of the product by type."""
+
+import time
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import UNIT, Answer, exact, gamma, near
+from gpuenv.smoke.payload.tests import GpuTest
+
+# Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
+TENSOR_UNIT = 2.0**-23
+BFLOAT16_UNIT = 2.0**-8
+TF32_UNIT = 2.0**-11
+# Whatever the caller has set: many turn TF32 on for other libraries.
+NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
+
+
+def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
+    """A @ B within gamma(2 k) |A| |B| for the sums, and what is rounded to a coarser type.
+
+    A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
+    cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is not set unless asked for): each part is rounded
+    to it, and so is what they come to. Where the parts cancel, this is more than the rounding of the result.
+
+    Args:
+        a: of the type that the GPU multiplies.
+        b: of the same.
+        unit: the unit roundoff of the sums.
+        dtype: of the answer.
+        out_unit: the unit roundoff of the result's type, where it is coarser than that of the sums.
+        smallest: half the smallest number of the result's type.
+    """
+    wide = np.complex128 if np.iscomplexobj(a) else np.float64
+    a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
+    value, spread = a @ b, np.abs(a) @ np.abs(b)
+    # A complex product takes two products and a sum a part.
+    terms = 2 * a.shape[-1] * (2 if wide is np.complex128 else 1)
+    bound = gamma(terms, unit) * spread
+    return near(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
+
+
+def loosened(answer, factor):
+    """The same answer with a larger bound."""
+    return answer._replace(bound=factor * answer.bound)
+
+
+def product_memory(size, item):
+    """Bytes of A, B, their product and a workspace."""
+    return 5 * (size["n"] + 16) ** 2 * item
+
+
+class _Product(GpuTest):
+    """A @ B of two random matrices of one type."""
+
+    SHRINKS = "n"
+    TYPE = "f"
+    ITEM = 4  # bytes
+
+    def inputs(self, random, size):
+        # Of different shapes, so that a swapped axis cannot pass, with entries that the type holds exactly.
+        n = size["n"]
+        a, b = random.standard_normal((n, n + 8)), random.standard_normal((n + 8, n + 16))
+        return {"a": a.astype(self.TYPE), "b": b.astype(self.TYPE)}
+
+    def run(self, gpu, given):
+        return {"c": gpu.down(gpu.up(given["a"]) @ gpu.up(given["b"]))}
+
+    def memory(self, size):
+        return product_memory(size, self.ITEM)
+
+
+class MatmulF16(_Product):
+    """The matrix product in half precision, summed in single precision."""
+
+    TITLE = "matrix product in half precision"
+    LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
+    TOLERANCE = (
+        "sums in single precision, cut off by tensor cores: gamma(2 k) |A| |B|; and two roundings to half precision of"
+        " what they are summed from"
+    )
+    TYPE = "e"
+
+    def expect(self, given):
+        return {"c": product(given["a"], given["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
+
+
+class MatmulF32(_Product):
+    """The matrix product in single precision, with TF32 switched off."""
+
+    TITLE = "matrix product in single precision"
+    LEVELS = {"quick": {"n": 256}, "normal": {"n": 512}, "deep": {"n": 2048}}
+    TOLERANCE = (
+        "gamma(2 k) |A| |B| with the unit of single precision: any order of the sum, with or without fused operations"
+    )
+    ENVIRONMENT = NO_TF32
+    EXACT_REPEAT = True
+
+    def expect(self, given):
+        return {"c": product(given["a"], given["b"], UNIT["f"], "f")}
+
+
+class MatmulF64(_Product):
+    """The matrix product in double precision."""
+
+    TITLE = "matrix product in double precision"
+    LEVELS = {"normal": {"n": 512}, "deep": {"n": 1536}}
+    TOLERANCE = "gamma(2 k) |A| |B| on either side: NumPy's own product rounds too"
+    EXACT_REPEAT = True
+    TYPE, ITEM = "d", 8
+
+    def expect(self, given):
+        return {"c": loosened(product(given["a"], given["b"], UNIT["d"], "d"), 2)}
+
+
+class MatmulC64(_Product):
+    """The matrix product of complex numbers in single precision."""
+
+    TITLE = "matrix product of complex numbers"
+    LEVELS = {"normal": {"n": 384}, "deep": {"n": 1024}}
+    TOLERANCE = "a complex product is four real ones: gamma(4 k) |A| |B|, with a factor of sqrt(2) for the two parts"
+    ENVIRONMENT = NO_TF32
+    ITEM = 8
+
+    def inputs(self, random, size):
+        real, imaginary = super().inputs(random, size), super().inputs(random, size)
+        return {name: (real[name] + 1j * imaginary[name]).astype(np.complex64) for name in real}
+
+    def expect(self, given):
+        return {"c": loosened(product(given["a"], given["b"], UNIT["f"], "F"), 1.5)}
+
+
+class MatmulTf32(_Product):
+    """The matrix product in single precision with TF32: operands lose 13 bits, sums do not."""
+
+    TITLE = "matrix product with TF32"
+    LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
+    NEEDS = ["capability:8.0"]
+    TOLERANCE = "each operand keeps 11 bits, which may be cut off: 2 * 2**-10 |A| |B|, and the sums in single precision"
+    ENVIRONMENT = {"CUPY_TF32": "1"}
+
+    def expect(self, given):
+        a, b = given["a"], given["b"]
+        sums = product(a, b, TENSOR_UNIT, "f")
+        spread = np.abs(a).astype("d") @ np.abs(b).astype("d")
+        return {"c": near(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
+
+
+class MatmulInt8(_Product):
+    """The matrix product of whole numbers: int8, which wraps around, and int32."""
+
+    TITLE = "matrix product of whole numbers"
+    LEVELS = {"normal": {"n": 256}, "deep": {"n": 768}}
+    TOLERANCE = "exact: sums of int8 wrap around as NumPy's do"
+    EXACT_REPEAT = True
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {
+            "a": random.integers(-128, 128, size=(n, n + 8), dtype=np.int8),
+            "b": random.integers(-128, 128, size=(n + 8, n + 16), dtype=np.int8),
+        }
+
+    def expect(self, given):
+        # |sum| < 2**53: the product in double precision is exact.
+        value = np.rint(given["a"].astype("d") @ given["b"].astype("d")).astype(np.int64)
+        return {"int8": exact(value.astype(np.int8)), "int32": exact(value.astype(np.int32))}
+
+    def run(self, gpu, given):
+        a, b = gpu.up(given["a"]), gpu.up(given["b"])
+        return {"int8": gpu.down(a @ b), "int32": gpu.down(a.astype(np.int32) @ b.astype(np.int32))}
+
+
+class MatmulBf16(_Product):
+    """The matrix product in bfloat16, which CuPy has from 14 on, by way of ml_dtypes."""
+
+    TITLE = "matrix product in bfloat16"
+    LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
+    # With an older NumPy CuPy leaves bfloat16 out: those crash on loops of a type that is not theirs.
+    NEEDS = ["module:ml_dtypes", "cupy:14", "numpy:2.1.2", "capability:8.0"]
+    TOLERANCE = (
+        "whole numbers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
+        " single precision, cut off by tensor cores, and two roundings to bfloat16 of what they are summed from"
+    )
+    ITEM = 8
+    TERMS = 100  # of a sum of the whole numbers, on average: bfloat16 holds every whole number up to 256
+
+    def inputs(self, random, size):
+        k = size["n"] + 8
+        shapes = {"a": (size["n"], k), "b": (k, size["n"] + 16)}
+        # Eighths up to 8 have seven significant bits: bfloat16 holds them exactly.
+        given = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
+        for name, shape in shapes.items():
+            # 1, -1, and so many zeros that of k products about TERMS are none.
+            kept = random.random(shape) < (self.TERMS / float(k)) ** 0.5
+            given["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
+        return given
+
+    def expect(self, given):
+        whole = given["whole_a"].astype("d") @ given["whole_b"].astype("d")
+        return {
+            "c": product(given["a"], given["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
+            "whole": exact(whole.astype("f")),
+        }
+
+    def run(self, gpu, given):
+        import ml_dtypes
+
+        kind = np.dtype(ml_dtypes.bfloat16)
+
+        def multiplied(a, b):
+            c = gpu.up(a.astype(kind)) @ gpu.up(b.astype(kind))
+            if c.dtype != kind:
+                raise TypeError("the product of two bfloat16 arrays has type %s" % c.dtype)
+            return gpu.down(c.astype("f"))
+
+        return {
+            "c": multiplied(given["a"], given["b"]),
+            "whole": multiplied(given["whole_a"], given["whole_b"]),
+        }
+
+
+class Batched(GpuTest):
+    """Batched products, and products of transposed and strided views."""
+
+    TITLE = "batched, strided and transposed products"
+    LEVELS = {"normal": {"n": 96, "batch": 12}, "deep": {"n": 256, "batch": 64}}
+    TOLERANCE = "gamma(2 k) |A| |B| on either side, in double precision"
+    SHRINKS = "batch"
+
+    def inputs(self, random, size):
+        n, batch = size["n"], size["batch"]
+        return {
+            "a": random.standard_normal((batch, n, n + 4)),
+            "b": random.standard_normal((batch, n + 4, n + 8)),
+            "one": random.standard_normal((n + 4, n + 8)),
+        }
+
+    def expect(self, given):
+        a, b, one = given["a"], given["b"], given["one"]
+        pairs = {
+            "batched": (a, b),
+            "broadcast": (a, one),
+            "transposed": (b.transpose(0, 2, 1), a.transpose(0, 2, 1)),
+            "strided": (a[0, ::2, ::-1], one[::-1, 1::3]),
+            "fortran": (np.asfortranarray(one.T), np.asfortranarray(b[-1])),
+        }
+        return {name: loosened(product(x, y, UNIT["d"], "d"), 2) for name, (x, y) in pairs.items()}
+
+    def run(self, gpu, given):
+        cp = gpu.cp
+        a, b, one = gpu.up(given["a"]), gpu.up(given["b"]), gpu.up(given["one"])
+        return {
+            "batched": gpu.down(a @ b),
+            "broadcast": gpu.down(cp.matmul(a, one)),
+            "transposed": gpu.down(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
+            "strided": gpu.down(a[0, ::2, ::-1] @ one[::-1, 1::3]),
+            "fortran": gpu.down(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
+        }
+
+    def memory(self, size):
+        return size["batch"] * (size["n"] + 8) ** 2 * 8 * 8
+
+
+class Vectors(GpuTest):
+    """Products with vectors: matrix times vector, dot, vdot, outer."""
+
+    TITLE = "products with vectors"
+    LEVELS = {"normal": {"n": 1500}, "deep": {"n": 6000}}
+    TOLERANCE = "gamma(2 k) |A| |x| on either side, in double precision; an outer product rounds once"
+    SHRINKS = "n"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {
+            "a": random.standard_normal((n, n + 5)),
+            "x": random.standard_normal(n + 5),
+            "y": random.standard_normal(n),
+            "z": random.standard_normal(n) + 1j * random.standard_normal(n),
+        }
+
+    def expect(self, given):
+        a, x, y, z = (given[name] for name in "axyz")
+        column, row = product(a, x[:, None], UNIT["d"], "d"), product(y[None], a, UNIT["d"], "d")
+        return {
+            "column": near(column.value[:, 0], 2 * column.bound[:, 0], "d"),
+            "row": near(row.value[0], 2 * row.bound[0], "d"),
+            "dot": near(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
+            "vdot": near(np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"),
+            "outer": near(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
+        }
+
+    def run(self, gpu, given):
+        cp = gpu.cp
+        a, x, y, z = (gpu.up(given[name]) for name in "axyz")
+        return {
+            "column": gpu.down(a @ x),
+            "row": gpu.down(y @ a),
+            "dot": gpu.down(cp.dot(x, x)),
+            "vdot": gpu.down(cp.vdot(z, y.astype(complex))),
+            "outer": gpu.down(cp.outer(y, x[:7])),
+        }
+
+    def memory(self, size):
+        return size["n"] ** 2 * 8 * 3
+
+
+class Triangular(GpuTest):
+    """Triangular systems, lower and upper, for several right-hand sides."""
+
+    TITLE = "triangular systems"
+    LEVELS = {"normal": {"n": 256}, "deep": {"n": 1024}}
+    NEEDS = ["module:scipy"]  # cupyx.scipy.linalg takes parts of it over
+    TOLERANCE = (
+        "the right-hand side is made from a known solution; substitution errs by cond(T) gamma(n), and T, with rows"
+        " that sum to less than half its diagonal, has a condition number below 4: 16 gamma(n) max|x|"
+    )
+    SHRINKS = "n"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        full = random.uniform(-0.5 / n, 0.5 / n, size=(n, n)) + np.eye(n)
+        return {"lower": np.tril(full), "upper": np.triu(full), "x": random.standard_normal((n, 9))}
+
+    def expect(self, given):
+        x = given["x"]
+        answer = near(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
+        return {"lower": answer, "upper": answer, "transposed": answer}
+
+    def run(self, gpu, given):
+        from cupyx.scipy.linalg import solve_triangular
+
+        lower, upper = gpu.up(given["lower"]), gpu.up(given["upper"])
+        x = given["x"]
+        sides = {
+            "lower": gpu.up(given["lower"] @ x),
+            "upper": gpu.up(given["upper"] @ x),
+            "transposed": gpu.up(given["lower"].T @ x),
+        }
+        return {
+            "lower": gpu.down(solve_triangular(lower, sides["lower"], lower=True)),
+            "upper": gpu.down(solve_triangular(upper, sides["upper"])),
+            "transposed": gpu.down(solve_triangular(lower, sides["transposed"], trans=1, lower=True)),
+        }
+
+    def memory(self, size):
+        return size["n"] ** 2 * 8 * 8
+
+
+class Rates(GpuTest):
+    """The rate of the matrix product by type, and NumPy's on this host; a corner of each product is checked."""
+
+    TITLE = "rates of the matrix product"
+    LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
+    HOST = 0.3  # two matrices in half precision
+    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
+    ALONE = ["normal", "deep"]
+    ENVIRONMENT = NO_TF32
+    SHRINKS = "n"
+    CORNER = 24
+    LEAST = 2048  # rows and columns: the time of a smaller product is that of its launch, and says nothing of the GPU
+    LONGEST = 0.5  # seconds of a product: where a GPU shows a picture too, its driver ends a kernel that takes seconds
+    FEW = 256  # rows that tell how long all of them would take
+
+    def inputs(self, random, size):
+        n = size["n"]
+        a, b = random.standard_normal((n, n), dtype="f"), random.standard_normal((n, n), dtype="f")
+        return {"a": a.astype("e"), "b": b.astype("e"), "host": size["host"]}
+
+    def expect(self, given):
+        a, b = given["a"][-self.CORNER :], given["b"][:, : self.CORNER + 2]
+        return {
+            "f16": product(a, b, TENSOR_UNIT, "e", UNIT["e"], 2.0**-25),
+            "f32": product(a, b, UNIT["f"], "f"),
+            "f64": loosened(product(a, b, UNIT["d"], "d"), 2),
+        }
+
+    def run(self, gpu, given):
+        n, few, got = given["a"].shape[0], self.FEW, {}
+        for name, kind in (("f16", "e"), ("f32", "f"), ("f64", "d")):
+            a, b = gpu.up(given["a"]).astype(kind), gpu.up(given["b"]).astype(kind)
+            a = a[-self.rows_of(n, gpu.seconds(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
+            # Not into an array that is there already: CuPy would copy the product once more.
+            took = gpu.steady(lambda a=a, b=b: a @ b)
+            c = a @ b
+            if n >= self.LEAST:
+                gpu.measure("matmul_" + name, 2.0 * a.shape[0] * n * n / took, "FLOP/s")
+            got[name] = gpu.down(c[-self.CORNER :, : self.CORNER + 2])
+            del a, b, c
+        n = given["host"]
+        a, b = given["a"][:n, :n].astype("f"), given["b"][:n, :n].astype("f")
+        a @ b  # the library starts its threads
+        started = time.perf_counter()
+        a @ b
+        gpu.measure("numpy_matmul_f32", 2.0 * a.shape[0] ** 3 / (time.perf_counter() - started), "FLOP/s")
+        return got
+
+    def rows_of(self, n, seconds):
+        """How many rows of A to multiply, where ``FEW`` of them took that long: all, unless that takes too long."""
+        return n if seconds * n <= self.LONGEST * self.FEW else self.FEW
+
+    def memory(self, size):
+        return product_memory(size, 12)

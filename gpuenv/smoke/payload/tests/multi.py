@@ -1,0 +1,138 @@
+"""Several GPUs in one process."""
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.tests.kernels import RawKernel
+
+MOST = 16  # GPUs
+
+
+class Each(GpuTest):
+    """Each GPU by itself within one process: its own memory, its own kernel, its own answer."""
+
+    TITLE = "each GPU of several in one process"
+    LEVELS = {"quick": {"n": 20011}, "normal": {"n": 500009}}
+    NEEDS = ["gpus:2"]
+    TOLERANCE = "exact: whole numbers"
+    KERNELS = RawKernel.KERNELS
+    HOST = 16  # all rows, and few at a time on a GPU
+
+    def inputs(self, random, size):
+        return {"x": random.integers(-(2**40), 2**40, size=(MOST, size["n"]), dtype=np.int64)}
+
+    def expect(self, given):
+        x = given["x"]
+        return {"z": exact((x << 1) - x[::-1] + np.arange(x.shape[1], dtype=np.int64))}
+
+    def run(self, gpu, given):
+        cp, x = gpu.cp, given["x"]
+        count, n, rows = gpu.runtime.getDeviceCount(), x.shape[1], []
+        for number in range(max(MOST, count)):
+            with cp.cuda.Device(number % count):
+                first, second = gpu.up(x[number % MOST]), gpu.up(x[MOST - 1 - number % MOST])
+                z = cp.full(n, -1, dtype=np.int64)
+                self.kernel(gpu, "gpuenv_mix")(((n + 255) // 256,), (256,), (first, second, z, np.int64(n)))
+                if z.device.id != number % count:
+                    raise ValueError("the array is on device %d, not on %d" % (z.device.id, number % count))
+                rows.append(gpu.down(z))
+        gpu.measure("devices", count, "1")
+        return {"z": np.stack(rows[:MOST])}
+
+    def memory(self, size):
+        return size["n"] * 8 * 4
+
+
+class Peer(GpuTest):
+    """Copies from one GPU to another, with the content checked, and an array of one used on the other."""
+
+    TITLE = "peer copies, and an array of one GPU used on another"
+    LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 30000001}}
+    NEEDS = ["gpus:2"]
+    TOLERANCE = (
+        "exact: whole numbers; an array of another GPU is refused, or used rightly where peer access is possible"
+    )
+    SHRINKS = "n"
+
+    def expect(self, given):
+        x = given["x"]
+        return {"copied": exact(x), "back": exact(x + 1), "raw": exact(x), "used": exact(x * 2)}
+
+    def run(self, gpu, given):
+        cp, host = gpu.cp, given["x"]
+        first, second = cp.cuda.Device(0), cp.cuda.Device(1)
+        with first:
+            x = gpu.up(host)
+        first.synchronize()  # the default streams of two devices, one a thread, know nothing of each other
+        with second:
+            y = cp.asarray(x)  # CuPy copies what another device has
+            raw = cp.zeros(host.shape, dtype=host.dtype)
+            gpu.runtime.memcpyPeer(raw.data.ptr, 1, x.data.ptr, 0, x.nbytes)
+            got = {"copied": gpu.down(y), "raw": gpu.down(raw)}
+            y += 1
+        second.synchronize()
+        with first:
+            got["back"] = gpu.down(cp.asarray(y))
+        # Computed on the second GPU from the array on the first; by an explicit copy where that is refused.
+        with second:
+            try:
+                got["used"] = gpu.down(x * 2)
+            except ValueError:  # Array device must be same as the current device
+                got["used"] = gpu.down(cp.asarray(x) * 2)
+        gpu.measure("peer_access", gpu.runtime.deviceCanAccessPeer(0, 1), "1")
+        return got
+
+    def memory(self, size):
+        return size["n"] * 8 * 5
+
+
+class Nccl(GpuTest):
+    """NCCL: a sum over all GPUs."""
+
+    TITLE = "a sum over all GPUs by NCCL"
+    LEVELS = {"normal": {"n": 100003}}
+    NEEDS = ["gpus:2"]
+    TOLERANCE = "exact: whole numbers"
+    SECONDS = {"normal": 120}
+
+    def inputs(self, random, size):
+        return {"x": random.integers(-(2**30), 2**30, size=(MOST, size["n"]), dtype=np.int64)}
+
+    def expect(self, given):
+        # As many rows as there are GPUs are summed; the rest is added on the host, so that the answer is the same
+        # anywhere.
+        return {"sum": exact(given["x"].sum(axis=0))}
+
+    def run(self, gpu, given):
+        cp, x = gpu.cp, given["x"]
+        try:
+            from cupy.cuda import nccl
+        except ImportError as error:
+            raise Skip("NCCL is not installed: %s" % error) from error
+        if not getattr(nccl, "available", True):
+            raise Skip("NCCL is not installed, or not found by CuPy")
+        count = min(gpu.runtime.getDeviceCount(), MOST)
+        ranks = nccl.NcclCommunicator.initAll(list(range(count)))
+        arrays, sums, streams = [], [], []
+        for number in range(count):
+            with cp.cuda.Device(number):
+                streams.append(cp.cuda.Stream(non_blocking=True))
+                arrays.append(gpu.up(x[number]))
+                sums.append(cp.zeros(x.shape[1], dtype=np.int64))
+                cp.cuda.Device(number).synchronize()
+        nccl.groupStart()
+        for number, rank in enumerate(ranks):
+            with cp.cuda.Device(number):
+                send, receive = arrays[number].data.ptr, sums[number].data.ptr
+                rank.allReduce(send, receive, x.shape[1], nccl.NCCL_INT64, nccl.NCCL_SUM, streams[number].ptr)
+        nccl.groupEnd()
+        totals = []
+        for number in range(count):
+            with cp.cuda.Device(number):
+                streams[number].synchronize()
+                totals.append(gpu.down(sums[number]))
+        if any(not np.array_equal(totals[0], total) for total in totals):
+            raise ValueError("the GPUs do not agree on the sum")
+        return {"sum": totals[0] + x[count:].sum(axis=0)}

@@ -1,0 +1,137 @@
+"""Linear systems and decompositions, of matrices of which the answer is known."""
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import UNIT, gamma, near
+from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
+
+
+class _Solver(GpuTest):
+    SHRINKS = "n"
+
+    def memory(self, size):
+        return size["n"] ** 2 * 8 * 20
+
+
+class Systems(_Solver):
+    """Linear systems and least squares with a known solution."""
+
+    TITLE = "linear systems and least squares"
+    LEVELS = {"quick": {"n": 128}, "normal": {"n": 400}, "deep": {"n": 1500}}
+    HOST = 0.5  # two matrices: the GPU needs workspaces
+    ENVIRONMENT = PLAIN_REDUCTIONS  # the rank in lstsq is a reduction
+    TOLERANCE = (
+        "the right-hand side is made from a known solution; the matrix has a condition number below 4 (rows off the"
+        " diagonal sum to less than half of it), so solving errs by less than 64 gamma(n) max|x| with pivoting"
+    )
+
+    def inputs(self, random, size):
+        n = size["n"]
+        full = random.uniform(-0.5 / n, 0.5 / n, size=(n, n)) + np.eye(n)[random.permutation(n)]
+        tall = np.concatenate([full, random.uniform(-0.5 / n, 0.5 / n, size=(n // 2, n))])
+        return {"full": full, "tall": tall, "x": random.standard_normal((n, 5))}
+
+    def expect(self, given):
+        x = given["x"]
+        bound = 64 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max())
+        return {"solve": near(x, bound, "d"), "inverse": near(x, bound, "d"), "lstsq": near(x, 8 * bound, "d")}
+
+    def run(self, gpu, given):
+        linalg = gpu.cp.linalg
+        full, tall, x = gpu.up(given["full"]), gpu.up(given["tall"]), given["x"]
+        side, long_side = gpu.up(given["full"] @ x), gpu.up(given["tall"] @ x)
+        return {
+            "solve": gpu.down(linalg.solve(full, side)),
+            "inverse": gpu.down(linalg.inv(full) @ side),
+            "lstsq": gpu.down(linalg.lstsq(tall, long_side, rcond=1e-12)[0]),
+        }
+
+
+class Eigen(_Solver):
+    """Eigenvalues and eigenvectors of a symmetric matrix that is made from known ones, and Cholesky's factor."""
+
+    TITLE = "eigenvalues, eigenvectors and Cholesky's factor"
+    LEVELS = {"normal": {"n": 130}, "deep": {"n": 700}}
+    TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled since A itself was rounded"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        values = np.sort(random.uniform(1.0, 3.0, size=n))
+        q = np.linalg.qr(random.standard_normal((n, n)))[0]
+        a = (q * values) @ q.T
+        return {"a": (a + a.T) / 2, "values": values}
+
+    def expect(self, given):
+        a, values = given["a"], given["values"]
+        bound = 2 * gamma(40 * values.size, UNIT["d"]) * float(values[-1])
+        return {
+            "values": near(values, bound, "d"),
+            "product": near(a, bound, "d"),
+            # The factor's error is the matrix's, times the condition number, which is at most 3.
+            "factor": near(np.linalg.cholesky(a), 8 * bound, "d"),
+        }
+
+    def run(self, gpu, given):
+        linalg, a = gpu.cp.linalg, gpu.up(given["a"])
+        values, vectors = linalg.eigh(a)
+        values, vectors = gpu.down(values), gpu.down(vectors)
+        return {
+            "values": values,
+            "product": (vectors * values) @ vectors.T,
+            "factor": np.tril(gpu.down(linalg.cholesky(a))),
+        }
+
+
+class Qr(_Solver):
+    """The QR decomposition: the factors multiplied again, Q orthogonal, R triangular."""
+
+    TITLE = "QR decomposition"
+    LEVELS = {"normal": {"n": 150}, "deep": {"n": 900}}
+    TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; what must be unity errs by gamma(40 n)"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {"a": random.standard_normal((n + 30, n))}
+
+    def expect(self, given):
+        a = given["a"]
+        bound, norm = gamma(40 * a.shape[0], UNIT["d"]), float(np.linalg.norm(a, 2))
+        # The rows of R are determined but for their signs.
+        r = np.linalg.qr(a, mode="r")
+        return {
+            "product": near(a, bound * norm, "d"),
+            "orthogonal": near(np.eye(a.shape[1]), bound, "d"),
+            "diagonal": near(np.abs(np.diag(r)), 64 * bound * norm, "d"),
+        }
+
+    def run(self, gpu, given):
+        q, r = gpu.cp.linalg.qr(gpu.up(given["a"]))
+        q, r = gpu.down(q), gpu.down(r)
+        return {"product": q @ np.triu(r), "orthogonal": q.T @ q, "diagonal": np.abs(np.diag(r))}
+
+
+class Svd(_Solver):
+    """The singular value decomposition: values against NumPy's, and the factors multiplied again."""
+
+    TITLE = "singular value decomposition"
+    LEVELS = {"normal": {"n": 120}, "deep": {"n": 600}}
+    TOLERANCE = "a backward stable method errs by p(n) u |A|_2 in every value (Weyl) and in the product; p(n) = 40 n"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {"a": random.standard_normal((n + 20, n))}
+
+    def expect(self, given):
+        a = given["a"]
+        unity = gamma(40 * a.shape[0], UNIT["d"])
+        bound = unity * float(np.linalg.norm(a, 2))
+        return {
+            "values": near(np.linalg.svd(a, compute_uv=False), bound, "d"),
+            "product": near(a, bound, "d"),
+            "orthogonal": near(np.eye(a.shape[1]), unity, "d"),
+        }
+
+    def run(self, gpu, given):
+        u, s, v = gpu.cp.linalg.svd(gpu.up(given["a"]), full_matrices=False)
+        u, s, v = gpu.down(u), gpu.down(s), gpu.down(v)
+        return {"values": s, "product": (u * s) @ v, "orthogonal": u.T @ u}

@@ -1,0 +1,95 @@
+"""Sparse matrices in the CSR form, made without SciPy, in small whole numbers."""
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
+
+
+def random_csr(random, rows, columns, each):
+    """``each`` small whole numbers a row, at increasing columns; an empty row now and then."""
+    counts = np.where(random.random(rows) < 0.05, 0, each)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    picked = [np.sort(random.choice(columns, size=count, replace=False)) for count in counts]
+    indices = np.concatenate(picked).astype(np.int32)
+    data = random.integers(1, 10, size=indices.size).astype("d")
+    return {"data": data, "indices": indices, "indptr": indptr, "shape": (rows, columns)}
+
+
+def dense(matrix):
+    """The same matrix with all its zeros."""
+    full = np.zeros(matrix["shape"])
+    rows = np.repeat(np.arange(matrix["shape"][0]), np.diff(matrix["indptr"]))
+    full[rows, matrix["indices"]] = matrix["data"]
+    return full
+
+
+def on_gpu(gpu, matrix):
+    """The matrix as CuPy holds it."""
+    from cupyx.scipy import sparse
+
+    parts = tuple(gpu.up(matrix[name]) for name in ("data", "indices", "indptr"))
+    return sparse.csr_matrix(parts, shape=matrix["shape"])
+
+
+class Matrix(GpuTest):
+    """Sparse matrix times sparse matrix, sum and transpose."""
+
+    TITLE = "CSR matrix times CSR matrix, sum and transpose"
+    LEVELS = {"normal": {"n": 400}, "deep": {"n": 3000}}
+    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
+    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    SHRINKS = "n"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {
+            "a": random_csr(random, n, n + 20, 9),
+            "b": random_csr(random, n + 20, n + 5, 7),
+            "c": random_csr(random, n, n + 20, 5),
+        }
+
+    def expect(self, given):
+        a, b, c = dense(given["a"]), dense(given["b"]), dense(given["c"])
+        return {"product": exact(a @ b), "sum": exact(a + 2.0 * c), "transposed": exact(a.T.copy())}
+
+    def run(self, gpu, given):
+        a, b, c = (on_gpu(gpu, given[name]) for name in "abc")
+        found = {"product": a.dot(b), "sum": a + c * 2.0, "transposed": a.T.tocsr()}
+        return {name: np.ascontiguousarray(gpu.down(matrix.toarray())) for name, matrix in found.items()}
+
+    def memory(self, size):
+        return (size["n"] + 20) ** 2 * 8 * 6
+
+
+class Vector(GpuTest):
+    """Sparse matrix times vector and times dense matrix."""
+
+    TITLE = "CSR matrix times vector and dense matrix"
+    LEVELS = {"quick": {"n": 300}, "normal": {"n": 1200}, "deep": {"n": 5000}}
+    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
+    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    SHRINKS = "n"
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {
+            "a": random_csr(random, n, n + 50, 12),
+            "x": random.integers(-50, 50, size=n + 50).astype("d"),
+            "b": random.integers(-50, 50, size=(n + 50, 7)).astype("d"),
+        }
+
+    def expect(self, given):
+        a = dense(given["a"])
+        return {"vector": exact(a @ given["x"]), "matrix": exact(a @ given["b"]), "dense": exact(a)}
+
+    def run(self, gpu, given):
+        a = on_gpu(gpu, given["a"])
+        return {
+            "vector": gpu.down(a.dot(gpu.up(given["x"]))),
+            "matrix": np.ascontiguousarray(gpu.down(a.dot(gpu.up(given["b"])))),
+            "dense": np.ascontiguousarray(gpu.down(a.toarray())),
+        }
+
+    def memory(self, size):
+        return (size["n"] + 50) ** 2 * 8 * 3
