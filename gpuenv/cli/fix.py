@@ -176,7 +176,7 @@ def _by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way | None:
         resolution = resolve(with_any_numpy(examined.facts), examined.rows)
     if resolution.conda is None:
         return None
-    return _numpy_may_move(by_conda(scheme, replace(examined, resolution=resolution), means))
+    return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), means))
 
 
 def _numpy_may_move(way: Way) -> Way:

@@ -83,8 +83,8 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
     from gpuenv.cli.installer import caller_for
-    from gpuenv.install.backends.base import lock_text
     from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
+    from gpuenv.install.lockfile import lock_text
 
     scheme, there = made.scheme, made.elsewhere
     (folder / WHEELS).mkdir(parents=True)

@@ -111,12 +111,12 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
     scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
     holdings = take_stock(scheme)
     resolution = resolved_for(facts, rows, holdings)
-    wanted = choice_of(resolution)
+    requirements = choice_of(resolution)
     caller = caller_for(scheme, means)
     if as_toml and not caller.installer.locks_as_toml:  # told before it works for a minute
         remedy = "install uv (gpuenv lock --installer uv tells why one that is there is not taken), or ask for"
         raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", f"{remedy} --format requirements")
-    return Made(resolution, scheme, lock_for(holdings, caller, wanted.requirements))
+    return Made(resolution, scheme, lock_for(holdings, caller, requirements))
 
 
 def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
@@ -127,16 +127,16 @@ def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme:
     facts, rows = get_both(subject, matrix)
     there = elsewhere_of(facts)
     resolution = resolve(facts, rows)
-    wanted = choice_of(resolution)
+    requirements = choice_of(resolution)
     caller = caller_for(scheme, means)  # what is not uv makes none at all, in no form
     chosen = replace(caller.options, python_version=there.python, platform=there.uv_platform)
-    lock = lock_elsewhere(replace(caller, options=chosen), facts, wanted.requirements)
+    lock = lock_elsewhere(replace(caller, options=chosen), facts, requirements)
     return Made(resolution, scheme, lock, there)
 
 
 def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:
     """The lock file, with a comment on its origin; requirements where the installer made no TOML."""
-    from gpuenv.install.backends.base import lock_text
+    from gpuenv.install.lockfile import lock_text
 
     requirements = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
     head = f"# {requirements}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"

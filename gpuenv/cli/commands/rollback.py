@@ -72,8 +72,7 @@ def _is_for_reading(folder: Path) -> bool:
 def _store(interpreter: str, timeout: float) -> Store:
     """The journals: beside the interpreter, else where the interpreter says that it installs to."""
     from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.journal import Store
-    from gpuenv.install.rollback import store_of
+    from gpuenv.install.journal import Store, store_of
 
     found = store_of(interpreter)
     if found is not None:
