@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, announce, failure_as_result, with_stand
+from gpuenv.cli.errors import CommandError, announce, failure_as_result, usage_errors, with_stand
 from gpuenv.cli.inputs import Subject, read_at_most
 from gpuenv.cli.options import InstallerName
 from gpuenv.doctor.fixes.adapt import words_about
@@ -121,10 +121,8 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return python
     if python is not None:
         raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
-    try:
+    with usage_errors(TargetError):
         return kernel_interpreter(kernel, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def interpreter_of(subject: Subject) -> str:
@@ -133,10 +131,8 @@ def interpreter_of(subject: Subject) -> str:
     Raises:
         CommandError: when there is none.
     """
-    try:
+    with usage_errors(TargetError):
         found = find_interpreter(subject.python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
     return found

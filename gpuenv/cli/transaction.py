@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ import typer
 
 from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.gpu_tests import planted, prove_here
+from gpuenv.cli.gpu_tests import place_of, planted, run_tests
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.cli.installer import CONDAS, Means, put_back_first
 from gpuenv.cli.options import InstallerName
@@ -82,12 +81,7 @@ class Terms(NamedTuple):
 def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
     """Plans, asks and carries it out under the environment's lock; only the plan for a dry run.
 
-    Args:
-        interpreter: the target's.
-        scheme: its folders.
-        way: makes the plan, and tells how it is carried out; called with the environment held.
-        terms: what the caller agrees to.
-        clock: where the time went so far.
+    ``way`` makes the plan and says how it is carried out; it is called with the environment held.
 
     Raises:
         InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
@@ -172,10 +166,7 @@ def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
 def _planned(
     prepare: Callable[[], P], execute: Callable[[P, Work], Outcome], examined: Examined, *, libraries_elsewhere: bool
 ) -> Planned:
-    """The plan, and how it is carried out; the machine is diagnosed while it is made, and again afterwards."""
-    pool = ThreadPoolExecutor(1)
-    before = pool.submit(_errors, examined.facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
-    pool.shutdown(wait=False)
+    """The plan, and how it is carried out; the machine is diagnosed before, and again afterwards."""
 
     def errors_now() -> Mapping[str, str]:
         facts = get_snapshot(examined.subject, examined.rows)
@@ -185,10 +176,11 @@ def _planned(
     executable = prepared.plan.target.executable
 
     def carry_out(store: Store, clock: Clock) -> Outcome:
+        before = _errors(examined.facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
         work = Work(
             store=store,
             child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
-            doctor=Doctor(before.result(), errors_now),
+            doctor=Doctor(before, errors_now),
             more=(partial(_gpu_proof, examined, executable),),
             announce=announce,
             created_at=now(),
@@ -254,10 +246,10 @@ def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
         return Proof(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
     rows, subject = examined.rows, examined.subject
     try:
-        result = prove_here(Order(fault=planted()), interpreter, subject, get_snapshot(subject, rows), rows)
+        place = place_of(interpreter, subject, get_snapshot(subject, rows), rows, time.monotonic())
+        return verdict(run_tests(Order(fault=planted()), place, rows))
     except Unusable as error:
         return Proof(_SMOKE_TEST, False, str(error))
-    return verdict(result)
 
 
 def verdict(result: SmokeResult) -> Proof:

@@ -217,14 +217,9 @@ def download(
     announce: Callable[[str], None],
     words: tuple[str, ...] = (),
 ) -> None:
-    """Downloads every wheel of a lock into a folder; pip checks the digests.
+    """Downloads every wheel of a lock into a folder (``places``); pip checks the digests.
 
-    Args:
-        caller: the run of the installer.
-        scheme: whose pip is used.
-        places: the lock, and the folder.
-        announce: reports progress.
-        words: options that make pip download for another machine.
+    ``words`` are options that make pip download for another machine.
 
     Raises:
         InstallFailed: when one cannot be had.

@@ -36,11 +36,8 @@ def restore(
 ) -> Restored:
     """Puts a transaction back and looks whether all is as it was.
 
-    Args:
-        store: the journals of the environment.
-        journal: the transaction.
-        environment: the variables that conda is run with, where the transaction was one of conda's.
-        offline: conda may use no network, whatever the transaction did.
+    Where it was one of conda's, conda runs with the variables ``environment``; with ``offline`` it may use no network,
+    whatever the transaction did.
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)

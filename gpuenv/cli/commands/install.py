@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.inputs import Subject, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _examination(
     from gpuenv.probe.children import ChildGroup
 
     # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
-    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, closing(Beginning(subject)) as beginning:
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(subject) as finish:
         from gpuenv.cli.transaction import takes_conda, target_scheme
 
         def choose() -> Installer | None:
@@ -161,7 +161,7 @@ def _examination(
         asking = pool.submit(target_scheme, interpreter, subject, means, group)
         choosing = pool.submit(choose)
         rows = get_matrix(matrix)
-        facts = beginning.finish(rows)
+        facts = finish(rows)
         require_target(facts)
         return Target(asking.result(), choosing), facts, rows
 
