@@ -82,8 +82,6 @@ def run(arguments: list[str]) -> int:
     """Runs a command line with Typer, and returns the exit code."""
     command = typer.main.get_command(make_app(arguments))
     if arguments[:1] in _PROVING:
-        from gpuenv.cli.gpu_tests import with_level
-
         arguments = with_level(arguments)
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
@@ -102,6 +100,15 @@ def run(arguments: list[str]) -> int:
     if code == ExitCode.INTERRUPTED and was_interrupted():  # else it is that of a program that was run
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def with_level(arguments: list[str]) -> list[str]:
+    """The arguments with ``--smoke`` alone as ``--smoke=quick``: Typer has no option whose value may be left out."""
+    following = [*arguments[1:], "-"]
+    return [
+        "--smoke=quick" if text == "--smoke" and after.startswith("-") else text
+        for text, after in zip(arguments, following, strict=True)
+    ]
 
 
 def _show(error: Any) -> None:  # noqa: ANN401 - Typer hands on a class of the library that it brings

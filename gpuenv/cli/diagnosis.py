@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.inputs import Subject, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -61,26 +60,22 @@ def allowed(settings: Config) -> tuple[Allowance, ...]:
     """
     if not settings.allowances:
         return ()
+    import difflib
+
     codes = known_codes()
-    faults = [
-        f"{entry.source}: allow: there is no check {entry.code}{_nearest(entry.code, codes)}"
-        for entry in settings.allowances
-        if entry.code not in codes
-    ]
+    faults = []
+    for entry in settings.allowances:
+        if entry.code not in codes:
+            near = difflib.get_close_matches(entry.code, codes, 9)
+            swapped = [other for other in near if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
+            hint = f"; did you mean {(swapped or near)[0]}?" if near else ""
+            faults.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
     if faults:
         raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv doctor --list names the checks")
     for entry in settings.allowances:
         if entry.has_expired(today()):
             announce(f"{entry.source}: allowing {entry.code} has expired on {entry.expires}, and does not count")
     return settings.allowances
-
-
-def _nearest(code: str, codes: Sequence[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(code, codes, 9)
-    swapped = [other for other in near if sorted(other) == sorted(code)]  # GPU260 for GPU206
-    return f"; did you mean {(swapped or near)[0]}?" if near else ""
 
 
 @cache
@@ -109,14 +104,9 @@ def examine(
     started: float | None = None,
     proof: Proof | None = None,
 ) -> Report:
-    """Probes the machine that is meant and judges it.
+    """Probes the machine that is meant and judges it, on the terms that ``terms_of`` has for it.
 
-    Args:
-        subject: which machine.
-        matrix: another matrix than the usual one.
-        terms_of: on what terms a machine is judged.
-        started: when the command began, by the monotonic clock in seconds; default: now.
-        proof: the GPU tests to run.
+    ``started`` is when the command began, by the monotonic clock in seconds, and now by default.
 
     Raises:
         CommandError: when the machine or the matrix cannot be read, or GPU tests are to run elsewhere.
@@ -126,7 +116,7 @@ def examine(
         from gpuenv.cli.gpu_tests import check_subject
 
         check_subject(subject, proof)
-    with closing(Beginning(subject)) as beginning:
+    with probing(subject) as finish:
         from gpuenv.doctor.diagnose import diagnose  # all is imported while the machine answers
         from gpuenv.doctor.registry import all_checks
         from gpuenv.matrix.resolve import resolve
@@ -135,7 +125,7 @@ def examine(
         rows = get_matrix(matrix)
         found = plugins()
         all_checks()
-        facts = beginning.finish(rows)
+        facts = finish(rows)
     resolution = resolve(facts, rows)
     terms = replace(terms_of(facts), python=subject.named)
     smoke = None

@@ -34,6 +34,7 @@ _BY_NUMBER = {  # fork(2), open(2), mmap(2)
     errno.ENOMEM: _MEMORY,
 }
 _NO_THREAD = "can't start new thread"  # CPython, Modules/_threadmodule.c, thread_PyThread_start_new_thread
+_SLOW_READER = "characters_written"  # what only the error of a full pipe has
 _NO_ROOM = "failed to map segment from shared object"  # glibc, elf/dl-load.c
 
 
@@ -45,6 +46,19 @@ class CommandError(Exception):
         self.exit_code = exit_code
         self.message = message
         self.remedy = remedy
+
+
+@contextlib.contextmanager
+def usage_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Makes usage errors of exceptions of these kinds.
+
+    Raises:
+        CommandError: with the message of the exception.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
@@ -113,18 +127,15 @@ def failure_as_result(out: Output, record: Callable[[CommandError], object]) -> 
 
 def as_shortage(error: Exception) -> CommandError | None:
     """The message for an error that is a lack of processes, threads, files or memory; None for any other error."""
-    found = _shortage(error)
+    found = None
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):
+        found = _MEMORY
+    elif isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        found = _PROCESSES
+    elif isinstance(error, OSError) and not (isinstance(error, BlockingIOError) and hasattr(error, _SLOW_READER)):
+        found = _BY_NUMBER.get(error.errno or 0)
     if found is None:
         return None
     what, remedy = found
     why = f": {error}" if str(error) else ""
     return CommandError(ExitCode.COULD_NOT_CHECK, f"{what}, so that gpuenv cannot work here{why}", remedy)
-
-
-def _shortage(error: Exception) -> tuple[str, str] | None:
-    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):
-        return _MEMORY
-    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
-        return _PROCESSES
-    written = isinstance(error, BlockingIOError) and hasattr(error, "characters_written")  # a reader that is slow
-    return _BY_NUMBER.get(error.errno or 0) if isinstance(error, OSError) and not written else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.errors import CommandError, announce, complain, folded
+from gpuenv.cli.errors import announce, complain, folded
 from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.cli.installer import Means, caller_for, command_error, interpreter_of, put_back_first, resolved_for, stood
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
@@ -26,7 +26,7 @@ from gpuenv.cli.transaction import (
 )
 from gpuenv.doctor.installed import is_condas
 from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, with_any_numpy, wound_of
-from gpuenv.install.environment import Holdings, read_record, take_stock
+from gpuenv.install.environment import read_record, take_stock
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, Outcome, Plan, Result
 from gpuenv.install.planner import Prepared, prepare
@@ -46,14 +46,9 @@ if TYPE_CHECKING:
 def fix(
     found: Report, examine: Callable[[], Report], opts: DoctorOptions, subject: Subject, forms: Sequence[Wanted]
 ) -> Report:
-    """Repairs what it may; returns the report afterwards, which says what is left.
+    """Repairs what it may; returns the report afterwards (made by ``examine``), which says what is left.
 
-    Args:
-        found: the report before.
-        examine: makes a new report.
-        opts: the options of the doctor.
-        subject: the machine and the target.
-        forms: the forms of output; a plan that is only to be shown is in the report, unless that is text alone.
+    A plan that is only to be shown is in the report, unless the forms of output are text alone.
 
     Raises:
         CommandError: when consent is missing, or there is no target.
@@ -73,7 +68,14 @@ def fix(
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        return _failed(found, stood(error, python=subject.named), untouched=error.untouched)
+        # What was found stays found; that it could not be repaired has an exit code of its own.
+        ended = stood(error, python=subject.named)
+        announce(ended.message)
+        if ended.remedy:
+            complain(folded(ended.remedy))
+        status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
+        repair = Repair(status, _sentence(ended.message), left=_codes(found))
+        return replace(found, repair=repair, exit_code=ended.exit_code)
     if isinstance(outcome, Plan):
         if all(entry.form == "text" and entry.path is None for entry in forms):
             show_plan(outcome, out)
@@ -85,39 +87,26 @@ def fix(
         return _nothing(
             found, "nothing that gpuenv could install would mend it; what else to do stands with each finding"
         )
-    return _repaired(found, examine(), outcome)
-
-
-def _nothing(found: Report, message: str) -> Report:
-    announce(message)
-    return replace(found, repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(found)))
-
-
-def _failed(found: Report, error: CommandError, *, untouched: bool) -> Report:
-    """What was found stays found; that it could not be repaired has an exit code of its own."""
-    announce(error.message)
-    if error.remedy:
-        complain(folded(error.remedy))
-    status = RepairStatus.FAILED if untouched else RepairStatus.NOT_RESTORED
-    repair = Repair(status, _sentence(error.message), left=_codes(found))
-    return replace(found, repair=repair, exit_code=error.exit_code)
-
-
-def _repaired(before: Report, after: Report, outcome: Outcome) -> Report:
-    """The report afterwards, with what was done; a failed repair has its own exit code."""
+    after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.MENDED)
     left = _codes(after)
     repair = Repair(
         status=status,
         message=_sentence(outcome.message),
-        gone=tuple(code for code in _codes(before) if code not in left),
+        gone=tuple(code for code in _codes(found) if code not in left),
         left=left,
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
+    # A failed repair has its own exit code.
     exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
     return replace(after, repair=repair, exit_code=exit_code)
+
+
+def _nothing(found: Report, message: str) -> Report:
+    announce(message)
+    return replace(found, repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(found)))
 
 
 def _sentence(message: str) -> str:
@@ -151,32 +140,25 @@ def _way(scheme: Scheme, examined: Examined, means: Means, wound: Wound) -> Way 
     Raises:
         TargetUnusable: where the environment is pixi's to change.
     """
-    if examined.facts.target.made_by.value == "pixi":
+    facts = examined.facts
+    if facts.target.made_by.value == "pixi":
         raise TargetUnusable(
             f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
             "Let pixi do it: gpuenv doctor tells the commands.",
         )
-    if is_condas(examined.facts.target):
+    if is_condas(facts.target):
+        resolution = examined.resolution
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        return _by_conda(scheme, examined, means) if wound.choice else None
-    if wound.choice:
-        wheel = _chosen(examined, scheme, wound)
-        if wheel is None:
+        if wound.choice and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
+            resolution = resolve(with_any_numpy(facts), examined.rows)
+        if not wound.choice or resolution.conda is None:
             return None
-        requirements = (*wheel.requirements, *wound.more)
-    else:
-        requirements = (*as_it_is(examined.facts), *wound.more)
-    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, wound), examined))
-
-
-def _by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way | None:
-    """What fits with the installed NumPy, else what fits with another one, which conda moves."""
-    resolution = examined.resolution
-    if resolution.conda is None:
-        resolution = resolve(with_any_numpy(examined.facts), examined.rows)
-    if resolution.conda is None:
+        return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), means))
+    wheel = _chosen(examined, scheme, wound) if wound.choice else None
+    if wound.choice and wheel is None:
         return None
-    return _numpy_may_move(by_conda(scheme, replace(examined, resolution=resolution), means))
+    requirements = (*(wheel.requirements if wheel else as_it_is(facts)), *wound.more)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, wound), examined))
 
 
 def _numpy_may_move(way: Way) -> Way:
@@ -219,16 +201,11 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, wound: W
             f"uv's cache may share the damage and is not used; to mend it too: uv cache clean {' '.join(wound.again)}"
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
-    again = (*wound.again, *_owners(holdings, wound.sonames))
-    return prepare(holdings, caller, requirements, again=again, cleared=wound.cleared)
-
-
-def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
-    """The distributions that own a file of these names."""
-    names = {
+    # With the distributions that own a file of these names.
+    owners = {
         entry.name
-        for entry in holdings.own.values()
+        for entry in (holdings.own.values() if wound.sonames else ())
         for file in read_record(entry.metadata) or ()
-        if file.path.rsplit("/", 1)[-1].startswith(tuple(sonames))
+        if file.path.rsplit("/", 1)[-1].startswith(tuple(wound.sonames))
     }
-    return tuple(sorted(names)) if sonames else ()
+    return prepare(holdings, caller, requirements, again=(*wound.again, *sorted(owners)), cleared=wound.cleared)

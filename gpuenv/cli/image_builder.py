@@ -8,10 +8,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.errors import CommandError, announce, complain, failure_as_result, folded, with_stand
 from gpuenv.cli.installer import Means, caller_for, command_error
@@ -52,7 +52,11 @@ def ending(out: Output, *, building: bool) -> Iterator[None]:
         CommandError: with the exit code of what ended it.
     """
     left = "nothing was built, and no name was changed" if building else ""
-    with failure_as_result(out, _failure):
+
+    def failure(error: CommandError) -> ImageOutcome:
+        return ImageOutcome(Built.FAILED, error.exit_code, error.message, (), None, error.remedy)
+
+    with failure_as_result(out, failure):
         try:
             yield
         except (NoImageError, NoWheelsError) as error:
@@ -64,10 +68,6 @@ def ending(out: Output, *, building: bool) -> Iterator[None]:
         except InstallError as error:
             ended = command_error(error)
             raise CommandError(ended.exit_code, with_stand(ended.message, left), ended.remedy) from error
-
-
-def _failure(error: CommandError) -> ImageOutcome:
-    return ImageOutcome(Built.FAILED, error.exit_code, error.message, (), None, error.remedy)
 
 
 def plan_all(
@@ -84,8 +84,7 @@ def plan_all(
         plans = []
         for choice in choices:
             pinned = replace(choice, base=site.engine.pinned(choice.base)) if site else choice
-            pins = () if opts.show else _lock(choice, opts)
-            plan = _plan(opts, labels, pinned, pins, _rendering(opts, site, rows), rows, several=len(choices) > 1)
+            plan = _plan(opts, labels, pinned, rows, site, several=len(choices) > 1)
             plans.append(_with_commands(plan, site, opts) if site else plan)
         return plans
 
@@ -123,52 +122,40 @@ def build_all(
     """
     with ExitStack() as stack:
         site = _site(opts, stack)
+        from gpuenv.image.building import build_image
+
         pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
         shop = _workshop(site, opts)
         done: list[BuiltImage] = []
         remedies: dict[str, None] = {}
         several = len(choices) > 1
         for choice in pinned:
+            tag = tag_for(opts.tag, choice, several=several)
             try:
-                pins = _lock(choice, opts)
+                plan = _plan(opts, labels, choice, rows, site, several=several)
             except (NoWheelsError, InstallError) as error:
                 if not several:
                     raise
-                if isinstance(error, InstallError) and error.remedy:
-                    remedies[error.remedy] = None
-                tag = tag_for(opts.tag, choice, several=True)
+                remedies |= {error.remedy: None} if isinstance(error, InstallError) and error.remedy else {}
                 done.append(BuiltImage(tag, Built.FAILED, str(error), base=choice.base.pinned))
                 continue
-            plan = _plan(opts, labels, choice, pins, _rendering(opts, site, rows), rows, several=several)
             try:
-                done.append(_build(plan, shop, remedies))
+                done.append(build_image(plan, files_of(plan, _templates(choice)), shop))
+            except EngineError as error:
+                remedies |= {error.remedy: None} if error.remedy else {}
+                done.append(BuiltImage(tag, Built.FAILED, error.message, base=choice.base.pinned))
             except KeyboardInterrupt:
-                announce(f"interrupted; the build was ended, and {plan.tag} is what it was before")
+                announce(f"interrupted; the build was ended, and {tag} is what it was before")
                 raise
-        return _show(done, out, site.engine.facts.label, tuple(remedies))
-
-
-def _build(plan: ImagePlan, shop: Workshop, remedies: dict[str, None]) -> BuiltImage:
-    from gpuenv.image.building import build_image
-
-    try:
-        return build_image(plan, files_of(plan, _templates(plan.choice)), shop)
-    except EngineError as error:
-        if error.remedy:
-            remedies[error.remedy] = None
-        return BuiltImage(plan.tag, Built.FAILED, error.message, base=plan.choice.base.pinned)
-
-
-def _show(images: Sequence[BuiltImage], out: Output, engine: str, remedies: Sequence[str]) -> int:
-    status = max((image.status for image in images), key=list(Built).index)
-    good = sum(image.status is Built.BUILT for image in images)
-    code = ExitCode.OK if good == len(images) else ExitCode.FAILED
-    message = f"{good} of {len(images)} images built by {engine}" + (
-        "" if good == len(images) else "; no other name was changed"
-    )
-    outcome = ImageOutcome(status, code, message, tuple(images), engine)
+    good = sum(image.status is Built.BUILT for image in done)
+    code = ExitCode.OK if good == len(done) else ExitCode.FAILED
+    status = max((image.status for image in done), key=list(Built).index)
+    engine = site.engine.facts.label
+    rest = "" if good == len(done) else "; no other name was changed"
+    message = f"{good} of {len(done)} images built by {engine}{rest}"
+    outcome = ImageOutcome(status, code, message, tuple(done), engine)
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
-    for image in images:
+    for image in done:
         if image.status is not Built.BUILT:
             announce(image.message)
     for remedy in remedies:
@@ -196,32 +183,27 @@ def _templates(choice: Choice) -> Templates:
     return Templates(*texts)
 
 
-def _lock(choice: Choice, opts: BuildImageOptions) -> tuple[Pin, ...]:
-    """The exact wheels, by the installer as it is configured on this machine."""
-    announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
-    means = Means(opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout)
-    scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + 60)
-    return lock_image(caller_for(scheme, means), choice.requirements, choice.python, choice.platform)
-
-
 def _plan(
     opts: BuildImageOptions,
     labels: Mapping[str, str],
     choice: Choice,
-    pins: tuple[Pin, ...],
-    rendering: Rendering,
     rows: Matrix,
+    site: _Site | None,
     *,
     several: bool,
 ) -> ImagePlan:
-    order = Order(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
-    return plan_image(choice, order, rendering, _templates(choice))
-
-
-def _rendering(opts: BuildImageOptions, site: _Site | None, rows: Matrix) -> Rendering:
+    """The plan of an image, with the exact wheels that the installer, as it is configured on this machine, names."""
+    pins: tuple[Pin, ...] = ()
+    if not opts.show:
+        announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
+        means = Means(opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout)
+        scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + 60)
+        pins = lock_image(caller_for(scheme, means), choice.requirements, choice.python, choice.platform)
     secrets = site.secrets if site else opts.secrets
     mounts = site.cli is not None if site else opts.builder.value == "buildkit" or bool(secrets)
-    return Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
+    rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
+    order = Order(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
+    return plan_image(choice, order, rendering, _templates(choice))
 
 
 def _with_commands(plan: ImagePlan, site: _Site, opts: BuildImageOptions) -> ImagePlan:
@@ -236,8 +218,7 @@ def _with_commands(plan: ImagePlan, site: _Site, opts: BuildImageOptions) -> Ima
     return replace(plan, builder="buildkit", commands=(Command("build", words),))
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
+class _Site(NamedTuple):
     """The engine, its BuildKit (None for the classic builder), and the files that are shown to its builds."""
 
     engine: Engine
@@ -262,40 +243,30 @@ def _site(opts: BuildImageOptions, stack: ExitStack) -> _Site:
     stack.callback(engine.close)
     cli = None
     if engine.facts.has_buildkit and builder != "classic":
-        cli = find_cli(_docker_programs(), os.environ, engine.facts.host)
+        # Every one on PATH: an older one further on may have BuildKit where the first lacks its plug-in.
+        folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
+        programs = dict.fromkeys(str(Path(folder, "docker")) for folder in folders)
+        cli = find_cli([path for path in programs if os.access(path, os.X_OK)], os.environ, engine.facts.host)
     if cli is None and builder == "buildkit":
         what = f"{engine.facts.label}: no docker command with BuildKit is on PATH"
         raise EngineError(what, "Install docker-buildx, or take --builder classic.")
-    secrets = _secrets(opts, stack, buildkit=cli is not None)
+    # The files that were named, and this machine's own index and certificates: as secrets, or not at all.
+    secrets = {name: path.resolve() for name, path in opts.secrets.items()}
+    index = None if opts.public_index or "pip" in secrets else pip_configuration(os.environ)
+    if index is not None:
+        secrets["pip"] = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuenv-image-")), "pip.conf")
+        secrets["pip"].touch(0o600)
+        secrets["pip"].write_text(index, encoding="utf-8")
+    named = (os.environ.get(name) for name in _CERTIFICATES)
+    certificates = next((Path(path) for path in named if path and is_file(path)), None)
+    if cli is not None and certificates is not None and "ca" not in secrets:
+        secrets["ca"] = certificates.resolve()
     if secrets and cli is None:
         raise EngineError(
             f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
             "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
         )
     return _Site(engine, cli, secrets)
-
-
-def _docker_programs() -> list[str]:
-    """Every ``docker`` on PATH: an older one further on may have BuildKit where the first lacks its plug-in."""
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    found = [str(Path(folder, "docker")) for folder in folders if folder]
-    return [path for path in dict.fromkeys(found) if os.access(path, os.X_OK)]
-
-
-def _secrets(opts: BuildImageOptions, stack: ExitStack, *, buildkit: bool) -> dict[str, Path]:
-    """The files that were named, and this machine's own index and certificates: as secrets, or not at all."""
-    found = {name: path.resolve() for name, path in opts.secrets.items()}
-    index = None if opts.public_index or "pip" in found else pip_configuration(os.environ)
-    if index is not None:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuenv-image-"))
-        found["pip"] = Path(folder, "pip.conf")
-        found["pip"].touch(0o600)
-        found["pip"].write_text(index, encoding="utf-8")
-    named = (os.environ.get(name) for name in _CERTIFICATES)
-    own = next((Path(path) for path in named if path and is_file(path)), None)
-    if buildkit and own is not None and "ca" not in found:
-        found["ca"] = own.resolve()
-    return found
 
 
 def _workshop(site: _Site, opts: BuildImageOptions) -> Workshop:

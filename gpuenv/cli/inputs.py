@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv import files
 from gpuenv.cli.clock import now, today
-from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.probe.session import Inquiry
 
 OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
@@ -73,12 +72,9 @@ def _revision(path: Path) -> str:
 
 
 def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) -> Matrix:
-    """The matrix, with a message where it is the user's own or old.
+    """The matrix, with a message (unless ``quiet``) where it is the user's own or old.
 
-    Args:
-        path: another matrix than the usual one.
-        anew: read and validate the YAML, though it was compiled when gpuenv was built.
-        quiet: without a message.
+    ``anew`` reads and validates the YAML, though it was compiled when gpuenv was built.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
@@ -107,32 +103,36 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
     return matrix
 
 
-class Beginning:
-    """The machine that is meant, while it is being probed; to be closed."""
+@contextmanager
+def probing(subject: Subject) -> Iterator[Callable[[Matrix | None], Snapshot]]:
+    """Begins to probe the machine that is meant, or reads the recording; what still runs in the end is ended.
 
-    def __init__(self, subject: Subject) -> None:
-        """Begins to probe this machine, or reads the recording."""
-        self._subject = subject
-        self._asked = _begin(subject)
+    Yields:
+        What returns the machine, with the caller's assumptions in place of facts; without a matrix, the usual one is
+        used.
+
+    Raises:
+        CommandError: when an option cannot be understood, or the recording cannot be read.
+    """
+    with ExitStack() as stack:
+        begun = _begin(subject, stack)
         if subject.assume:
-            _look_over(subject.assume)
+            from gpuenv.matrix.assume import AssumeError, refuse_unread
 
-    def close(self) -> None:
-        """Ends every child that still runs."""
-        from gpuenv.model.snapshot import Snapshot
+            with usage_errors(AssumeError):
+                refuse_unread(subject.assume)  # before the matrix is read
 
-        if self._asked is not None and not isinstance(self._asked, Snapshot):
-            self._asked.close()
+        def finish(matrix: Matrix | None) -> Snapshot:
+            if subject.paste is None and not subject.assume:
+                return begun(matrix)
+            from gpuenv.matrix.assume import AssumeError, assume
 
-    def finish(self, matrix: Matrix | None) -> Snapshot:
-        """The machine, with the caller's assumptions in place of facts; without a matrix, the usual one is used."""
-        from gpuenv.model.snapshot import Snapshot
-
-        if self._asked is None:
             rows = matrix or get_matrix(None)
-            return _assuming(pasted_machine(self._subject, rows), self._subject, rows)
-        snapshot = self._asked if isinstance(self._asked, Snapshot) else self._asked.finish(announce)
-        return _assuming(snapshot, self._subject, matrix or get_matrix(None)) if self._subject.assume else snapshot
+            snapshot = begun(rows)
+            with usage_errors(AssumeError):
+                return assume(snapshot, subject.assume, rows)
+
+        yield finish
 
 
 def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
@@ -141,63 +141,45 @@ def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
     Raises:
         CommandError: when either cannot be read; a usage error comes before a fault of the matrix.
     """
-    with closing(Beginning(subject)) as beginning:
+    with probing(subject) as finish:
         matrix = get_matrix(path)
-        return beginning.finish(matrix), matrix
+        return finish(matrix), matrix
 
 
 def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     """The machine that is meant, with the caller's assumptions in place of facts."""
-    with closing(Beginning(subject)) as beginning:
-        return beginning.finish(matrix)
+    with probing(subject) as finish:
+        return finish(matrix)
 
 
 def get_all(subject: Subject, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
-        begun = {str(file): stack.enter_context(closing(Beginning(replace(subject, snapshot=file)))) for file in files}
+        begun = {str(file): stack.enter_context(probing(replace(subject, snapshot=file))) for file in files}
         matrix = get_matrix(path)
-        return {name: beginning.finish(matrix) for name, beginning in begun.items()}, matrix
+        return {name: finish(matrix) for name, finish in begun.items()}, matrix
 
 
-def _look_over(assumed: Sequence[str]) -> None:
-    """Refuses a wrong assumption before the matrix is read."""
-    from gpuenv.matrix.assume import AssumeError, refuse_unread
-
-    try:
-        refuse_unread(assumed)
-    except AssumeError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-
-
-def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
-    from gpuenv.matrix.assume import AssumeError, assume
-
-    try:
-        return assume(snapshot, subject.assume, matrix)
-    except AssumeError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-
-
-def _begin(subject: Subject) -> Snapshot | Inquiry | None:
-    """The machine, or the probing of it; None for a paste, which is read together with the matrix."""
+def _begin(subject: Subject, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
+    """What returns the machine as it is; a paste is read together with the matrix."""
     if not subject.timeout > 0:  # nan is neither below the least nor above the most
         raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
     if subject.paste is not None:
-        return None
+        return lambda matrix: pasted_machine(subject, matrix or get_matrix(None))
     if subject.snapshot is not None:
         if subject.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
         if subject.python is not None:
             announce("--python is not asked: the recording has a target of its own")
-        return read_snapshot(subject.snapshot)
+        recorded = read_snapshot(subject.snapshot)
+        return lambda _: recorded
     if subject.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
         refuse_no_environment(subject.python)
         if subject.python is not None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
-        return Snapshot()
+        return lambda _: Snapshot()
     from gpuenv.probe.request import Request
     from gpuenv.probe.session import Inquiry
     from gpuenv.probe.target import TargetError
@@ -210,25 +192,19 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         deep=subject.deep,
         taken_at=now(),
     )
-    try:
+    with usage_errors(TargetError):
         inquiry = Inquiry(request)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-    with ExitStack() as stack:  # an interruption must not leave a child behind
-        stack.callback(inquiry.close)
-        inquiry.begin()
-        stack.pop_all()
-    return inquiry
+    stack.callback(inquiry.close)  # an interruption must not leave a child behind
+    inquiry.begin()
+    return lambda _: inquiry.finish(announce)
 
 
 def refuse_no_environment(python: str | None) -> None:
     """Refuses a target that is no environment, though it is not probed."""
     from gpuenv.probe.target import TargetError, find_interpreter
 
-    try:
+    with usage_errors(TargetError):
         find_interpreter(python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def read_at_most(path: Path, limit: int, kind: str) -> str:
@@ -255,6 +231,7 @@ def read_snapshot(path: Path) -> Snapshot:
     import json
 
     from gpuenv.model.codec import DecodeError, decode
+    from gpuenv.model.host import operating_system
     from gpuenv.model.snapshot import SCHEMA, Snapshot
 
     try:
@@ -273,42 +250,28 @@ def read_snapshot(path: Path) -> Snapshot:
         data, within = data["snapshot"], "snapshot"
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        (kind, _, major), (found_kind, _, found_major) = SCHEMA.partition("/"), str(found).partition("/")
+        is_newer = found_kind == kind and (whole_number(found_major) or 0) > int(major)
         raise CommandError(
             ExitCode.USAGE,
             f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
-            "bring gpuenv up to date: a newer one wrote this" if _is_newer(found, SCHEMA) else None,
+            "bring gpuenv up to date: a newer one wrote this" if is_newer else None,
         )
     try:
-        return _with_usual_system(decode(Snapshot, data))
+        snapshot = decode(Snapshot, data)
     except DecodeError as error:
         raise not_of_its_form(path, text, error, within) from error
-
-
-def _is_newer(found: object, schema: str) -> bool:
-    """Whether it is the same kind of document, in a newer major version."""
-    kind, _, major = schema.partition("/")
-    found_kind, _, found_major = str(found).partition("/")
-    return found_kind == kind and (whole_number(found_major) or 0) > int(major)
-
-
-def _with_usual_system(snapshot: Snapshot) -> Snapshot:
-    """A Snapshot that was written by hand may spell an operating system as other programs do."""
-    from gpuenv.model.host import operating_system
-
     system = snapshot.host.os
     if system.value is None:
         return snapshot
+    # One that was written by hand may spell an operating system as other programs do.
     return replace(snapshot, host=replace(snapshot.host, os=replace(system, value=operating_system(system.value))))
 
 
 def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
     """The message for a value of a wrong kind: file, line, path and what was expected.
 
-    Args:
-        path: the file.
-        text: its content.
-        error: the fault.
-        within: the key below which the record stands.
+    ``text`` is the content of the file, and ``within`` the key below which the record stands in it.
     """
     from gpuenv.model.json_lines import line_of
 
@@ -338,9 +301,9 @@ def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
     if subject.paste is not None:
         return  # read once, where the answer comes from it: it may be standard input
     apart = replace(subject, python=None, no_probe=subject.no_probe or subject.snapshot is None)
-    with closing(Beginning(apart)) as beginning:
+    with probing(apart) as finish:
         if subject.assume or matrix is not None:
-            beginning.finish(get_matrix(matrix, quiet=True))
+            finish(get_matrix(matrix, quiet=True))
 
 
 def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
@@ -365,7 +328,8 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     if not pasted.forms:
         read = ", ".join(OUTPUTS)
         hint = f"read are: {read}\nan error message or a log is for: gpuenv explain {shlex.quote(str(path))}"
-        raise CommandError(ExitCode.USAGE, f"{_paste_name(path)}: no output that is known is in it", hint)
+        name = "standard input" if str(path) == "-" else path
+        raise CommandError(ExitCode.USAGE, f"{name}: no output that is known is in it", hint)
     announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
     if meant.note:
         announce(meant.note)
@@ -383,23 +347,17 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     return snapshot
 
 
-def _paste_name(path: Path) -> str:
-    return "standard input" if str(path) == "-" else str(path)
-
-
 def _pasted_text(path: Path) -> str:
     from gpuenv.paste.read import decoded
 
+    is_stdin = str(path) == "-"
+    if is_stdin and sys.stdin is None:
+        raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
     try:
-        if str(path) == "-":
-            if sys.stdin is None:
-                raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
-            data = sys.stdin.buffer.read(_LARGEST_PASTE + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(_LARGEST_PASTE + 1)
+        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as file:
+            data = file.read(_LARGEST_PASTE + 1)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
     if len(data) > _LARGEST_PASTE:
-        raise CommandError(ExitCode.USAGE, f"{_paste_name(path)}: larger than any paste")
+        raise CommandError(ExitCode.USAGE, f"{'standard input' if is_stdin else path}: larger than any paste")
     return decoded(data)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, announce, failure_as_result, with_stand
+from gpuenv.cli.errors import CommandError, announce, failure_as_result, usage_errors, with_stand
 from gpuenv.cli.inputs import Subject, read_at_most
 from gpuenv.cli.options import InstallerName
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.backends.base import Options, Patience
-from gpuenv.install.environment import Holdings, as_package
+from gpuenv.install.environment import Holdings
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
 from gpuenv.install.installers import Caller, Installer, choose
+from gpuenv.install.journal import store_of
 from gpuenv.install.lockfile import parse_lock
-from gpuenv.install.paths import root_with_journals
 from gpuenv.install.plan import Outcome, Pin, Result
-from gpuenv.install.removal import unneeded
-from gpuenv.install.rollback import recover, store_of
+from gpuenv.install.planner import unneeded
+from gpuenv.install.rollback import recover
 from gpuenv.install.text import outcome_lines
 from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
@@ -43,61 +43,54 @@ if TYPE_CHECKING:
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
 _LARGEST_LOCK = 16 * 1024 * 1024
-_WITH_STAND = (ExitCode.FAILED, ExitCode.NOTHING_FITS)
+_EXIT_CODES = {
+    Unreadable: ExitCode.USAGE,
+    TargetUnusable: ExitCode.TARGET_UNUSABLE,
+    NothingFits: ExitCode.NOTHING_FITS,
+    ConsentNeeded: ExitCode.USAGE,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What to install with.
-
-    Attributes:
-        installer: uv, pip, or whichever is there.
-        offline: no network.
-        break_system_packages: an externally managed Python may be changed.
-        seconds: how long the installer may take.
-        find_links: a folder that is the only source of wheels.
-    """
+class Means(NamedTuple):
+    """What to install with."""
 
     installer: InstallerName
     offline: bool
-    break_system_packages: bool
-    seconds: float
-    find_links: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to install: the resolver's requirements, or the pins of a lock file."""
-
-    requirements: tuple[str, ...]
-    pins: tuple[Pin, ...] | None = None
+    break_system_packages: bool  # an externally managed Python may be changed
+    seconds: float  # that the installer may take
+    find_links: str | None = None  # a folder that is the only source of wheels
 
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
     """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
-    codes = {
-        Unreadable: ExitCode.USAGE,
-        TargetUnusable: ExitCode.TARGET_UNUSABLE,
-        NothingFits: ExitCode.NOTHING_FITS,
-        ConsentNeeded: ExitCode.USAGE,
-    }
     remedy = words_about(error.remedy, python) if error.remedy else None
-    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, remedy)
+    return CommandError(_EXIT_CODES.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 
 @contextmanager
 def ending(out: Output, python: str | None) -> Iterator[list[str]]:
     """Makes what ends early in here the command's outcome; yields the list of interrupted installs put back first.
 
-    Args:
-        out: where the outcome goes.
-        python: the target as the caller named it, for what is to be run next.
+    ``python`` is the target as the caller named it, for what is to be run next.
 
     Raises:
         CommandError: with the exit code of what ended it, and how the environment stands.
     """
     recovered: list[str] = []
-    with failure_as_result(out, lambda error: _failure(error, recovered)):
+
+    def failure(error: CommandError) -> Outcome:
+        changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
+        return Outcome(
+            status=Result.NOT_RESTORED if changed else Result.FAILED,
+            exit_code=error.exit_code,
+            message=error.message,
+            transaction=None,
+            target=None,
+            recovered=tuple(recovered),
+            remedy=error.remedy,
+        )
+
+    with failure_as_result(out, failure):
         try:
             yield recovered
         except InstallError as error:
@@ -107,23 +100,10 @@ def ending(out: Output, python: str | None) -> Iterator[list[str]]:
 def stood(error: InstallError, recovered: Sequence[str] = (), python: str | None = None) -> CommandError:
     """The error with its exit code; a failure says how the environment stands."""
     ended = command_error(error, python)
-    stands = "nothing else was changed" if error.untouched and recovered else error.stands
-    if ended.exit_code not in _WITH_STAND:
-        return ended
-    return CommandError(ended.exit_code, with_stand(ended.message, stands), ended.remedy)
-
-
-def _failure(error: CommandError, recovered: Sequence[str]) -> Outcome:
-    changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
-    return Outcome(
-        status=Result.NOT_RESTORED if changed else Result.FAILED,
-        exit_code=error.exit_code,
-        message=error.message,
-        transaction=None,
-        target=None,
-        recovered=tuple(recovered),
-        remedy=error.remedy,
-    )
+    if ended.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
+        stands = "nothing else was changed" if error.untouched and recovered else error.stands
+        ended = CommandError(ended.exit_code, with_stand(ended.message, stands), ended.remedy)
+    return ended
 
 
 def show_outcome(outcome: Outcome, out: Output) -> None:
@@ -141,10 +121,8 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return python
     if python is not None:
         raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
-    try:
+    with usage_errors(TargetError):
         return kernel_interpreter(kernel, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def interpreter_of(subject: Subject) -> str:
@@ -153,10 +131,8 @@ def interpreter_of(subject: Subject) -> str:
     Raises:
         CommandError: when there is none.
     """
-    try:
+    with usage_errors(TargetError):
         found = find_interpreter(subject.python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
     return found
@@ -167,21 +143,16 @@ def put_back_first(
 ) -> tuple[str, ...]:
     """Finishes what an interrupted install has left; also where the interpreter has gone.
 
+    ``held`` says that the environment is locked already.
+
     Raises:
         InstallError: when it cannot be put back.
     """
-    if store is None and root_with_journals(interpreter) is None:
-        return ()
     store = store or store_of(interpreter)
-    if store is None:
+    if store is None or (dry_run and not held):
         return ()
-    if held:
+    with nullcontext() if held else store.locked():
         found = recover(store, os.environ, offline=offline)
-    elif dry_run:
-        return ()
-    else:
-        with store.locked():
-            found = recover(store, os.environ, offline=offline)
     for number in found:
         announce(f"the interrupted install {number} was put back")
     return found
@@ -204,39 +175,32 @@ def require_target(facts: Snapshot) -> None:
 
 def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolution:
     """The resolver's answer for a target, without regard to the CUDA wheels that nothing there needs."""
-    packages = [as_package(entry) for entry in holdings.visible]
-    leaving = unneeded(packages, holdings.scheme.markers)
+    leaving = unneeded(holdings.visible, holdings.scheme.markers)
     kept = {name: release for name, release in facts.target.packages.items() if name not in leaving}
     return resolve(replace(facts, target=replace(facts.target, packages=kept)), rows)
 
 
-def choice_of(resolution: Resolution) -> Wanted:
-    """What the resolver has chosen.
+def choice_of(resolution: Resolution) -> tuple[str, ...]:
+    """The requirements that the resolver has chosen.
 
     Raises:
-        CommandError: when nothing fits.
+        CommandError: when nothing fits; with another Python as the fix where that is all that is missing.
     """
-    if resolution.wheel is None:
-        message = "no wheel fits: nothing was changed\n" + resolution.explanation
-        raise CommandError(ExitCode.NOTHING_FITS, message, _remedy(resolution))
-    return Wanted(resolution.wheel.requirements)
-
-
-def _remedy(resolution: Resolution) -> str:
-    """Another Python where that is all that is missing, else how to install for another machine."""
+    if resolution.wheel is not None:
+        return resolution.wheel.requirements
     changes = resolution.next_better.changes if resolution.next_better else ()
+    remedy = "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100"
     if changes and all(change.fact == "target.python" for change in changes):
         environment = f"Make an environment with Python {changes[0].needed}"
-        return f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
-    return "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100"
+        remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
+    message = "no wheel fits: nothing was changed\n" + resolution.explanation
+    raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
 
 def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
     """The pins of a ``pylock.toml`` or of requirements with digests.
 
-    Args:
-        path: the file.
-        markers: the target's environment markers; None to look at the file alone.
+    ``markers`` are the target's environment markers; None looks at the file alone.
 
     Raises:
         CommandError: with the file and what is wrong in it.
@@ -249,8 +213,8 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error
 
 
-def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wanted:
-    """The pins of a lock file; announces where they do not fit the machine.
+def of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
+    """The requirements of a lock file; announces where they do not fit the machine.
 
     Raises:
         CommandError: when it names no CuPy, or several.
@@ -258,15 +222,16 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     lines = [pin for pin in pins if is_cupy(pin.name)]
     if len(lines) != 1:
         found = ", ".join(pin.name for pin in lines) or "none"
-        raise CommandError(ExitCode.USAGE, f"{where}: expected one CuPy, found {found}")
+        raise CommandError(ExitCode.USAGE, f"{path}: expected one CuPy, found {found}")
+    (cupy,) = lines
     against = [
         entry
         for entry in resolution.rejected
-        if entry.candidate.name == lines[0].name and same_release(entry.candidate.version, lines[0].release)
+        if entry.candidate.name == cupy.name and same_release(entry.candidate.version, cupy.release)
     ]
     for reason in dict.fromkeys(f"needs {entry.needed}, found {entry.found}" for entry in against):
-        announce(f"{lines[0].name} {lines[0].release} does not fit this machine: {reason}")
-    return Wanted(tuple(f"{pin.name}=={pin.release}" for pin in pins), pins)
+        announce(f"{cupy.name} {cupy.release} does not fit this machine: {reason}")
+    return tuple(f"{pin.name}=={pin.release}" for pin in pins)
 
 
 def installer_for(scheme: Scheme, means: Means) -> Installer:
@@ -289,6 +254,6 @@ def caller_for(scheme: Scheme, means: Means, installer: Installer | None = None)
         InstallError: when there is none.
         CommandError: when it is one of conda's.
     """
+    options = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
     installer = installer or installer_for(scheme, means)
-    chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
-    return Caller(installer, chosen, dict(os.environ), Patience(means.seconds), ChildGroup())
+    return Caller(installer, options, dict(os.environ), Patience(means.seconds), ChildGroup())

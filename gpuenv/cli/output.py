@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
@@ -82,22 +83,18 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     What goes to a file is meant for others and loses every identity; what is printed loses secrets alone. A recording
     from somebody else may neither command a terminal nor forge a line.
     """
-    told = list(lines)
-    texts = _clean([line.text for line in told], output, redacted=redacted)
-    cleaned = [replace(line, text=harmless(text)) for line, text in zip(told, texts, strict=True)]
+    from gpuenv.model.secrets import hide_secrets
+    from gpuenv.report.redact import redact_lines
+
+    lines = list(lines)
+    texts = [line.text for line in lines]
+    if redacted:
+        texts = [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
+    cleaned = [replace(line, text=harmless(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
         return
     write_result("".join(line.text.rstrip() + "\n" for line in cleaned), output)
-
-
-def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str]:
-    from gpuenv.model.secrets import hide_secrets
-    from gpuenv.report.redact import redact_lines
-
-    if not redacted:
-        return texts
-    return [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
 
 
 def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
@@ -198,12 +195,8 @@ def write_stderr(lines: Iterable[Line]) -> None:
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
 
-    A new file is its owner's alone, since a report tells much of a machine; one that is there keeps its rights.
-
-    Args:
-        path: where.
-        text: its whole content.
-        shared: made to be read by others, as a lock file is: a new one has the rights that the umask leaves.
+    A new file is its owner's alone, since a report tells much of a machine; one that is there keeps its rights. What is
+    made to be read by others, as a lock file is (``shared``), has the rights that the umask leaves.
 
     Raises:
         CommandError: when it cannot be written.
@@ -232,16 +225,14 @@ def identity() -> Identity:
     return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A form, and the file that it goes to; None is standard output."""
 
     form: str
     path: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(NamedTuple):
     """How a report is shown."""
 
     verbose: bool
@@ -251,18 +242,13 @@ class How:
     of_the_tests: bool = False  # text and JSON show the GPU tests' own result
 
 
-def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
-    """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
-
-    Args:
-        given: what the user wrote.
-        output: the file of ``-o``.
-        names: the forms that the command has.
+def read_formats(texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
+    """The forms that are wanted; text goes to standard output (or ``-o``, ``output``) unless another form does.
 
     Raises:
-        CommandError: for an unknown form, a file that is named twice, or two forms for one place.
+        CommandError: for an unknown form (``names`` are those of the command), or two forms for one place.
     """
-    wanted = tuple(_wanted(text, names) for text in given or ())
+    wanted = tuple(_wanted(text, names) for text in texts or ())
     if not any(entry.path is None for entry in wanted):
         wanted = (Wanted("text", None), *wanted)
     placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
@@ -375,14 +361,11 @@ def read_history(folder: Path | None) -> tuple[Earlier, ...]:
         paths = [path for path in folder.iterdir() if path.suffix == ".json" and path.is_file()]
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"--history {folder}: {error.strerror or error}") from error
-    found = [entry for path in paths if (entry := _read_earlier(path)) is not None]
-    return tuple(sorted(found, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])
-
-
-def _read_earlier(path: Path) -> Earlier | None:
     from gpuenv.report.html import earlier
 
-    try:
-        return earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER)))
-    except (OSError, ValueError, RecursionError):
-        return None
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            found.append(earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
+    known = (entry for entry in found if entry is not None)
+    return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])

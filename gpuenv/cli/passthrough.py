@@ -15,9 +15,12 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import NamedTuple
+
+from gpuenv.cli.errors import CommandError
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
 _PIECE = 1 << 16
@@ -25,15 +28,6 @@ _LINGERING = 0.5  # seconds that what the program left behind may go on to write
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell answers
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _OUT, _ERR = 1, 2
-
-
-class NotStarted(Exception):  # noqa: N818 - the exit code says what kind of error it is
-    """The program could not be started: the exit code that a shell would answer, and why."""
-
-    def __init__(self, exit_code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.exit_code = exit_code
-        self.reason = reason
 
 
 @dataclass(slots=True)
@@ -62,8 +56,7 @@ class Copy:
         yield from self.tail
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a program ended: its exit status, negative for a signal, and a copy of what it wrote."""
 
     status: int
@@ -95,11 +88,12 @@ def run_through(command: Sequence[str]) -> Ended:
     """Runs a program to its end.
 
     Raises:
-        NotStarted: with the exit code of a shell: 127 not found, 126 not executable.
+        CommandError: when it cannot be started, with the exit code of a shell: 127 not found, 126 not executable.
     """
     streams = _open_streams()
     by_number = {_OUT: streams[0], _ERR: streams[-1]}
-    with _Handlers() as handlers:
+    running: list[subprocess.Popen[bytes]] = []
+    with _forwarding(running, [stream for stream in streams if stream.terminal]):
         try:
             process = subprocess.Popen(command, stdout=by_number[_OUT].child_end, stderr=by_number[_ERR].child_end)
         except OSError as error:
@@ -107,8 +101,8 @@ def run_through(command: Sequence[str]) -> Ended:
                 os.close(stream.source)
                 os.close(stream.child_end)
             code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
-            raise NotStarted(code, error.strerror or str(error)) from error
-        handlers.serve(process, [stream for stream in streams if stream.terminal])
+            raise CommandError(code, f"{command[0]}: cannot be run: {error.strerror or error}") from error
+        running.append(process)
         for stream in streams:
             os.close(stream.child_end)
         _carry(process, streams)
@@ -144,12 +138,11 @@ def _is_open(number: int) -> bool:
 
 def _open_stream(number: int) -> _Stream:
     sink = number if _is_open(number) else -1
-    if sink >= 0 and os.isatty(sink) and sys.platform != "win32":
-        source, child_end = os.openpty()
+    terminal = sink >= 0 and os.isatty(sink) and sys.platform != "win32"
+    source, child_end = os.openpty() if terminal else os.pipe()
+    if terminal:
         _like(sink, child_end)
-        return _Stream(source, sink, child_end, terminal=True)
-    source, child_end = os.pipe()
-    return _Stream(source, sink, child_end, terminal=False)
+    return _Stream(source, sink, child_end, terminal)
 
 
 def _like(terminal: int, other: int) -> None:
@@ -177,10 +170,9 @@ def _carry(process: subprocess.Popen[bytes], streams: Sequence[_Stream]) -> None
             if not ready and process.poll() is not None:
                 break
             for key, _ in ready:
-                stream = key.data
-                if not _carry_piece(stream):
-                    selector.unregister(stream.source)
-                    os.close(stream.source)
+                if not _carry_piece(key.data):
+                    selector.unregister(key.data.source)
+                    os.close(key.data.source)
         for key in list(selector.get_map().values()):
             os.close(key.data.source)
 
@@ -203,61 +195,48 @@ def _written(sink: int, data: bytes) -> bool:
     while rest:
         try:
             rest = rest[os.write(sink, rest) :]
-        except BlockingIOError:  # whoever shares this end may have set it so, and a slow reader is none that has gone
-            _wait_for_room(sink)
+        except BlockingIOError:  # another holder of this end may have set it so, and a slow reader has not gone
+            with selectors.DefaultSelector() as selector:
+                selector.register(sink, selectors.EVENT_WRITE)
+                selector.select()
         except OSError:
             return False
     return True
 
 
-def _wait_for_room(sink: int) -> None:
-    with selectors.DefaultSelector() as selector:
-        selector.register(sink, selectors.EVENT_WRITE)
-        selector.select()
+@contextlib.contextmanager
+def _forwarding(running: list[subprocess.Popen[bytes]], terminals: Sequence[_Stream]) -> Iterator[None]:
+    """Signals go to the program in ``running``, once there is one.
 
+    Those of the terminal reach it by themselves; others are handed on.
+    """
 
-class _Handlers:
-    """Signals go to the program: those of the terminal reach it by themselves, others are handed on."""
+    def forward(number: int, frame: FrameType | None) -> None:
+        del frame
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._terminals: Sequence[_Stream] = ()
-        self._former: dict[int, object] = {}
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not _in_foreground():
+            forward(number, frame)
 
-    def __enter__(self) -> _Handlers:  # noqa: PYI034 - Self needs Python 3.11
-        handlers = dict.fromkeys(_FORWARDED, self._forward)
-        for name, handler in {**handlers, "SIGINT": self._interrupt, "SIGQUIT": self._interrupt}.items():
-            self._set(name, handler)
-        self._set("SIGWINCH", self._resize)
-        return self
+    def resize(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        for stream in terminals if running else ():
+            _like(stream.sink, stream.source)
 
-    def __exit__(self, *ended: object) -> None:
-        for number, former in self._former.items():
-            signal.signal(number, former)  # type: ignore[arg-type]
-
-    def serve(self, process: subprocess.Popen[bytes], terminals: Sequence[_Stream]) -> None:
-        """From here on there is a program that signals are for."""
-        self._process, self._terminals = process, terminals
-
-    def _set(self, name: str, handler: Callable[[int, FrameType | None], None]) -> None:
+    handlers = {**dict.fromkeys(_FORWARDED, forward), "SIGINT": interrupt, "SIGQUIT": interrupt, "SIGWINCH": resize}
+    former = {}
+    for name, handler in handlers.items():
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            self._former[number] = signal.signal(number, handler)
-
-    def _forward(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not _in_foreground():
-            self._forward(number, frame)
-
-    def _resize(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        for stream in self._terminals:
-            _like(stream.sink, stream.source)
+            former[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, before in former.items():
+            signal.signal(number, before)
 
 
 def _in_foreground() -> bool:

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from importlib.util import find_spec
@@ -50,11 +51,8 @@ def refresh_matrix(
 ) -> Iterator[str]:
     """Adds to a matrix what is new on the package index; yields what has changed.
 
-    Args:
-        path: the matrix; default: that of the checkout, or that in the user's data folder.
-        installer: what reaches the index.
-        again: known rows to measure again.
-        dry_run: whether nothing is written.
+    ``path`` is that of the checkout by default, or that in the user's data folder; the rows ``again`` are known ones
+    that are measured again.
 
     Raises:
         CommandError: where something could not be asked, measured or written; the matrix is then as it was.
@@ -62,46 +60,61 @@ def refresh_matrix(
     source = matrix_path(path)
     target = path or _target()
     before, digest = get_matrix(source, anew=True), _digest(source)
-    with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch:
-        additions, work = _found(before, Path(scratch), installer, again)
-    changes = list(_changes(additions))
+    with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
+        work = _workplace(before, Path(scratch), installer)
+        additions = find_additions(before, work, again)
+    changes = [f"+ {row.name}: {row.source}" for row in additions.rows]
+    changes += [f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits]
+    changes += [f"- {line} {version}: withdrawn: {reason}" for line, version, reason in additions.withdrawn]
+    changes += [f"+ {line} {version}: no longer withdrawn" for line, version in additions.restored]
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
         yield from _documents(before, work.today)
         return
     text, after = _checked(source, additions, work.today)
     yield from changes
-    yield from _told(before, after)
+    yield from _listed("Kinds of machines", "kind of machine", different_answers(before, after))
+    machines = different_machines(shipped_machines(after), before, after)
+    yield from _listed("Machine profiles", "machine profile", machines)
     yield from _documents(after, work.today)
     if dry_run:
         yield f"{target}: not written"
         return
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again: what was measured is kept")
-    _make_folder(target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{target.parent}: cannot be made: {error.strerror or error}"
+        raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; what was measured is kept") from error
     write_file(target, text, shared=True)
     for row in additions.rows:
         work.kept(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"
 
 
-def _make_folder(folder: Path) -> None:
+def _listed(kinds: str, kind: str, lines: Iterable[str]) -> Iterator[str]:
+    found = [f"  {line}" for line in lines]
+    yield f"{kinds} that now resolve differently:" if found else f"No {kind} resolves differently."
+    yield from found
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Makes the command's errors of what the index, a measurement or the disk does not let happen."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except NoSuchRowError as error:
+        raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
+    except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
+        remedy = "the matrix is as it was; run it again to go on"
+        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}", remedy) from error
     except OSError as error:
-        remedy = "name a file with --matrix; what was measured is kept"
-        raise CommandError(ExitCode.USAGE, f"{folder}: cannot be made: {error.strerror or error}", remedy) from error
+        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is as it was") from error
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _changes(additions: Additions) -> Iterator[str]:
-    yield from (f"+ {row.name}: {row.source}" for row in additions.rows)
-    yield from (f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits)
-    yield from (f"- {line} {version}: withdrawn: {reason}" for line, version, reason in additions.withdrawn)
-    yield from (f"+ {line} {version}: no longer withdrawn" for line, version in additions.restored)
 
 
 def _target() -> Path:
@@ -113,22 +126,6 @@ def _target() -> Path:
     if own is None:
         raise CommandError(ExitCode.USAGE, "there is no home for a matrix of your own", "name a file with --matrix")
     return own
-
-
-def _found(
-    before: Matrix, scratch: Path, installer: Installer | None, again: Collection[str]
-) -> tuple[Additions, Workplace]:
-    try:
-        work = _workplace(before, scratch, installer)
-        return find_additions(before, work, again), work
-    except NoSuchRowError as error:
-        raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
-    except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
-        raise CommandError(
-            ExitCode.COULD_NOT_CHECK, f"{error}", "the matrix is as it was; run it again to go on"
-        ) from error
-    except OSError as error:
-        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is as it was") from error
 
 
 def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Workplace:
@@ -182,18 +179,8 @@ def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matri
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is as it was") from error
     except MatrixError as error:
         faults = "\n  ".join(error.faults)
-        raise CommandError(
-            ExitCode.MATRIX_INVALID, f"with the new rows the matrix would be invalid:\n  {faults}"
-        ) from error
-
-
-def _told(before: Matrix, after: Matrix) -> Iterator[str]:
-    lines = list(different_answers(before, after))
-    yield "Kinds of machines that now resolve differently:" if lines else "No kind of machine resolves differently."
-    yield from (f"  {line}" for line in lines)
-    named = list(different_machines(shipped_machines(after), before, after))
-    yield "Machine profiles that now resolve differently:" if named else "No machine profile resolves differently."
-    yield from (f"  {line}" for line in named)
+        message = f"with the new rows the matrix would be invalid:\n  {faults}"
+        raise CommandError(ExitCode.MATRIX_INVALID, message) from error
 
 
 def _documents(matrix: Matrix, today: str) -> Iterator[str]:

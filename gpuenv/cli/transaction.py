@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import typer
 
 from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.gpu_tests import planted, prove_here
+from gpuenv.cli.gpu_tests import place_of, planted, run_tests
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.cli.installer import CONDAS, Means, put_back_first
 from gpuenv.cli.options import InstallerName
@@ -28,14 +28,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import find_check
 from gpuenv.install.backends.base import Patience
 from gpuenv.install.conda_environment import is_conda
-from gpuenv.install.conda_transaction import (
-    CondaCaller,
-    CondaPrepared,
-    CondaWork,
-    execute_conda,
-    prepare_conda,
-    refuse_pixi,
-)
+from gpuenv.install.conda_transaction import CondaCaller, CondaPrepared, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, ask_scheme
 from gpuenv.install.errors import ConsentNeeded, InstallFailed, TargetUnusable
 from gpuenv.install.installers import choose_conda
@@ -44,7 +37,7 @@ from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
 from gpuenv.install.planner import Prepared, refuse_unusable
 from gpuenv.install.text import plan_lines
 from gpuenv.install.transaction import Work, execute
-from gpuenv.install.verify import Child, Diagnosed
+from gpuenv.install.verify import Child, Doctor
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.enumeration import enumerated
@@ -61,56 +54,35 @@ from gpuenv.smoke.prove import Unusable
 
 Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
 Way = Callable[[], Planned]
+P = TypeVar("P", Prepared, CondaPrepared)
 
 _SMOKE_TEST = "smoke test"
 _SHOWN = 3  # messages of tests
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What was known of the machine before.
+class Examined(NamedTuple):
+    """What was known before: the machine and the target, the matrix, and the resolver's answer."""
 
-    Attributes:
-        subject: which machine; it is probed again afterwards.
-        facts: the machine and the target.
-        rows: the matrix.
-        resolution: the resolver's answer.
-    """
-
-    subject: Subject
+    subject: Subject  # it is probed again afterwards
     facts: Snapshot
     rows: Matrix
     resolution: Resolution
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the caller agrees to.
-
-    Attributes:
-        out: where and how the plan and the result are shown.
-        yes: no question.
-        dry_run: only show the plan.
-        allow_changes: packages that are not CuPy's may move.
-        offline: no network, also for what an interrupted install has left.
-    """
+class Terms(NamedTuple):
+    """What the caller agrees to, and where and how the plan and the result are shown."""
 
     out: Output
-    yes: bool
-    dry_run: bool
-    allow_changes: bool = False
-    offline: bool = False
+    yes: bool  # no question
+    dry_run: bool  # only show the plan
+    allow_changes: bool = False  # packages that are not CuPy's may move
+    offline: bool = False  # no network, also for what an interrupted install has left
 
 
 def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
     """Plans, asks and carries it out under the environment's lock; only the plan for a dry run.
 
-    Args:
-        interpreter: the target's.
-        scheme: its folders.
-        way: makes the plan, and tells how it is carried out; called with the environment held.
-        terms: what the caller agrees to.
-        clock: where the time went so far.
+    ``way`` makes the plan and says how it is carried out; it is called with the environment held.
 
     Raises:
         InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
@@ -130,7 +102,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
             clock.begin("consent")
             _agree(plan, terms)
             done = carry_out(store, clock)
-    return replace(done, recovered=recovered, phases=clock.told())
+    return replace(done, recovered=recovered, phases=clock.phases())
 
 
 def target_scheme(interpreter: str, subject: Subject, means: Means, group: ChildGroup | None = None) -> Scheme:
@@ -164,7 +136,11 @@ def _agree(plan: Plan, terms: Terms) -> None:
             "Agree with --allow-changes, or install into an environment of its own.",
         )
     if not terms.yes:
-        _ask(plan, out)
+        show_plan(plan, replace(out, file=None))
+        if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
+            raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
+        if not typer.confirm("Go ahead?", err=True):
+            raise ConsentNeeded("not agreed to; nothing was changed")
     elif not out.as_json:
         write_stderr(plan_lines(plan, verbose=out.verbose))  # the result alone goes to standard output
     space = plan.space
@@ -175,41 +151,61 @@ def _agree(plan: Plan, terms: Terms) -> None:
         )
 
 
-def _ask(plan: Plan, out: Output) -> None:
-    show_plan(plan, replace(out, file=None))
-    if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
-        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
-    if not typer.confirm("Go ahead?", err=True):
-        raise ConsentNeeded("not agreed to; nothing was changed")
-
-
 def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
     """The way of wheels, with uv or pip: ``prepare`` makes the plan."""
     chosen = examined.resolution.wheel
-
-    def way() -> Planned:
-        doctor = Doctor(examined, libraries_elsewhere=chosen is not None and chosen.needs_toolkit is not None)
-        found = prepare()
-        return found.plan, partial(_run, found, examined, doctor)
-
-    return way
+    elsewhere = chosen is not None and chosen.needs_toolkit is not None
+    return partial(_planned, prepare, execute, examined, libraries_elsewhere=elsewhere)
 
 
-def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
-    executable = prepared.holdings.scheme.executable
-    return execute(
-        Work(
-            prepared=prepared,
+def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
+    """The way of conda packages."""
+    prepare = partial(_prepare_conda, scheme, examined.resolution, means)
+    return partial(_planned, prepare, execute_conda, examined, libraries_elsewhere=False)
+
+
+def _planned(
+    prepare: Callable[[], P], execute: Callable[[P, Work], Outcome], examined: Examined, *, libraries_elsewhere: bool
+) -> Planned:
+    """The plan, and how it is carried out; the machine is diagnosed before, and again afterwards."""
+
+    def errors_now() -> Mapping[str, str]:
+        facts = get_snapshot(examined.subject, examined.rows)
+        return _errors(facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
+
+    prepared = prepare()
+    executable = prepared.plan.target.executable
+
+    def carry_out(store: Store, clock: Clock) -> Outcome:
+        before = _errors(examined.facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
+        work = Work(
             store=store,
-            child=_child(executable, examined),
-            before=doctor.before(),
-            diagnose=doctor.again,
+            child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
+            doctor=Doctor(before, errors_now),
             more=(partial(_gpu_proof, examined, executable),),
             announce=announce,
             created_at=now(),
             clock=clock,
         )
-    )
+        return execute(prepared, work)
+
+    return prepared.plan, carry_out
+
+
+def _errors(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Mapping[str, str]:
+    """The errors about the target itself; the machine's are not of the installer's making.
+
+    CUDA's libraries may be missing from the target where they are to come from elsewhere.
+    """
+    found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
+    errors = {}
+    for finding in found:
+        check = find_check(finding.code)
+        if finding.severity is not Severity.ERROR or check is None or not check.concerns_target:
+            continue
+        if not (check.concerns_libraries and libraries_elsewhere):
+            errors[finding.code] = finding.title
+    return errors
 
 
 def takes_conda(scheme: Scheme, means: Means) -> bool:
@@ -227,18 +223,7 @@ def takes_conda(scheme: Scheme, means: Means) -> bool:
     return False
 
 
-def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
-    """The way of conda packages."""
-
-    def way() -> Planned:
-        doctor = Doctor(examined, libraries_elsewhere=False)
-        found = _plan_conda(scheme, examined.resolution, means)
-        return found.plan, partial(_run_conda, found, examined, doctor)
-
-    return way
-
-
-def _plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPrepared:
+def _prepare_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPrepared:
     """What installing the resolver's conda specifications would do.
 
     Raises:
@@ -258,60 +243,6 @@ def _plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPr
     return prepare_conda(scheme, caller, choice)
 
 
-def _run_conda(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
-    """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back."""
-    executable = prepared.scheme.executable
-    return execute_conda(
-        CondaWork(
-            prepared=prepared,
-            store=store,
-            child=_child(executable, examined),
-            doctor=(doctor.before(), doctor.again),
-            announce=announce,
-            created_at=now(),
-            more=(partial(_gpu_proof, examined, executable),),
-            clock=clock,
-        )
-    )
-
-
-def _child(executable: str, examined: Examined) -> Child:
-    return Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup())
-
-
-class Doctor:
-    """The doctor's errors about a target: those before, found while the installer works, and those afterwards."""
-
-    def __init__(self, examined: Examined, *, libraries_elsewhere: bool) -> None:
-        """Begins to diagnose; CUDA's libraries may be missing from the target where they are to come from elsewhere."""
-        self._examined = examined
-        self._libraries_elsewhere = libraries_elsewhere
-        pool = ThreadPoolExecutor(1)
-        self._before = pool.submit(self._errors, examined.facts)
-        pool.shutdown(wait=False)
-
-    def before(self) -> Diagnosed:
-        """Those before."""
-        return self._before.result()
-
-    def again(self) -> Diagnosed:
-        """Those now."""
-        return self._errors(get_snapshot(self._examined.subject, self._examined.rows))
-
-    def _errors(self, facts: Snapshot) -> Diagnosed:
-        """The errors about the target itself; the machine's are not of the installer's making."""
-        rows = self._examined.rows
-        found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-        errors = (finding for finding in found if finding.severity is Severity.ERROR)
-        return Diagnosed({error.code: error.title for error in errors if self._is_of_target(error)})
-
-    def _is_of_target(self, error: Finding) -> bool:
-        check = find_check(error.code)
-        if check is None or not check.concerns_target:
-            return False
-        return not (check.concerns_libraries and self._libraries_elsewhere)
-
-
 def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
     """Runs the quick smoke test in the target; without a GPU nothing is proven."""
     facts = examined.facts
@@ -322,10 +253,10 @@ def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
         return Proof(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
     rows, subject = examined.rows, examined.subject
     try:
-        result = prove_here(Order(fault=planted()), interpreter, subject, get_snapshot(subject, rows), rows)
+        place = place_of(interpreter, subject, get_snapshot(subject, rows), rows, time.monotonic())
+        return verdict(run_tests(Order(fault=planted()), place, rows))
     except Unusable as error:
         return Proof(_SMOKE_TEST, False, str(error))
-    return verdict(result)
 
 
 def verdict(result: SmokeResult) -> Proof:

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from gpuenv.image import labels as own
 from gpuenv.image.records import Choice, ImagePlan, Kind
 from gpuenv.image.render import SBOM, Rendering, render
-from gpuenv.install.backends.base import lock_text
+from gpuenv.install.lockfile import lock_text
 from gpuenv.install.plan import Pin
 
 REPOSITORY = "gpuenv-cupy"

@@ -2,16 +2,15 @@
 
 Each module imports only those above it:
 
-paths, errors, plan               folders, errors, and the records of plans and outcomes
+errors, plan                      errors, and the records of plans and outcomes
 dependencies, environment         what is installed, and what requires what
 backends.base, lockfile           pins and lock files
 backends.pip, .uv, .conda         command lines, and how to read what is printed
 installers, solver                which installer, its settings, and what it would install
-removal, planner                  from a resolution to a plan
+journal, planner                  where transactions are recorded; from a resolution to a plan
 target_platform, bundle           locks for another machine; bundles
-journal, swap, stage              what moves where, and the new files
-conda_environment, rollback       the way back
-verify                            what is checked before an install is kept
+swap, conda_environment           what moves where; what conda keeps of an environment
+rollback, verify                  the way back; what is checked before an install is kept
 transaction, conda_transaction    carrying a plan out
 text                              plans and outcomes for people
 """

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv import files
-from gpuenv.install.backends.base import complaint
+from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
@@ -29,10 +30,9 @@ from gpuenv.install.errors import InstallError, InstallFailed, TargetUnusable, U
 from gpuenv.install.installers import Caller, choose
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
-from gpuenv.install.solver import cure
+from gpuenv.install.solver import remedy_of
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.unread import reason_of
-from gpuenv.probe.children import Ending
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"
@@ -55,35 +55,19 @@ class BundledFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle holds, and what it is for.
+    """What a bundle holds, and what it is for."""
 
-    Attributes:
-        requirements: the resolver's.
-        python: the Python that its wheels are for, such as ``3.11``.
-        platform: ``linux-x86_64`` and so on.
-        gpuenv_version: who made it.
-        matrix_revision: the matrix that was used.
-        files: every file but this one.
-    """
-
-    requirements: tuple[str, ...]
-    python: str
-    platform: str
+    requirements: tuple[str, ...]  # the resolver's
+    python: str  # such as ``3.11``
+    platform: str  # such as ``linux-x86_64``
     gpuenv_version: str
     matrix_revision: str
-    files: tuple[BundledFile, ...]
+    files: tuple[BundledFile, ...]  # every one but this
     schema: str = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """A verified bundle: everything in it is what its manifest says.
-
-    Attributes:
-        manifest: what it is.
-        wheels: the folder with its wheels.
-        pins: its lock.
-    """
+class Bundle(NamedTuple):
+    """A verified bundle: everything in it is what its manifest says; the folder of its wheels, and its lock."""
 
     manifest: Manifest
     wheels: Path
@@ -119,34 +103,29 @@ def pack(folder: Path, archive: Path) -> None:
                     tar.addfile(info, file)
 
 
-def open_bundle(given: Path, scratch: Path) -> Bundle:
+def open_bundle(path: Path, scratch: Path) -> Bundle:
     """Verifies a bundle; of a tar file only what its manifest names is extracted below ``scratch``, in that size.
 
     Raises:
         Unreadable: when it is neither a folder nor a tar file.
         InstallError: with what does not match.
     """
-    is_folder = files.is_folder(given)
-    if not is_folder:
-        _expect_archive(given)
+    is_folder = files.is_folder(path)
+    if not is_folder:  # a plain tar file, as ``pack`` writes it: a compressed one may be of any size once unpacked
+        try:
+            tarfile.open(path, "r:").close()
+        except OSError as error:
+            raise Unreadable(f"{path}: {reason_of(error)}") from error
+        except tarfile.TarError as error:
+            what = "a compressed tar file" if tarfile.is_tarfile(path) else "no tar file"
+            raise Unreadable(f"{path}: {what}; expected a bundle, as gpuenv bundle writes it") from error
     try:
-        folder, manifest = (given, _manifest_in(given)) if is_folder else (scratch, _unpacked(given, scratch))
+        folder, manifest = (path, _manifest_in(path)) if is_folder else (scratch, _unpacked(path, scratch))
         _compare(folder, manifest)
         # It is for one target: no marker in it says what is for which.
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise InstallError(f"{given}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
-
-
-def _expect_archive(given: Path) -> None:
-    """A plain one, as ``pack`` writes it: a compressed one may be of any size once it is unpacked."""
-    try:
-        tarfile.open(given, "r:").close()
-    except OSError as error:
-        raise Unreadable(f"{given}: {reason_of(error)}") from error
-    except tarfile.TarError as error:
-        what = "a compressed tar file" if tarfile.is_tarfile(given) else "no tar file"
-        raise Unreadable(f"{given}: {what}; expected a bundle, as gpuenv bundle writes it") from error
+        raise InstallError(f"{path}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
 
 
 def _unpacked(archive: Path, scratch: Path) -> Manifest:
@@ -222,11 +201,11 @@ def _compare(folder: Path, manifest: Manifest) -> None:
     linked = [place for place, path in there.items() if path.is_symlink()]
     if linked or (folder / WHEELS).is_symlink():
         raise ValueError(f"{(linked or [WHEELS])[0]!r} is a link")
-    told = {file.path: file for file in manifest.files}
-    odd = sorted({*there} ^ {*told})
+    named = {file.path: file for file in manifest.files}
+    odd = sorted({*there} ^ {*named})
     if odd:
         raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
-    for place, file in told.items():
+    for place, file in named.items():
         if there[place].stat().st_size != file.size or hex_digest(str(there[place])) != file.sha256:
             raise ValueError(f"{place!r} is not what the manifest says")
 
@@ -238,14 +217,9 @@ def download(
     announce: Callable[[str], None],
     words: tuple[str, ...] = (),
 ) -> None:
-    """Downloads every wheel of a lock into a folder; pip checks the digests.
+    """Downloads every wheel of a lock into a folder (``places``); pip checks the digests.
 
-    Args:
-        caller: the run of the installer.
-        scheme: whose pip is used.
-        places: the lock, and the folder.
-        announce: reports progress.
-        words: options that make pip download for another machine.
+    ``words`` are options that make pip download for another machine.
 
     Raises:
         InstallFailed: when one cannot be had.
@@ -255,11 +229,15 @@ def download(
     lock, folder = places
     command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
     announce("downloading the wheels")
-    environment = _with_index(pip.environment(caller.environment))
-    result = caller.patience.run(command, environment, caller.group)
-    if result.ending is not Ending.EXITED or result.exit_code != 0:
+    environment = pip.environment(caller.environment)
+    # An index that is set for uv alone is the one that the lock came from.
+    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
+    result = caller.patience.run(command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, caller.group)
+    if not succeeded(result):
         why = complaint(result)
-        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, replace(caller, installer=pip)))
+        raise InstallFailed(
+            f"the wheels could not be downloaded: {why}", remedy_of(why, replace(caller, installer=pip))
+        )
     if not any(folder.iterdir()):
         raise InstallFailed("pip downloaded nothing")
 
@@ -286,11 +264,3 @@ def _bundled_pip() -> Path | None:
     folders = [Path(spec.origin).parent / "_bundled"] if spec is not None and spec.origin else []
     folders += [Path(elsewhere)] if elsewhere else []
     return next((wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"))), None)
-
-
-def _with_index(environment: dict[str, str]) -> dict[str, str]:
-    """An index that is set for uv alone is the one that the lock came from: pip is told it too."""
-    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
-    if index and "PIP_INDEX_URL" not in environment:
-        environment["PIP_INDEX_URL"] = index
-    return environment

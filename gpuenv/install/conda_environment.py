@@ -13,19 +13,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv.atomic import replace_file
 from gpuenv.files import read_regular
-from gpuenv.install.backends.base import complaint
+from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change
-from gpuenv.install.environment import hex_digest
+from gpuenv.install.environment import hex_digest, is_inside
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.journal import Store, not_read
-from gpuenv.install.paths import is_inside
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildResult, run_child
 from gpuenv.report.text import command_text
 
 META = "conda-meta"
@@ -36,30 +35,20 @@ _EXACT = "explicit.txt"  # the packages that are wanting, by their addresses
 _LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 
-@dataclass(frozen=True, slots=True)
-class CondaFile:
+class CondaFile(NamedTuple):
     """A file of a package, with its digest where the record has one."""
 
     path: str
     sha256: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CondaPackage:
-    """An installed package.
+class CondaPackage(NamedTuple):
+    """An installed package."""
 
-    Attributes:
-        stem: the name of its record: name, version and build.
-        name: its name.
-        release: its version.
-        url: where it came from, without passwords, and its MD5, as ``conda list --explicit`` has it.
-        files: what it has installed.
-    """
-
-    stem: str
+    stem: str  # the name of its record: name, version and build
     name: str
     release: str
-    url: str
+    url: str  # where it came from, without passwords, and its MD5, as ``conda list --explicit`` has it
     files: tuple[CondaFile, ...]
 
 
@@ -74,7 +63,31 @@ def read_packages(prefix: str) -> Mapping[str, CondaPackage]:
     Raises:
         TargetUnusable: when a record cannot be read.
     """
-    return {package.stem: package for package in _packages(Path(prefix, META))}
+    found = {}
+    for path in sorted(Path(prefix, META).glob("*.json")):
+        try:
+            found[path.stem] = _package(path.stem, json.loads(read_regular(path, _LARGEST_RECORD)))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise TargetUnusable(
+                f"{path}: conda's record cannot be read: {error}", "Make the environment anew."
+            ) from error
+    return found
+
+
+def _package(stem: str, record: Any) -> CondaPackage:  # noqa: ANN401 - JSON
+    url, md5 = bare_address(str(record.get("url") or "")), record.get("md5")
+    paths = (record.get("paths_data") or {}).get("paths") or [{"_path": file} for file in record.get("files") or ()]
+    files = tuple(CondaFile(str(entry["_path"]), _digest(entry)) for entry in paths)
+    url = f"{url}#{md5}" if url and md5 else url
+    return CondaPackage(stem, str(record["name"]), str(record["version"]), url, files)
+
+
+def _digest(entry: Mapping[str, Any]) -> str | None:
+    """The digest of a file; one with the prefix filled in differs from the package's, and links have none."""
+    if entry.get("path_type") != "hardlink":
+        return None
+    sha256 = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
+    return sha256 if isinstance(sha256, str) else None
 
 
 def stems(prefix: str) -> frozenset[str]:
@@ -96,10 +109,10 @@ def pixi_manifest(prefix: str) -> str | None:
         path = Path(prefix, META, mark)
         if path.is_file():
             try:
-                told = json.loads(read_regular(path, _LARGEST_RECORD))
+                written = json.loads(read_regular(path, _LARGEST_RECORD))
             except (OSError, ValueError):
                 return ""
-            manifest = told.get("manifest_path") if isinstance(told, dict) else None
+            manifest = written.get("manifest_path") if isinstance(written, dict) else None
             return manifest if isinstance(manifest, str) else ""
     return None
 
@@ -110,38 +123,14 @@ def wrong_files(prefix: str, packages: Iterable[CondaPackage], *, contents: bool
         for file in package.files:
             path = os.path.normpath(os.path.join(prefix, file.path))
             there = is_inside(path, prefix) and os.path.lexists(path)
-            if not there or (contents and _is_other(path, file)):
+            compared = contents and file.sha256 is not None and Path(path).is_file()
+            if not there or (compared and hex_digest(path) != file.sha256):
                 yield package.name, file.path
 
 
-def _is_other(path: str, file: CondaFile) -> bool:
-    return file.sha256 is not None and Path(path).is_file() and hex_digest(path) != file.sha256
-
-
-def _packages(folder: Path) -> Iterator[CondaPackage]:
-    for path in sorted(folder.glob("*.json")):
-        try:
-            yield _package(path.stem, json.loads(read_regular(path, _LARGEST_RECORD)))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise TargetUnusable(
-                f"{path}: conda's record cannot be read: {error}", "Make the environment anew."
-            ) from error
-
-
-def _package(stem: str, told: Any) -> CondaPackage:  # noqa: ANN401 - JSON
-    url = bare_address(str(told.get("url") or ""))
-    md5 = told.get("md5")
-    paths = (told.get("paths_data") or {}).get("paths") or [{"_path": file} for file in told.get("files") or ()]
-    files = tuple(CondaFile(str(entry["_path"]), _digest(entry)) for entry in paths)
-    return CondaPackage(stem, str(told["name"]), str(told["version"]), f"{url}#{md5}" if url and md5 else url, files)
-
-
-def _digest(entry: Mapping[str, Any]) -> str | None:
-    """The digest of a file; one with the prefix filled in differs from the package's, and links have none."""
-    if entry.get("path_type") != "hardlink":
-        return None
-    told = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
-    return told if isinstance(told, str) else None
+def torn_packages(prefix: str, packages: Iterable[CondaPackage]) -> frozenset[str]:
+    """The names of the packages that lack files."""
+    return frozenset(name for name, _ in wrong_files(prefix, packages, contents=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +144,14 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class CondaState:
-    """What a conda environment was before a transaction.
+    """What a conda environment was before a transaction."""
 
-    Attributes:
-        tool: what changes it, and puts it back.
-        revision: the newest of its history then; null where it had none.
-        packages: every package that was there.
-        torn: those of them that lacked files already.
-        after: the names of the records afterwards; null until the transaction is kept.
-        offline: it was made without a network, and is undone without one: from what conda has in its cache.
-    """
-
-    tool: CondaTool
-    revision: int | None
+    tool: CondaTool  # what changes it, and puts it back
+    revision: int | None  # the newest of its history then; null where it had none
     packages: tuple[Former, ...]
-    torn: tuple[str, ...] = ()
-    after: tuple[str, ...] | None = None
-    offline: bool = False
+    torn: tuple[str, ...] = ()  # those of them that lacked files already
+    after: tuple[str, ...] | None = None  # the names of the records afterwards; null until the transaction is kept
+    offline: bool = False  # made without a network, and undone without one: from what conda has in its cache
     schema: str = SCHEMA
 
 
@@ -212,14 +192,22 @@ def go_back(
     Returns:
         What is not back, and what to do about that; None where all is.
     """
-    prefix, said = str(store.root), None
-    for command in _ways(prefix, store.transaction(number), state):
+    prefix, exact, reported = str(store.root), store.transaction(number) / _EXACT, ""
+    for command in _ways(prefix, exact, state):
         result = run_child([*command], state.tool.environment(environment), time.monotonic() + _LONGEST)
-        if result.ending is not Ending.EXITED or result.exit_code != 0:
-            said = why_not(result)
+        if not succeeded(result):
+            reported = f"{state.tool.label} says: {why_not(result).rstrip('.')}. "
     wanted = {entry.stem for entry in state.packages}
     missing = (*sorted(wanted ^ stems(prefix)), *sorted(_torn(prefix, state)))
-    return missing, _remedy(store, number, state, said) if missing else None
+    if not missing:
+        return (), None
+    if not state.offline or not exact.exists():
+        return missing, f"{reported}Look at what stands in its way, and try again: gpuenv rollback"
+    again = command_text((state.tool.program, "install", f"--prefix={store.root}", f"--file={exact}"))
+    return missing, (
+        f"{reported}It was to use no network, as the install or as was asked, and its cache lacks packages. "
+        f"With a network: {again}; then again: gpuenv rollback"
+    )
 
 
 def why_not(result: ChildResult) -> str:
@@ -233,19 +221,7 @@ def why_not(result: ChildResult) -> str:
     return complaint(result)
 
 
-def _remedy(store: Store, number: str, state: CondaState, said: str | None) -> str:
-    told = f"{state.tool.label} says: {said.rstrip('.')}. " if said else ""
-    exact = store.transaction(number) / _EXACT
-    if not state.offline or not exact.exists():
-        return f"{told}Look at what stands in its way, and try again: gpuenv rollback"
-    command = command_text((state.tool.program, "install", f"--prefix={store.root}", f"--file={exact}"))
-    return (
-        f"{told}It was to use no network, as the install or as was asked, and its cache lacks packages. With a "
-        f"network: {command}; then again: gpuenv rollback"
-    )
-
-
-def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, ...]]:
+def _ways(prefix: str, file: Path, state: CondaState) -> Iterator[tuple[str, ...]]:
     """The commands that lead back, each tried where the one before was not enough."""
     tool, wanted = state.tool, {entry.stem: entry for entry in state.packages}
     newest = tool.revision(read_history(prefix))
@@ -254,7 +230,6 @@ def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, .
     there, torn = stems(prefix), _torn(prefix, state)
     lost = [entry for stem, entry in wanted.items() if (stem not in there or entry.name in torn) and entry.url]
     if lost:
-        file = folder / _EXACT
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
         yield tool.exactly(prefix, file, offline=state.offline)
     more = sorted({entry.name for entry in read_packages(prefix).values()} - {entry.name for entry in state.packages})
@@ -267,8 +242,3 @@ def _torn(prefix: str, state: CondaState) -> frozenset[str]:
     wanted = {entry.stem for entry in state.packages}
     there = (package for stem, package in read_packages(prefix).items() if stem in wanted)
     return torn_packages(prefix, there) - set(state.torn)
-
-
-def torn_packages(prefix: str, packages: Iterable[CondaPackage]) -> frozenset[str]:
-    """The names of the packages that lack files."""
-    return frozenset(name for name, _ in wrong_files(prefix, packages, contents=False))

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.install.backends.base import Patience, complaint
+from gpuenv.install.backends.base import Patience, complaint, succeeded
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_environment import (
     CondaPackage,
@@ -25,23 +26,14 @@ from gpuenv.install.conda_environment import (
     write_state,
     wrong_files,
 )
-from gpuenv.install.environment import Installed, Scheme, as_package, read_installed
-from gpuenv.install.errors import (
-    InstallError,
-    InstallFailed,
-    NothingFits,
-    TargetUnusable,
-    remedy_for,
-    told_of_disk,
-)
+from gpuenv.install.environment import Installed, Scheme, read_installed
+from gpuenv.install.errors import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
 from gpuenv.install.journal import Journal
-from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Space
-from gpuenv.install.planner import free_space, numbered
+from gpuenv.install.plan import Command, Outcome, Place, Plan, Proof, Reason, Removal, Space
+from gpuenv.install.planner import free_space, numbered, undo_command
 from gpuenv.install.rollback import failed_outcome, restore
-from gpuenv.install.transaction import Transaction, keep_or_put_back
+from gpuenv.install.transaction import Work, keep_or_put_back
 from gpuenv.install.verify import (
-    Diagnose,
-    Diagnosed,
     doctor_proof,
     framework_proof,
     import_proof,
@@ -56,7 +48,7 @@ from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
-YOUNG = (
+_YOUNG = (
     "installing with conda is young in gpuenv: conda itself changes the environment and its revisions lead back; "
     "the former packages return, not every byte"
 )
@@ -66,23 +58,14 @@ _OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cu
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CondaCaller:
-    """A run of conda.
-
-    Attributes:
-        tool: which one.
-        environment: the user's variables.
-        patience: how long it may take.
-        group: the children that are ended with this run.
-        offline: no network.
-    """
+class CondaCaller(NamedTuple):
+    """A run of conda: which one, the user's variables, how long it may take, its children, and whether offline."""
 
     tool: CondaTool
     environment: Mapping[str, str]
     patience: Patience
     group: ChildGroup
-    offline: bool = False
+    offline: bool
 
     def run(self, command: Sequence[str]) -> ChildResult:
         """Runs conda with the user's own settings."""
@@ -91,22 +74,13 @@ class CondaCaller:
 
 @dataclass(frozen=True, slots=True)
 class CondaPrepared:
-    """A plan and what it takes to carry it out.
-
-    Attributes:
-        plan: what is shown.
-        command: what changes the environment.
-        scheme: its folders.
-        packages: the packages that were there, by their records' names.
-        visible: the Python distributions that were there.
-        caller: who runs conda.
-    """
+    """A plan and what it takes to carry it out."""
 
     plan: Plan
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # what changes the environment
     scheme: Scheme
-    packages: Mapping[str, CondaPackage]
-    visible: tuple[Installed, ...]
+    packages: Mapping[str, CondaPackage]  # those that were there, by their records' names
+    visible: tuple[Installed, ...]  # the Python distributions that were there
     caller: CondaCaller
 
 
@@ -119,16 +93,44 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
     prefix = scheme.prefix
     refuse_pixi(prefix, choice)
     visible = read_installed(scheme.path)
-    _refuse_wheels(visible, scheme)
+    for entry in visible:
+        if is_cupy(entry.name) and entry.installer != "conda" and os.path.realpath(entry.folder) in scheme.own_folders:
+            remedy = command_text((scheme.executable, "-m", "pip", "uninstall", entry.name))
+            raise TargetUnusable(
+                f"pip or uv has put {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
+                f"Remove it first: {remedy}; or stay with wheels: gpuenv install --installer uv",
+            )
     if not os.access(Path(prefix, "conda-meta"), os.W_OK | os.X_OK):
         raise TargetUnusable(f"{prefix}: the environment cannot be written", "Install as a user who may write there.")
     packages = read_packages(prefix)
     asking, hold, change = _ask(prefix, caller, choice)
     _refuse_silence(caller.tool, choice.specs, change, packages)
-    told = {"offline": caller.offline, "hold": hold}
-    command = caller.tool.installing(prefix, choice.specs, choice.channel, dry_run=False, **told)
-    commands = (Command("ask what would change", asking), Command("let conda change the environment", command))
-    plan = _plan(scheme, caller, choice.specs, (change, packages), commands)
+    command = caller.tool.installing(
+        prefix, choice.specs, choice.channel, dry_run=False, offline=caller.offline, hold=hold
+    )
+    there = {entry.name: entry for entry in packages.values()}
+    coming = {pin.name for pin in change.link}
+    install = tuple(replace(pin, former=there[pin.name].release if pin.name in there else None) for pin in change.link)
+    remove = tuple(
+        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(there[name].files))
+        for name, release in change.unlink.items()
+        if name in there
+    )
+    moving = [pin.name for pin in install if pin.former not in (None, pin.release)]
+    moving += [entry.name for entry in remove if entry.name not in coming]
+    plan = Plan(
+        target=Place(scheme.executable, prefix, prefix, "conda"),
+        installer=caller.tool.label,
+        requirements=choice.specs,
+        remove=remove,
+        leftovers=(),
+        install=install,
+        moves=tuple(name for name in dict.fromkeys(moving) if not _OURS.fullmatch(name)),
+        commands=(Command("ask what would change", asking), Command("let conda change the environment", command)),
+        undo=undo_command(scheme),
+        space=Space(change.fetch, free_space(prefix)),
+        notes=(_YOUNG,),
+    )
     return CondaPrepared(plan, command, scheme, packages, visible, caller)
 
 
@@ -146,17 +148,6 @@ def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
         f"{prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
         f"Let pixi do it: {command_text(('pixi', 'add', *where, *choice.specs))}",
     )
-
-
-def _refuse_wheels(visible: tuple[Installed, ...], scheme: Scheme) -> None:
-    folders = {os.path.realpath(scheme.purelib), os.path.realpath(scheme.platlib)}
-    for entry in visible:
-        if is_cupy(entry.name) and entry.installer != "conda" and os.path.realpath(entry.folder) in folders:
-            remedy = command_text((scheme.executable, "-m", "pip", "uninstall", entry.name))
-            raise TargetUnusable(
-                f"pip or uv has put {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
-                f"Remove it first: {remedy}; or stay with wheels: gpuenv install --installer uv",
-            )
 
 
 def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
@@ -210,109 +201,29 @@ def _refuse_silence(
             )
 
 
-def _plan(
-    scheme: Scheme,
-    caller: CondaCaller,
-    specs: tuple[str, ...],
-    change: tuple[CondaChange, Mapping[str, CondaPackage]],
-    commands: tuple[Command, ...],
-) -> Plan:
-    answer, packages = change
-    there = {entry.name: entry for entry in packages.values()}
-    coming = {pin.name for pin in answer.link}
-    install = tuple(
-        Pin(pin.name, pin.release, pin.sha256, pin.size, there[pin.name].release if pin.name in there else None)
-        for pin in answer.link
-    )
-    remove = tuple(
-        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(there[name].files))
-        for name, release in answer.unlink.items()
-        if name in there
-    )
-    moving = {pin.name: pin.former for pin in install if pin.former not in (None, pin.release)}
-    moving.update({entry.name: entry.release for entry in remove if entry.name not in coming})
-    return Plan(
-        target=Place(scheme.executable, scheme.prefix, scheme.prefix, "conda"),
-        installer=caller.tool.label,
-        requirements=specs,
-        remove=remove,
-        leftovers=(),
-        install=install,
-        moves=tuple(name for name in moving if not _OURS.fullmatch(name)),
-        commands=commands,
-        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix)),
-        space=Space(answer.fetch, free_space(scheme.prefix)),
-        notes=(YOUNG,),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CondaWork(Transaction):
-    """A plan for conda, and the doctor's errors before with how the doctor is run again."""
-
-    prepared: CondaPrepared
-    doctor: tuple[Diagnosed, Diagnose]
-
-
-def execute_conda(work: CondaWork) -> Outcome:
+def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
     """One transaction.
 
     Raises:
         InstallError: when nothing was changed.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    prepared, store, prefix = work.prepared, work.store, work.prepared.scheme.prefix
+    caller, store, prefix = prepared.caller, work.store, prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made", "Try again.")
     work.clock.begin("imports before")
-    frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
+    frameworks = working_frameworks(work.child, prepared.visible)
     number = store.begin()
     plan = numbered(prepared.plan, number)
-    journal = _journal(work, plan, number)
-    state = CondaState(
-        tool=prepared.caller.tool,
-        revision=prepared.caller.tool.revision(read_history(prefix)),
-        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
-        torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
-        offline=prepared.caller.offline,
-    )
-    work.clock.begin("journal")
-    try:
-        write_state(store, journal.number, state)
-        store.write(journal)
-    except OSError as error:
-        store.drop(journal.number)
-        why = told_of_disk(error)
-        raise InstallFailed(f"the journal cannot be written: {why}", remedy_for(why)) from error
-
-    def change(made: list[Proof]) -> None:
-        _change(work)
-        work.clock.begin("proof")
-        work.announce("proving it")
-        shown = tuple(until_one_fails(map(timed, _steps(work, frameworks))))
-        made += shown
-        if all(proof.passed is not False for proof in shown):
-            write_state(store, journal.number, replace(state, after=tuple(sorted(stems(prefix)))))
-
-    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
-        del failed
-        work.clock.begin("put back")
-        work.announce("putting the former packages back")
-        return failed_outcome(plan, journal, made, why, restore(store, journal, prepared.caller.environment))
-
-    return keep_or_put_back(work, plan, journal, change, put_back)
-
-
-def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
     named = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
     shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
-    return Journal(
+    journal = Journal(
         number=number,
         created_at=work.created_at,
         gpuenv_version=__version__,
         summary=f"installed {shown} with {plan.installer}",
-        former={entry.name: entry.release for entry in work.prepared.packages.values()},
+        former={entry.name: entry.release for entry in prepared.packages.values()},
         removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
         keep=(),
@@ -320,34 +231,50 @@ def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
         created=(),
         folders={},
     )
+    state = CondaState(
+        tool=caller.tool,
+        revision=caller.tool.revision(read_history(prefix)),
+        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
+        torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
+        offline=caller.offline,
+    )
+    work.clock.begin("journal")
+    try:
+        write_state(store, number, state)
+        store.write(journal)
+    except OSError as error:
+        store.drop(number)
+        raise disk_failure("the journal cannot be written", error) from error
 
+    def change(made: list[Proof]) -> None:
+        work.clock.begin("download and unpack")
+        work.announce(f"{caller.tool.label} changes {len(plan.install)} packages")
+        result = caller.run(prepared.command)
+        if not succeeded(result):
+            why = why_not(result)
+            remedy = remedy_for(why)
+            raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
+        work.clock.begin("proof")
+        work.announce("proving it")
+        steps: list[Callable[[], Proof]] = [
+            lambda: _as_planned(prepared),
+            lambda: _files_proof(prepared),
+            lambda: import_proof(plan, work.child, prepared.scheme),
+            *(partial(framework_proof, work.child, module) for module in frameworks),
+            lambda: doctor_proof(work.doctor),
+            *work.more,
+        ]
+        made += until_one_fails(map(timed, steps))
+        if all(proof.passed is not False for proof in made):
+            write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
 
-def _change(work: CondaWork) -> None:
-    """Lets conda change the environment.
+    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
+        del failed
+        work.clock.begin("put back")
+        work.announce("putting the former packages back")
+        return failed_outcome(plan, journal, made, why, restore(store, journal, caller.environment))
 
-    Raises:
-        InstallFailed: when it does not.
-    """
-    caller = work.prepared.caller
-    work.clock.begin("download and unpack")
-    work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
-    result = caller.run(work.prepared.command)
-    if result.ending is not Ending.EXITED or result.exit_code != 0:
-        why = why_not(result)
-        remedy = remedy_for(why)
-        raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
-
-
-def _steps(work: CondaWork, frameworks: tuple[str, ...]) -> list[Callable[[], Proof]]:
-    prepared = work.prepared
-    return [
-        lambda: _as_planned(prepared),
-        lambda: _files_proof(prepared),
-        lambda: import_proof(prepared.plan, work.child, prepared.scheme),
-        *(partial(framework_proof, work.child, module) for module in frameworks),
-        lambda: doctor_proof(*work.doctor),
-        *work.more,
-    ]
+    return keep_or_put_back(work, plan, journal, change, put_back)
 
 
 def _as_planned(prepared: CondaPrepared) -> Proof:
@@ -370,10 +297,7 @@ def _files_proof(prepared: CondaPrepared) -> Proof:
     prefix = prepared.scheme.prefix
     packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
     wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
+    right = "every file is what conda's records say"
     return Proof(
-        "files",
-        not wrong,
-        f"{len(wrong)} are not what conda's records say, {wrong[0]} first"
-        if wrong
-        else "every file is what conda's records say",
+        "files", not wrong, f"{len(wrong)} are not what conda's records say, {wrong[0]} first" if wrong else right
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,23 +24,14 @@ class Package:
     extras: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
-    """A requirement of one distribution for another.
-
-    Attributes:
-        by: who requires it.
-        name: what is required.
-        specifier: in which versions; empty for any.
-        extras: with which extras.
-        text: as the metadata has it.
-    """
+class Want(NamedTuple):
+    """A requirement of one distribution (``by``) for another (``name``)."""
 
     by: str
     name: str
-    specifier: str
+    specifier: str  # empty for any version
     extras: tuple[str, ...]
-    text: str
+    text: str  # as the metadata has it
 
     def met_by(self, release: str) -> bool:
         """Whether a version satisfies it."""
@@ -49,8 +41,7 @@ class Want:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """An unmet requirement: the distribution is missing, or has another version."""
 
     want: Want
@@ -102,12 +93,6 @@ def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[s
         found |= more
 
 
-def lost_extras(package: Package, asked: Iterable[str]) -> tuple[str, ...]:
-    """The required extras that a distribution does not provide."""
-    offered = set(package.extras)
-    return tuple(extra for extra in map(canonicalize_name, asked) if extra not in offered)
-
-
 def _complete_extras(package: Package, there: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
     for extra in package.extras:
         beyond = set(_wants_of(package, {extra}, markers)) - set(_wants_of(package, set(), markers))
@@ -121,9 +106,9 @@ def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) ->
         if requirement is None or not _applies(requirement, extras, markers):
             continue
         bare = str(requirement).split(";")[0].strip()
-        specifier = str(requirement.specifier)
-        asked = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
-        yield Want(package.name, canonicalize_name(requirement.name), specifier, asked, bare)
+        needed_extras = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
+        name = canonicalize_name(requirement.name)
+        yield Want(package.name, name, str(requirement.specifier), needed_extras, bare)
 
 
 @lru_cache(maxsize=4096)

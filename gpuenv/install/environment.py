@@ -1,4 +1,7 @@
-"""The target environment: its folders, its distributions, and their RECORDs (PyPA, "Recording installed projects")."""
+"""The target environment: its folders, its distributions, and their RECORDs (PyPA, "Recording installed projects").
+
+Paths are text where thousands of files are gone through, since ``pathlib`` costs seconds there.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import errno
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -34,8 +37,17 @@ _DIGITS = 18  # of a size that a file may have
 _LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a normalised path is below a folder."""
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def below(path: str, folder: str) -> str:
+    """A normalised path, relative to a folder."""
+    return path[len(folder.rstrip("/")) + 1 :] if is_inside(path, folder) else os.path.relpath(path, folder)
+
+
+class Entry(NamedTuple):
     """A line of a RECORD: a path relative to the distribution's folder, with digest and size."""
 
     path: str
@@ -52,7 +64,11 @@ def read_record(metadata: str) -> tuple[Entry, ...] | None:
         return None
     if "\0" in text:  # which the csv module of Python 3.10 refuses, and no later one's
         return None
-    return tuple(_entry(row) for row in rows if row and row[0])
+    entries = []
+    for path, hashed, size in ((*row, "", "")[:3] for row in rows if row and row[0]):
+        kind, _, value = hashed.partition("=")
+        entries.append(Entry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
+    return tuple(entries)
 
 
 def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
@@ -73,17 +89,24 @@ def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
     Files without a size, such as compiled modules, are made later and may be gone. The probe counts in the same way.
     """
     counted = (entry for entry in entries if entry.size is not None and ".dist-info/" not in entry.path)
-    return sum(1 for entry in counted if is_damaged(folder, (entry,)) is not None)
-
-
-def digest(path: str) -> str:
-    """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
-    return base64.urlsafe_b64encode(_sha256(path)).rstrip(b"=").decode()
+    return sum(is_damaged(folder, (entry,)) is not None for entry in counted)
 
 
 def hex_digest(path: str) -> str:
     """The SHA-256 of a file in hexadecimal digits; OSError when it cannot be read."""
-    return _sha256(path).hex()
+    sha = hashlib.sha256()
+    handle = open_regular(path)
+    try:
+        while chunk := os.read(handle, _CHUNK):  # thousands of small files: no buffer, no object
+            sha.update(chunk)
+    finally:
+        os.close(handle)
+    return sha.hexdigest()
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
+    return base64.urlsafe_b64encode(bytes.fromhex(hex_digest(path))).rstrip(b"=").decode()
 
 
 def has_digest(path: str, sha256: str) -> bool:
@@ -94,74 +117,44 @@ def has_digest(path: str, sha256: str) -> bool:
         return False
 
 
-def _sha256(path: str) -> bytes:
-    sha = hashlib.sha256()
-    handle = open_regular(path)
-    try:
-        while chunk := os.read(handle, _CHUNK):  # thousands of small files: no buffer, no object
-            sha.update(chunk)
-    finally:
-        os.close(handle)
-    return sha.digest()
-
-
-def _entry(row: list[str]) -> Entry:
-    kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
-    size = row[2] if len(row) > 2 else ""  # noqa: PLR2004 - the third column
-    return Entry(row[0], value if kind == "sha256" else None, whole_number(size, _DIGITS))
-
-
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """The folders of an environment, as its interpreter names them.
-
-    Attributes:
-        executable: the interpreter.
-        prefix: ``sys.prefix``.
-        kind: ``venv``, ``conda`` or ``system``.
-        root: the folder that every other one lies below (sysconfig's ``data``).
-        purelib: where pure modules go.
-        platlib: where modules with extension modules go.
-        externally_managed: whether the system forbids installing into it.
-        path: where modules are imported from.
-        python: its version.
-        has_pip: whether it has a pip of its own.
-        markers: the variables of environment markers.
-    """
+    """The folders of an environment, as its interpreter names them."""
 
     executable: str
-    prefix: str
-    kind: str
-    root: str
+    prefix: str  # ``sys.prefix``
+    kind: str  # ``venv``, ``conda`` or ``system``
+    root: str  # every other folder lies below it (``data`` of sysconfig)
     purelib: str
     platlib: str
-    externally_managed: bool
-    path: tuple[str, ...]
-    python: str
-    has_pip: bool
-    markers: Mapping[str, str]
+    externally_managed: bool  # the system forbids installing into it
+    path: tuple[str, ...]  # where modules are imported from
+    python: str  # its version
+    has_pip: bool  # of its own
+    markers: Mapping[str, str]  # variables of environment markers
+
+    @property
+    def minor(self) -> str:
+        """The Python of its wheels, such as ``3.12``."""
+        return ".".join(self.python.split(".")[:2])
+
+    @property
+    def platform(self) -> str:
+        """Such as ``linux-x86_64``."""
+        return f"{self.markers['sys_platform']}-{self.markers['platform_machine']}"
+
+    @property
+    def own_folders(self) -> frozenset[str]:
+        """The real folders that distributions are installed in."""
+        return frozenset(map(os.path.realpath, (self.purelib, self.platlib)))
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """A distribution that is there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed(Package):
+    """A distribution that is there: the folder that it is installed in, that of its metadata, who installed it."""
 
-    Attributes:
-        name: canonical name.
-        release: as in its metadata.
-        folder: the folder that it is installed in.
-        metadata: its metadata folder.
-        requires: its Requires-Dist lines.
-        extras: the extras that it provides, canonical.
-        installer: who installed it, as it says.
-    """
-
-    name: str
-    release: str
     folder: str
     metadata: str
-    requires: tuple[str, ...] = ()
-    extras: tuple[str, ...] = ()
     installer: str | None = None
 
 
@@ -199,39 +192,32 @@ def ask_scheme(
 def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
     """Every distribution in these folders, each name once, as imports would meet them.
 
+    Of several metadata of one name in one folder, that of the files there: an update was interrupted.
+
     Raises:
         TargetUnusable: where the metadata of one cannot be read.
     """
     found: dict[str, Installed] = {}
-    for folder in _each_once(folders):
+    seen: set[str] = set()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real in seen or not Path(real).is_dir():
+            continue
+        seen.add(real)
         here: dict[str, list[Installed]] = {}
         for distribution in distributions(path=[folder]):
             entry = _installed(distribution, folder)
             if entry is not None:
                 here.setdefault(entry.name, []).append(entry)
         for name, entries in here.items():
-            found.setdefault(name, entries[0] if len(entries) == 1 else _of_the_files(entries))
+            found.setdefault(name, min(entries, key=_unlikeliness) if len(entries) > 1 else entries[0])
     return tuple(found.values())
 
 
-def _of_the_files(entries: Sequence[Installed]) -> Installed:
-    """Of several metadata of one name in one folder, that of the files there: an update was interrupted."""
-    records = {entry.metadata: read_record(entry.metadata) or () for entry in entries}
-
-    def order(entry: Installed) -> tuple[bool, int, float]:
-        record = records[entry.metadata]
-        return not record, misfits(entry.folder, record), -Path(entry.metadata).stat().st_mtime
-
-    return min(entries, key=order)
-
-
-def _each_once(folders: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for folder in folders:
-        real = os.path.realpath(folder)
-        if real not in seen and Path(real).is_dir():
-            seen.add(real)
-            yield folder
+def _unlikeliness(entry: Installed) -> tuple[bool, int, float]:
+    """Less for metadata that describes the files that are there."""
+    record = read_record(entry.metadata) or ()
+    return not record, misfits(entry.folder, record), -Path(entry.metadata).stat().st_mtime
 
 
 def _installed(distribution: Distribution, folder: str) -> Installed | None:
@@ -242,57 +228,45 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
     Raises:
         TargetUnusable: where the disk does not let it be read.
     """
-    place = getattr(distribution, "_path", folder)
+    path = getattr(distribution, "_path", None)
     try:
-        return _read(on_disk(distribution), folder)
+        distribution = on_disk(distribution)
+        metadata: Any = distribution.metadata
+        name, release = metadata.get("Name"), metadata.get("Version")
+        if not name or not release or path is None or not is_name(name) or not is_version(release):
+            return None
+        return Installed(
+            canonicalize_name(name),
+            release.strip(),
+            tuple(distribution.requires or ()),
+            tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
+            folder=folder,
+            metadata=str(path),
+            installer=(distribution.read_text("INSTALLER") or "").strip() or None,
+        )
     except OSError as error:
         if error.errno == errno.ELOOP:
             return None  # a link to itself is as good as none
         raise TargetUnusable(
-            f"{place}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
+            f"{path or folder}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
         ) from error
 
 
-def _read(distribution: Distribution, folder: str) -> Installed | None:
-    metadata: Any = distribution.metadata
-    name, release = metadata.get("Name"), metadata.get("Version")
-    place = getattr(distribution, "_path", None)
-    if not name or not release or place is None or not is_name(name) or not is_version(release):
-        return None
-    return Installed(
-        name=canonicalize_name(name),
-        release=release.strip(),
-        folder=folder,
-        metadata=str(place),
-        requires=tuple(distribution.requires or ()),
-        extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
-        installer=(distribution.read_text("INSTALLER") or "").strip() or None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """What the target holds.
-
-    Attributes:
-        scheme: its folders.
-        visible: every distribution that its imports meet.
-        own: those that are installed in its own folders.
-    """
+class Holdings(NamedTuple):
+    """The folders of the target, every distribution that its imports meet, and those in its own folders by name."""
 
     scheme: Scheme
     visible: tuple[Installed, ...]
     own: Mapping[str, Installed]
 
+    @property
+    def releases(self) -> dict[str, str]:
+        """The version of every distribution that imports meet."""
+        return {entry.name: entry.release for entry in self.visible}
+
 
 def take_stock(scheme: Scheme) -> Holdings:
     """Reads what the target holds."""
-    visible = read_installed(scheme.path)
-    folders = {os.path.realpath(scheme.purelib), os.path.realpath(scheme.platlib)}
+    visible, folders = read_installed(scheme.path), scheme.own_folders
     own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
     return Holdings(scheme, visible, own)
-
-
-def as_package(entry: Installed) -> Package:
-    """A distribution as others depend on it."""
-    return Package(entry.name, entry.release, entry.requires, entry.extras)

@@ -5,21 +5,11 @@ from __future__ import annotations
 import re
 
 UNTOUCHED = "nothing was changed"
-NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
+NOTHING_THERE = re.compile(r"from versions: none")  # pip, of an index that has none of it, or is out of reach
 # The disk or the network: no setting of what is installed.
 SURROUNDINGS = re.compile(
     r"No space left|network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE
 )
-
-
-def told_of_disk(error: OSError) -> str:
-    """The message of an error of the disk."""
-    return f"{error.filename or 'the disk'}: {error.strerror or error}"
-
-
-def cut_short(error: BaseException) -> str:
-    """What ended an install unexpectedly, an interrupt above all."""
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
 
 
 class InstallError(Exception):
@@ -59,6 +49,17 @@ class CacheAtFault(InstallFailed):
 
 class ConsentNeeded(InstallError):  # noqa: N818 - it says what is the matter
     """The user has to agree to something first."""
+
+
+def disk_message(error: OSError) -> str:
+    """The message of an error of the disk."""
+    return f"{error.filename or 'the disk'}: {error.strerror or error}"
+
+
+def disk_failure(what: str, error: OSError) -> InstallFailed:
+    """The error for a step (``what``) that the disk did not let happen."""
+    why = disk_message(error)
+    return InstallFailed(f"{what}: {why}", remedy_for(why))
 
 
 def remedy_for(why: str) -> str | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -36,9 +36,9 @@ Installer = Uv | Pip
 # The last two leave out what was uploaded after a day.
 CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
 _CONDAS = ("conda", "mamba", "micromamba")
-_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+_ANSWER = 30.0  # seconds that a program may take to print its version; one that hangs leaves time for the next one
 _REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
-_SAID = 300  # characters
+_LONGEST = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 _LARGEST_CONFIGURATION = 4 * 1024 * 1024
 # They leave packages, releases or wheels out, put others in, or send them elsewhere.
@@ -53,25 +53,17 @@ _OF_PIP = frozenset(
     + ("implementation", "uploaded-prior-to")
 )
 _OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
-BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+_BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
 _PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
 FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
 _ALL, _NONE = ":all:", ":none:"
 # What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
-_PARTS: Mapping[str, int] = {"global": 0, "install": 1, BY_VARIABLE: 2}
+_PARTS: Mapping[str, int] = {"global": 0, "install": 1, _BY_VARIABLE: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A run of an installer.
-
-    Attributes:
-        installer: which one.
-        options: what every call is given.
-        environment: the user's variables.
-        patience: how long it may take.
-        group: the children that are ended with this run.
-    """
+    """A run of an installer: which one, the options of every call, the user's variables, time, and its children."""
 
     installer: Installer
     options: Options
@@ -79,9 +71,9 @@ class Caller:
     patience: Patience
     group: ChildGroup
 
-    def run(self, command: Sequence[str], heard: OnText | None = None) -> ChildResult:
+    def run(self, command: Sequence[str], on_text: OnText | None = None) -> ChildResult:
         """Runs the installer with the user's own settings."""
-        return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
+        return self.patience.run(command, self.installer.environment(self.environment), self.group, on_text)
 
     def settled(self) -> Caller:
         """The same without the variables that limit the choice of versions, once these are chosen."""
@@ -109,11 +101,17 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
 def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
     """The program that changes a conda environment, ``auto`` or the one that is named.
 
+    Looked for: what the shell's set-up names, what is on PATH, and the installation that the environment lies in.
+
     Raises:
         TargetUnusable: when there is none that answers.
     """
+    bases = (prefix, os.path.dirname(os.path.dirname(prefix)))
+    folders = (environment.get("PATH"), *(os.path.join(base, "bin") for base in bases))
+    programs = [environment.get(name) for name in ("CONDA_EXE", "MAMBA_EXE")]
+    programs += [shutil.which(name, path=path) for path in folders for name in _CONDAS]
     tried: list[str] = []
-    for program in dict.fromkeys(_conda_programs(prefix, environment)):
+    for program in dict.fromkeys(filter(None, programs)):
         family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
         if family not in _CONDAS or wanted not in ("auto", family):
             continue
@@ -129,14 +127,6 @@ def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadl
     )
 
 
-def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """What the shell's set-up names, what is on PATH, and the installation that the environment lies in."""
-    yield from (environment[name] for name in ("CONDA_EXE", "MAMBA_EXE") if environment.get(name))
-    yield from filter(None, (shutil.which(name, path=environment.get("PATH")) for name in _CONDAS))
-    for base in (prefix, os.path.dirname(os.path.dirname(prefix))):
-        yield from filter(None, (shutil.which(name, path=os.path.join(base, "bin")) for name in _CONDAS))
-
-
 def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
     own = os.path.join(os.path.dirname(sys.executable), "uv")
     paths = dict.fromkeys(filter(None, (shutil.which("uv", path=environment.get("PATH")), shutil.which(own))))
@@ -146,26 +136,17 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
         version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
         if version is None or Version(version) < uv.OLDEST:
             tried.append(f"{path}: uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
-        else:
-            return _uv_for(scheme, (path, version), environment, deadline, tried)
-    return None
-
-
-def _uv_for(
-    scheme: Scheme, found: tuple[str, str], environment: Mapping[str, str], deadline: float, tried: list[str]
-) -> Installer | None:
-    """Uv at a path and in a version, where it works for the target."""
-    path, version = found
-    unfit = unfit_for_uv(environment)
-    if unfit is not None:
+            continue
+        unfit = _unfit_for_uv(environment)
+        if unfit is None:
+            # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
+            answer = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
+            if answer.exit_code == 0:
+                return Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
+            unfit = f"uv cannot be used for this interpreter: {complaint(answer)[:_LONGEST]}"
         tried.append(unfit)
         return None
-    # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
-    asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
-    if asked.exit_code != 0:
-        tried.append(f"uv cannot be used for this interpreter: {complaint(asked)[:_SAID]}")
-        return None
-    return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
+    return None
 
 
 def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
@@ -178,9 +159,9 @@ def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, t
         answer = run_child([*program, "--version"], environment, _soon(deadline))
         version = _version_in(answer)
         if version is not None and Version(version) >= pip.OLDEST:
-            return pip.Pip(program, version)
-        said = version or f"does not answer ({complaint(answer)[-_SAID:]})"
-        tried.append(f"pip {said}, and {pip.OLDEST} or newer is needed")
+            return Pip(program, version)
+        found = version or f"does not answer ({complaint(answer)[-_LONGEST:]})"
+        tried.append(f"pip {found}, and {pip.OLDEST} or newer is needed")
     if not programs:
         tried.append("no pip in the target")
     return None
@@ -198,20 +179,14 @@ def _soon(deadline: float) -> float:
     return min(deadline, time.monotonic() + _ANSWER)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting of an installer.
-
-    Attributes:
-        key: its name.
-        place: the file that it stands in, or the program that reports it.
-    """
+class Setting(NamedTuple):
+    """A setting of an installer, and the file that it stands in or the program that reports it."""
 
     key: str
     place: str
 
 
-def joined(settings: Sequence[Setting]) -> str:
+def joined(settings: Iterable[Setting]) -> str:
     """The settings as text, grouped by place."""
     by_place: dict[str, list[str]] = {}
     for entry in settings:
@@ -222,61 +197,54 @@ def joined(settings: Sequence[Setting]) -> str:
 def bearing(caller: Caller) -> tuple[Setting, ...]:
     """The user's settings that may change what is installed, each once."""
     if isinstance(caller.installer, Pip):
-        entries = pip_configuration(caller, caller.installer)
-        own = (pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != BY_VARIABLE)
+        entries = _pip_configuration(caller, caller.installer)
+        own = (_pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != _BY_VARIABLE)
         return tuple(dict.fromkeys(own))
-    return tuple(dict.fromkeys(entry for entry, value in uv_settings(caller.environment) if value is not False))
+    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(caller.environment) if value is not False))
 
 
-def uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
-    """What uv's configuration files say here, with the values; the first of two for one name counts."""
-    for path, table in _tables(environment):
-        more = table.get("pip")
-        for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
-            if key in _OF_UV:
-                yield Setting(key, str(path)), value
-
-
-def unfit_for_uv(environment: Mapping[str, str]) -> str | None:
+def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
     """The setting that makes uv unusable here, since no option of its command line overrides it."""
     seen = set()
-    for entry, value in uv_settings(environment):
+    for entry, value in _uv_settings(environment):
         if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
             return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {joined([entry])}"
         seen.add(entry.key)
     return None
 
 
-def _tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
+    """What uv's configuration files say here, with the values; the first of two for one name counts."""
+    for path, table in _uv_tables(environment):
+        more = table.get("pip")
+        for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
+            if key in _OF_UV:
+                yield Setting(key, str(path)), value
+
+
+def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The tables of uv: of the file that is named, else of the project, the user and the system."""
     named = environment.get("UV_CONFIG_FILE")
     if named:
         yield from _read(Path(named))
-    elif environment.get("UV_NO_CONFIG", "").lower() in FALSE:
-        yield from _of_project()
-        home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
-        if config or home:
-            yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
-        yield from _of_system(environment)
-
-
-def _of_system(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The first folder's that has one: those of XDG, then uv's own."""
-    folders = [folder for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
-    found = next((path for folder in folders if is_file(path := Path(folder, "uv/uv.toml"))), Path("/etc/uv/uv.toml"))
-    yield from _read(found)
-
-
-def _of_project() -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The nearest folder's that has one."""
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:  # it has been removed
         return
-    for place in (folder, *folder.parents):
-        found = list(_read(place / "uv.toml")) or list(_read(place / "pyproject.toml", "tool", "uv"))
-        if found:
-            yield from found
-            return
+    if environment.get("UV_NO_CONFIG", "").lower() not in FALSE:
+        return
+    try:
+        here = Path.cwd()
+        for folder in (here, *here.parents):  # the nearest one that has a table
+            found = list(_read(folder / "uv.toml")) or list(_read(folder / "pyproject.toml", "tool", "uv"))
+            if found:
+                yield from found
+                break
+    except FileNotFoundError:  # the working folder has been removed
+        pass
+    home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
+    if config or home:
+        yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
+    folders = filter(None, (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"))
+    of_system = (path for folder in folders if is_file(path := Path(folder, "uv/uv.toml")))
+    yield from _read(next(of_system, Path("/etc/uv/uv.toml")))
 
 
 def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -291,17 +259,17 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         yield path, table
 
 
-def pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+def _pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
     """Pip's configuration: the part, the key, and the value as pip quotes it."""
-    said = caller.run((*installer.program, "config", "list")).stdout
-    for match in (_PIP_SETTING.fullmatch(line.strip()) for line in said.splitlines()):
+    printed = caller.run((*installer.program, "config", "list")).stdout
+    for match in (_PIP_SETTING.fullmatch(line.strip()) for line in printed.splitlines()):
         if match:
             yield match["part"], match["key"], match["value"]
 
 
-def pip_setting(part: str, key: str, value: str) -> Setting:
+def _pip_setting(part: str, key: str, value: str) -> Setting:
     """A setting of pip as it is shown."""
-    if part == BY_VARIABLE:
+    if part == _BY_VARIABLE:
         return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
     return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
 
@@ -325,7 +293,7 @@ def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
     if forbidden:
         raise NothingFits(
             f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
-            f"Look first at your own settings that bear on it: {joined(tuple(dict.fromkeys(forbidden.values())))}.",
+            f"Look first at your own settings that bear on it: {joined(dict.fromkeys(forbidden.values()))}.",
         )
 
 
@@ -336,24 +304,23 @@ def _binary_rules(caller: Caller, installer: Pip) -> tuple[dict[str, Setting], s
     """
     built: dict[str, Setting] = {}
     wheels: set[str] = set()
-    entries = [entry for entry in pip_configuration(caller, installer) if entry[0] in _PARTS]
+    entries = [entry for entry in _pip_configuration(caller, installer) if entry[0] in _PARTS]
     for part, key, value in sorted(entries, key=lambda entry: _PARTS[entry[0]]):
         if key not in ("no-binary", "only-binary"):
             continue
         own: dict[str, Setting] | set[str] = built if key == "no-binary" else wheels
         for text in filter(None, (text.strip() for text in value.strip("'\"").split(","))):
             name = text if text in (_ALL, _NONE) else canonicalize_name(text)
-            if name in (_ALL, _NONE):
-                own.clear()
             if name == _ALL:
                 built.clear()
                 wheels.clear()
-            if name == _NONE:
+            elif name == _NONE:
+                own.clear()
                 continue
             built.pop(name, None)
             wheels.discard(name)
             if key == "no-binary":
-                built[name] = pip_setting(part, key, value)
+                built[name] = _pip_setting(part, key, value)
             else:
                 wheels.add(name)
     return built, wheels

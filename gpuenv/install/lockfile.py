@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.install.backends.base import file_name, make_pin
@@ -73,8 +74,7 @@ def _pinned(line: str) -> tuple[Requirement, Pin]:
     exact = [entry.version for entry in requirement.specifier if entry.operator == "=="] if requirement else []
     if match is None or requirement is None or len(exact) != len(requirement.specifier) or len(exact) != 1:
         raise ValueError(f"expected name==version --hash=sha256:..., found {hide_secrets(line)[:60]!r}")
-    pin = make_pin(requirement.name, exact[0])
-    return requirement, Pin(pin.name, pin.release, tuple(_HASH.findall(match["hashes"])))
+    return requirement, replace(make_pin(requirement.name, exact[0]), sha256=tuple(_HASH.findall(match["hashes"])))
 
 
 def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
@@ -111,32 +111,40 @@ def _pylock_pin(entry: Mapping[str, Any]) -> Pin:
         raise ValueError(f"{name} {release}: no wheel is named; only wheels are installed")
     first = wheels[0]
     pin = make_pin(name, release, size=first.get("size"), wheel=file_name(first.get("url") or first.get("path")))
-    digests = tuple(_pylock_digest(wheel, pin.name) for wheel in wheels)
-    size = pin.size if len(wheels) == 1 else None
-    return Pin(pin.name, pin.release, digests, size, None, pin.wheel if len(wheels) == 1 else None)
+    digests: list[str] = []
+    for wheel in wheels:
+        hashes = wheel.get("hashes")
+        sha256 = hashes.get("sha256") if isinstance(hashes, dict) else None
+        if not isinstance(sha256, str):
+            raise ValueError(f"{pin.name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - one kind of error
+        digests += make_pin(pin.name, "0", sha256).sha256
+    one = len(wheels) == 1
+    return replace(pin, sha256=tuple(digests), size=pin.size if one else None, wheel=pin.wheel if one else None)
 
 
-def _pylock_digest(wheel: dict[str, Any], name: str) -> str:
-    hashes = wheel.get("hashes")
-    told = hashes.get("sha256") if isinstance(hashes, dict) else None
-    if not isinstance(told, str):
-        raise ValueError(f"{name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - likewise
-    return make_pin(name, "0", told).sha256[0]
+def lock_text(pins: tuple[Pin, ...]) -> str:
+    """Requirements with digests, as ``--require-hashes`` wants them."""
+    lines = (
+        f"{pin.name}=={pin.release}" + "".join(f" \\\n    --hash=sha256:{entry}" for entry in pin.sha256) + "\n"
+        for pin in pins
+    )
+    return "".join(lines)
 
 
 def guard_text(packages: Mapping[str, str]) -> str:
     """Constraints that hold CuPy and its CUDA wheels (name and version) and exclude the other CuPy lines."""
-    return "".join(f"{line}\n" for line in _constraints(packages))
-
-
-def _constraints(packages: Mapping[str, str]) -> Iterator[str]:
-    yield "# Keeps CuPy as gpuenv install has chosen it. Use it with every later install:"
-    yield "#   pip install --constraint THIS-FILE PACKAGE    or    uv pip install --constraint THIS-FILE PACKAGE"
-    yield "# or for all of them: PIP_CONSTRAINT=THIS-FILE, UV_CONSTRAINT=THIS-FILE."
+    lines = [
+        "# Keeps CuPy as gpuenv install has chosen it. Use it with every later install:",
+        "#   pip install --constraint THIS-FILE PACKAGE    or    uv pip install --constraint THIS-FILE PACKAGE",
+        "# or for all of them: PIP_CONSTRAINT=THIS-FILE, UV_CONSTRAINT=THIS-FILE.",
+    ]
     chosen = next((name for name in packages if is_cupy(name)), None)
     major = cuda_major(chosen) if chosen else None
-    for name, release in sorted(packages.items()):
-        if name == chosen or cuda_major_of_wheel(name, release) == major is not None:
-            yield f"{name}=={release}"
+    lines += [
+        f"{name}=={release}"
+        for name, release in sorted(packages.items())
+        if name == chosen or cuda_major_of_wheel(name, release) == major is not None
+    ]
     if major is not None:
-        yield from (f"{line}==0  # shares its files with {chosen}" for line in _CUPY_LINES if line != chosen)
+        lines += [f"{line}==0  # shares its files with {chosen}" for line in _CUPY_LINES if line != chosen]
+    return "".join(f"{line}\n" for line in lines)

@@ -26,40 +26,24 @@ class Reason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A distribution that is taken out.
-
-    Attributes:
-        name: canonical name.
-        release: the version that is there.
-        reason: why it goes.
-        files: how many files its RECORD lists.
-    """
+    """A distribution that is taken out, by its canonical name."""
 
     name: str
     release: str
     reason: Reason
-    files: int
+    files: int  # how many its RECORD lists
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One wheel that is put in.
-
-    Attributes:
-        name: canonical name.
-        release: the exact version.
-        sha256: the digests of the files that may be taken; empty where no index tells any.
-        size: bytes to download, where the index tells.
-        former: the version that it takes the place of; null where there is none.
-        wheel: the file's name, where the installer tells.
-    """
+    """One wheel that is put in, by its canonical name and its exact version."""
 
     name: str
     release: str
-    sha256: tuple[str, ...] = ()
-    size: int | None = None
-    former: str | None = None
-    wheel: str | None = None
+    sha256: tuple[str, ...] = ()  # of the files that may be taken; empty where no index has any
+    size: int | None = None  # bytes to download, where the index has it
+    former: str | None = None  # the version that it takes the place of
+    wheel: str | None = None  # the file's name, where the installer prints it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,62 +64,35 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where unknown beforehand.
+    """Room on the target's file system, in bytes; null where unknown beforehand."""
 
-    Attributes:
-        download: what is to be downloaded, including what is cached.
-        free: what is free.
-        unpacked: what it may take on the disk at most, by how much such wheels grow when they are unpacked.
-    """
-
-    download: int | None
+    download: int | None  # including what is cached
     free: int | None
-    unpacked: int | None = None
+    unpacked: int | None = None  # at most, by how much such wheels grow when they are unpacked
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The target environment.
-
-    Attributes:
-        executable: its interpreter.
-        root: the folder that everything is installed below, and the journal in.
-        packages: the folder that modules go to.
-        kind: ``venv``, ``conda`` or ``system``.
-    """
+    """The target environment: its interpreter, the folder that all lies below, that of its modules, and its kind."""
 
     executable: str
     root: str
     packages: str
-    kind: str
+    kind: str  # ``venv``, ``conda`` or ``system``
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that an install would do.
-
-    Attributes:
-        target: where.
-        installer: ``uv`` or ``pip``, and its version.
-        requirements: what the resolver asks for.
-        remove: the distributions that are taken out.
-        leftovers: files that are taken out and that nobody owns.
-        install: the wheels that are put in.
-        moves: those of them that change a package which is not CuPy's own; they need consent.
-        commands: what is run, in this order.
-        undo: how it is undone afterwards.
-        space: what is needed against what there is.
-        notes: what else should be known.
-    """
+    """Everything that an install would do."""
 
     target: Place
-    installer: str
-    requirements: tuple[str, ...]
+    installer: str  # its name and version
+    requirements: tuple[str, ...]  # the resolver's
     remove: tuple[Removal, ...]
     leftovers: tuple[Leftover, ...]
     install: tuple[Pin, ...]
-    moves: tuple[str, ...]
-    commands: tuple[Command, ...]
+    moves: tuple[str, ...]  # names of those that change a package which is not CuPy's own; they need consent
+    commands: tuple[Command, ...]  # in the order in which they run
     undo: Command
     space: Space
     notes: tuple[str, ...] = ()
@@ -160,19 +117,12 @@ class Result(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One thing that was shown afterwards.
-
-    Attributes:
-        name: what.
-        passed: whether it was; null where it could not be shown here.
-        detail: in a few words, what was seen.
-        duration: seconds.
-    """
+    """A verification; ``passed`` is null where nothing could be shown here."""
 
     name: str
     passed: bool | None
     detail: str
-    duration: float = 0.0
+    duration: float = 0.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,35 +135,20 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done.
-
-    Attributes:
-        status: how it ended.
-        exit_code: of the command.
-        message: one sentence.
-        transaction: the number to roll back; null where nothing was changed.
-        target: where.
-        plan: what was meant to be done; null for a rollback.
-        proofs: what was shown afterwards.
-        phases: where the time went.
-        undo: how it is undone; null where there is nothing to undo.
-        not_restored: the files that could not be put back.
-        recovered: the numbers of earlier, unfinished transactions that were put back first.
-        remedy: what to do about a failure, where that is known.
-    """
+    """What was done."""
 
     status: Result
     exit_code: int
-    message: str
-    transaction: str | None
+    message: str  # one sentence
+    transaction: str | None  # the number to roll back; null where nothing was changed
     target: Place | None
-    plan: Plan | None = None
+    plan: Plan | None = None  # null for a rollback
     proofs: tuple[Proof, ...] = ()
     phases: tuple[Phase, ...] = ()
     undo: Command | None = None
-    not_restored: tuple[str, ...] = ()
-    recovered: tuple[str, ...] = ()
-    remedy: str | None = None
+    not_restored: tuple[str, ...] = ()  # files
+    recovered: tuple[str, ...] = ()  # numbers of earlier, unfinished transactions that were put back first
+    remedy: str | None = None  # for a failure, where one is known
     schema: str = OUTCOME
 
 
@@ -224,17 +159,11 @@ def is_name(text: str) -> bool:
 
 @dataclass(slots=True)
 class Clock:
-    """Time of consecutive phases, so that their sum is the whole.
+    """Time of consecutive phases, so that their sum is the whole."""
 
-    Attributes:
-        since: reading of ``time.monotonic`` when the present phase began.
-        part: its name.
-        spent: seconds of the phases so far, in the order in which they began.
-    """
-
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.monotonic)  # when the present phase began, by ``time.monotonic``
     part: str = "start"
-    spent: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)  # seconds, in the order in which the phases began
 
     def begin(self, part: str) -> None:
         """Ends the present phase and begins another one, or goes on with an earlier one."""
@@ -242,7 +171,7 @@ class Clock:
         self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
         self.since, self.part = now, part
 
-    def told(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[Phase, ...]:
         """Every phase until now."""
         self.begin(self.part)
         return tuple(Phase(name, seconds) for name, seconds in self.spent.items())

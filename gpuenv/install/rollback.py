@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
-from gpuenv.install.errors import InstallError, InstallFailed, remedy_for, told_of_disk
+from gpuenv.install.errors import InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.paths import root_with_journals
 from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Result, Space
 from gpuenv.install.swap import changed_since, not_back, taken_since, touched, undo, write_out
 from gpuenv.model.exit_codes import ExitCode
@@ -20,19 +19,12 @@ _AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor 
 SCHEMA = "gpuenv.history/1"
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Result of putting a transaction back.
-
-    Attributes:
-        of: ``packages`` of conda's, or ``files``.
-        missing: those that are not back.
-        remedy: what to do about them; null where all are.
-    """
+class Restored(NamedTuple):
+    """Result of putting a transaction back: ``packages`` of conda's, or ``files``, and those that are not back."""
 
     of: str
-    missing: tuple[str, ...] = ()
-    remedy: str | None = None
+    missing: tuple[str, ...]
+    remedy: str | None  # where some are missing
 
     def __str__(self) -> str:
         shown = ", ".join(self.missing[:_LISTED])
@@ -44,11 +36,8 @@ def restore(
 ) -> Restored:
     """Puts a transaction back and looks whether all is as it was.
 
-    Args:
-        store: the journals of the environment.
-        journal: the transaction.
-        environment: the variables that conda is run with, where the transaction was one of conda's.
-        offline: conda may use no network, whatever the transaction did.
+    Where it was one of conda's, conda runs with the variables ``environment``; with ``offline`` it may use no network,
+    whatever the transaction did.
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)
@@ -62,7 +51,7 @@ def restore(
             write_out(store.root, touched(store, journal))
             missing = not_back(store, journal)
     except OSError as error:
-        missing = (told_of_disk(error),)
+        missing = (disk_message(error),)
     if not missing:
         store.drop(journal.number)
         remedy = None
@@ -74,12 +63,6 @@ def forget_old(store: Store) -> None:
     for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
         if store.state(number) is State.COMMITTED:
             store.drop(number)
-
-
-def store_of(interpreter: str) -> Store | None:
-    """The journals of the environment that an interpreter belongs to, even if the interpreter is gone."""
-    root = root_with_journals(interpreter)
-    return Store(Path(root)) if root is not None else None
 
 
 def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
@@ -100,24 +83,20 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
         if journal is None:
             store.drop(number)
         else:
-            _put_back(store, journal, environment, offline=offline)
+            taken = () if read_state(store, number) else taken_since(store, journal)
+            if taken:
+                raise InstallFailed(
+                    f"an earlier install ({number}) was interrupted, and {len(taken)} of its files have been changed "
+                    f"since by something else, {taken[0]} first; it was not put back",
+                    f"Where the environment works as it is, remove {store.transaction(number)}, and it stays so. Else "
+                    "make it anew.",
+                )
+            back = restore(store, journal, environment, offline=offline)
+            if back.missing:
+                message = f"an earlier install ({number}) was interrupted, and {back}"
+                raise InstallFailed(message, back.remedy, stands="")
             found.append(number)
     return tuple(found)
-
-
-def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
-    taken = () if read_state(store, journal.number) else taken_since(store, journal)
-    if taken:
-        raise InstallFailed(
-            f"an earlier install ({journal.number}) was interrupted, and {len(taken)} of its files have been changed "
-            f"since by something else, {taken[0]} first; it was not put back",
-            f"Where the environment works as it is, remove {store.transaction(journal.number)}, and it stays so. Else "
-            "make it anew.",
-        )
-    back = restore(store, journal, environment, offline=offline)
-    if back.missing:
-        told = f"an earlier install ({journal.number}) was interrupted, and {back}"
-        raise InstallFailed(told, back.remedy, stands="")
 
 
 def committed(store: Store) -> tuple[Journal, ...]:
@@ -175,8 +154,7 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
     try:
         store.mark(journal.number, State.UNDOING)
     except OSError as error:
-        why = told_of_disk(error)
-        raise InstallFailed(f"the rollback cannot be noted: {why}", remedy_for(why)) from error
+        raise disk_failure("the rollback cannot be noted", error) from error
     back = restore(store, journal, environment, offline=offline)
     if back.missing:
         raise InstallFailed(str(back), back.remedy, stands="")
@@ -206,23 +184,14 @@ def failed_outcome(
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An install that can be rolled back.
+    """An install that can be rolled back."""
 
-    Attributes:
-        number: the argument of ``gpuenv rollback``.
-        created_at: when, by the clock that the machine had then.
-        summary: what it did.
-        removed: what left, as ``name==version``.
-        installed: what came, as ``name==version``.
-        former: name and version of every distribution before.
-    """
-
-    number: str
-    created_at: str | None
+    number: str  # the argument of ``gpuenv rollback``
+    created_at: str | None  # by the clock that the machine had then
     summary: str
-    removed: tuple[str, ...]
+    removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
-    former: Mapping[str, str]
+    former: Mapping[str, str]  # name and version of every distribution before
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +210,22 @@ def history_of(journals: Sequence[Journal]) -> History:
 def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping[str, str]) -> Plan:
     """What undoing these installs, the newest first, would take out and bring back.
 
-    Args:
-        journals: of the installs.
-        target: the environment.
-        condas: number of an install of conda's -> the program that leads back; nothing is downloaded for the others.
+    ``condas`` names the program that leads back for the number of an install of conda's; for the others, nothing is
+    downloaded.
     """
-    there: dict[str, str] = {}
-    for journal in reversed(journals):
-        there.update((name, release) for name, _, release in (text.partition("==") for text in journal.installed))
+    there = {
+        name: release
+        for journal in reversed(journals)
+        for name, _, release in (text.partition("==") for text in journal.installed)
+    }
     former = journals[-1].former
     coming = {text.partition("==")[0] for journal in journals for text in journal.removed}
+    notes = []
+    for journal in journals:
+        conda = condas.get(journal.number)
+        how = f"{conda} puts the former packages back, from its cache or its channels"
+        files = f"{len(journal.put)} files go, those that they replaced return"
+        notes.append(f"install {journal.number}: {how if conda is not None else files}")
     back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
     gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
     return Plan(
@@ -264,11 +239,5 @@ def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping
         commands=(),
         undo=Command("a rollback is not undone: install again", ()),
         space=Space(None if condas else 0, None),
-        notes=tuple(_note(journal, condas.get(journal.number)) for journal in journals),
+        notes=tuple(notes),
     )
-
-
-def _note(journal: Journal, conda: str | None) -> str:
-    if conda is not None:
-        return f"install {journal.number}: {conda} puts the former packages back, from its cache or its channels"
-    return f"install {journal.number}: {len(journal.put)} files go, those that they replaced return"

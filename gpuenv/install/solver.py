@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from gpuenv.install.backends.base import Files, complaint
-from gpuenv.install.backends.uv import Uv
+from gpuenv.install.backends.base import Files, Options, complaint, succeeded
 from gpuenv.install.dependencies import Want, allows, required_name
 from gpuenv.install.errors import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
 from gpuenv.install.installers import CONSTRAINTS, FALSE, Caller, bearing, joined
 from gpuenv.install.plan import Command, Pin
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.children import ChildResult
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
 # What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
@@ -36,12 +36,44 @@ _OF_THE_INDEX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """What the installer would install, and the commands that it was asked with."""
 
     pins: tuple[Pin, ...]
     commands: tuple[Command, ...]
+
+
+class Lock(NamedTuple):
+    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
+
+    pins: tuple[Pin, ...]
+    pylock: str | None
+
+
+class _Run(NamedTuple):
+    """A call of the installer: the command, its result, and the file that it has written, if any."""
+
+    command: tuple[str, ...]
+    result: ChildResult
+    answer: str
+
+
+def _run(
+    caller: Caller,
+    command: Callable[[Options, Files], tuple[str, ...]],
+    requirements: Sequence[str],
+    constraints: Sequence[str] = (),
+    words: Sequence[str] = (),
+) -> _Run:
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = Files(*(Path(name, file) for file in ("requirements.txt", "constraints.txt", "answer.json")))
+        files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
+        files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
+        argv = (*command(caller.options, files), *words)
+        result = caller.run(argv)
+        with _understood(caller):
+            answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
+    return _Run(argv, result, answer)
 
 
 def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Resolved, str]:
@@ -50,25 +82,14 @@ def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Seque
     Raises:
         InstallFailed: when the installer fails for another reason, such as no network.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
-        files = _files(Path(name), requirements, constraints)
-        command = caller.installer.resolving(caller.options, files)
-        result = caller.run(command)
-        commands = (Command("ask what would change", command),)
-        why = _conflict(caller, result, "could not tell what would change")
-        if why is not None:
-            return Resolved((), commands), why
-        with _understood(caller):
-            answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
-            return Resolved(caller.installer.resolved(result.stdout + "\n" + result.stderr, answer), commands), ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
-
-    pins: tuple[Pin, ...]
-    pylock: str | None
+    run = _run(caller, caller.installer.resolving, requirements, constraints)
+    commands = (Command("ask what would change", run.command),)
+    why = _conflict(caller, run.result, "could not tell what would change")
+    if why is not None:
+        return Resolved((), commands), why
+    with _understood(caller):
+        pins = caller.installer.resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
+    return Resolved(pins, commands), ""
 
 
 def make_lock(
@@ -81,20 +102,14 @@ def make_lock(
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
-        files = _files(Path(name), requirements, constraints)
-        result = caller.run((*caller.installer.locking(caller.options, files), *words))
-        why = _conflict(caller, result, "could not make the lock")
-        if why is not None:
-            return None, why
-        with _understood(caller):
-            lock = (
-                Lock(caller.installer.digested(result.stdout), result.stdout)
-                if isinstance(caller.installer, Uv)
-                else Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None)
-            )
-    refuse_other(caller, requirements, {pin.name: pin.release for pin in lock.pins})
-    return lock, ""
+    run = _run(caller, caller.installer.locking, requirements, constraints, words)
+    why = _conflict(caller, run.result, "could not make the lock")
+    if why is not None:
+        return None, why
+    with _understood(caller):
+        pins = caller.installer.locked(run.result.stdout, run.answer)
+    refuse_other(caller, requirements, {pin.name: pin.release for pin in pins})
+    return Lock(pins, run.result.stdout if caller.installer.locks_as_toml else None), ""
 
 
 def resolve_at_once(
@@ -105,19 +120,17 @@ def resolve_at_once(
     None where that fails: pip makes no such lock, or something has to move, or is there in a version that no index has.
     ``resolve_pins`` then reports more, and takes two calls.
     """
-    if not isinstance(caller.installer, Uv):
+    if not caller.installer.locks_as_toml:
         return None
-    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
-        command = caller.installer.locking(caller.options, _files(Path(name), requirements, constraints))
-        result = caller.run(command)
-    if result.ending is not Ending.EXITED or result.exit_code != 0:
+    run = _run(caller, caller.installer.locking, requirements, constraints)
+    if not succeeded(run.result):
         return None
     try:
-        pins = caller.installer.digested(result.stdout)
+        pins = caller.installer.locked(run.result.stdout, run.answer)
     except ValueError:
         return None
     coming = tuple(pin for pin in pins if not same_release(there.get(pin.name, ""), pin.release))
-    return Resolved(coming, (Command("ask what would change", command),))
+    return Resolved(coming, (Command("ask what would change", run.command),))
 
 
 def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
@@ -126,46 +139,22 @@ def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
     Raises:
         InstallFailed: when the installer fails, or has no digest of a pin.
     """
-    lacking = tuple(pin for pin in resolved.pins if not pin.sha256)
+    lacking = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
     if not lacking:
         return resolved
-    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
-        files = _files(Path(name), [f"{pin.name}=={pin.release}" for pin in lacking], [])
-        if not isinstance(caller.installer, Uv):
-            return _resolved_alone(caller, resolved, files)
-        command = caller.installer.digesting(caller.options, files)
-        result = caller.run(command)
-    if result.ending is not Ending.EXITED or result.exit_code != 0:
-        why = complaint(result)
-        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", cure(why, caller))
+    run = _run(caller, caller.installer.digesting, lacking)
+    if not succeeded(run.result):
+        why = complaint(run.result)
+        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", remedy_of(why, caller))
     with _understood(caller):
-        found = {pin.name: pin for pin in caller.installer.digested(result.stdout)}
-    return _joined(resolved, found, Command("ask for the digests", command))
-
-
-def _resolved_alone(caller: Caller, resolved: Resolved, files: Files) -> Resolved:
-    """Digests from pip, which reports those of what it would install: hence as if nothing were installed."""
-    command = (*caller.installer.resolving(caller.options, files), "--ignore-installed", "--no-deps")
-    result = caller.run(command)
-    try:
-        found = {pin.name: pin for pin in caller.installer.resolved("", files.answer.read_text(encoding="utf-8"))}
-    except (ValueError, OSError) as error:
-        why = complaint(result)
-        raise InstallFailed(f"{caller.installer.label} told no digests: {why}", cure(why, caller)) from error
-    return _joined(resolved, found, Command("ask for the digests", command))
-
-
-def _joined(resolved: Resolved, found: Mapping[str, Pin], command: Command) -> Resolved:
+        found = {pin.name: pin for pin in caller.installer.locked(run.result.stdout, run.answer)}
     pins = []
     for pin in resolved.pins:
-        told = found.get(pin.name)
-        if pin.sha256:
-            pins.append(pin)
-        elif told is None or told.release != pin.release or not told.sha256:
+        known = pin if pin.sha256 else found.get(pin.name)
+        if known is None or known.release != pin.release or not known.sha256:
             raise InstallFailed(f"no digest could be had for {pin.name} {pin.release}")
-        else:
-            pins.append(replace(told, former=pin.former))
-    return Resolved(tuple(pins), (*resolved.commands, command))
+        pins.append(replace(known, former=pin.former))
+    return Resolved(tuple(pins), (*resolved.commands, Command("ask for the digests", run.command)))
 
 
 def _conflict(caller: Caller, result: ChildResult, failure: str) -> str | None:
@@ -174,12 +163,12 @@ def _conflict(caller: Caller, result: ChildResult, failure: str) -> str | None:
     Raises:
         InstallFailed: when the installer fails for another reason: no index, say.
     """
-    if result.ending is Ending.EXITED and result.exit_code == 0:
+    if succeeded(result):
         return None
     why = complaint(result)
     if _CONFLICT.search(result.stderr) and not NOTHING_THERE.search(result.stderr):
         return why
-    raise InstallFailed(f"{caller.installer.label} {failure}: {why}", cure(why, caller))
+    raise InstallFailed(f"{caller.installer.label} {failure}: {why}", remedy_of(why, caller))
 
 
 @contextmanager
@@ -199,26 +188,19 @@ def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[
     Raises:
         NothingFits: when a requirement is missing, or not in a version that it allows.
     """
-    asked = [(text, name) for text in requirements if (name := required_name(text)) is not None]
-    left_out = [name for _, name in asked if name not in releases]
-    other = [f"{name} {releases[name]} for {text}" for text, name in asked if not allows(text, releases.get(name))]
+    required = [(text, name) for text in requirements if (name := required_name(text)) is not None]
+    left_out = [name for _, name in required if name not in releases]
+    other = [f"{name} {releases[name]} for {text}" for text, name in required if not allows(text, releases.get(name))]
     if left_out or other:
-        told = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
+        what = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
         raise NothingFits(
-            f"{caller.installer.label} {told}, as one of its settings tells it to",
+            f"{caller.installer.label} {what}, as one of its settings tells it to",
             "Look at exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
             "at UV_EXCLUDE and UV_OVERRIDE.",
         )
 
 
-def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]) -> Files:
-    files = Files(folder / "requirements.txt", folder / "constraints.txt", folder / "answer.json")
-    files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
-    files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
-    return files
-
-
-def cure(why: str, caller: Caller) -> str | None:
+def remedy_of(why: str, caller: Caller) -> str | None:
     """What to do about a failure of the installer; without a network, that may be the user's own choice."""
     if not _lacks_files(why, caller):
         usual = remedy_for(why)
@@ -241,8 +223,11 @@ def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFai
     """The failure of an installer that may use no network and lacks files; None where that is not the reason."""
     if not _lacks_files(why, caller):
         return None
-    told = f"{caller.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
-    return InstallFailed(f"{told}{_cache_of(caller)}, and says: {why}", cure(why, caller))
+    command = caller.installer.telling_cache()
+    cache = caller.run(command).stdout.strip() if command else ""
+    held = f"its cache holds ({cache})" if cache else "is at hand on this machine"
+    message = f"{caller.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
+    return InstallFailed(f"{message}{held}, and says: {why}", remedy_of(why, caller))
 
 
 def _lacks_files(why: str, caller: Caller) -> bool:
@@ -255,13 +240,6 @@ def _lacks_files(why: str, caller: Caller) -> bool:
 def _told_offline(caller: Caller) -> bool:
     """Whether a variable of the installer's own keeps it from every index."""
     return caller.environment.get(caller.installer.offline_variable, "").lower() not in FALSE
-
-
-def _cache_of(caller: Caller) -> str:
-    """The installer's cache folder, as it reports it."""
-    asked = caller.installer.telling_cache()
-    said = caller.run(asked).stdout.strip() if asked else ""
-    return f"its cache holds ({said})" if said else "is at hand on this machine"
 
 
 def nothing_fits(

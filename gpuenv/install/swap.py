@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
+from gpuenv.install.backends.base import succeeded
 from gpuenv.install.journal import Journal, Kept, Put, Store
-from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.children import ChildGroup, run_child
 
 CACHE = "__pycache__"
 _LONGEST = 600.0  # seconds; a slow disk with gigabytes to write
@@ -76,19 +77,15 @@ def write_out(folder: Path, paths: Iterable[Path], group: ChildGroup | None = No
     if program is not None:
         command = [program, "-f", str(folder)]
         result = run_child(command, {"LC_ALL": "C"}, time.monotonic() + _LONGEST, group)
-        if result.ending is Ending.EXITED and result.exit_code == 0:
+        if succeeded(result):
             return
     for path in paths:
         with contextlib.suppress(PermissionError, FileNotFoundError):
-            _sync(path)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
@@ -96,10 +93,10 @@ def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
     found, start = [], f"{root}/"
     for place in dict.fromkeys(places):
         try:
-            told = os.lstat(start + place)
+            status = os.lstat(start + place)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        found.append(Kept(place, told.st_ino, told.st_size, told.st_mtime_ns))
+        found.append(Kept(place, status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
 
 
@@ -114,7 +111,12 @@ def carry_out(store: Store, journal: Journal) -> None:
         store.kept(journal.number, index).parent.mkdir(parents=True, exist_ok=True)
     for index, going in enumerate(journal.keep):
         os.rename(start + going.place, store.kept(journal.number, index))  # noqa: PTH104 - thousands of files
-    _prune(root, journal.folders)
+    for folder in sorted(journal.folders, key=lambda text: text.count("/"), reverse=True):  # the innermost first
+        cache = root / folder / CACHE
+        if cache.is_dir() and len(os.listdir(root / folder)) == 1:  # noqa: PTH208 - its count
+            shutil.rmtree(cache, ignore_errors=True)
+        with contextlib.suppress(OSError):  # where other files stay
+            (root / folder).rmdir()
     for name in dict.fromkeys(os.path.dirname(entry.place) for entry in journal.put):
         (root / name).mkdir(parents=True, exist_ok=True)
     for coming in journal.put:
@@ -152,7 +154,9 @@ def undo(store: Store, journal: Journal) -> None:
         if _left(store, journal, index):
             os.rename(store.kept(journal.number, index), root / gone.place)  # noqa: PTH104 - thousands of files
     for folder in reversed(journal.created):
-        _remove_folder(root / folder)
+        shutil.rmtree(root / folder / CACHE, ignore_errors=True)  # of imports
+        with contextlib.suppress(OSError):
+            (root / folder).rmdir()
 
 
 def _left(store: Store, journal: Journal, index: int) -> bool:
@@ -171,48 +175,26 @@ def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
     return tuple(wrong + extra + left)
 
 
+def _identity(entry: Kept | Put) -> tuple[int, int, int]:
+    """What a file is known again by."""
+    return entry.inode, entry.size, entry.mtime_ns
+
+
 def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
     """Where an unfinished transaction moves files, and others have put files of theirs since."""
-    root = store.root
     known: dict[str, set[tuple[int, int, int]]] = {}
     entries: tuple[Kept | Put, ...] = (*journal.keep, *journal.put)
     for entry in entries:
-        known.setdefault(entry.place, set()).add((entry.inode, entry.size, entry.mtime_ns))
-    there = keep_of(root, (place for place in known if CACHE not in place))
-    return tuple(now.place for now in there if (now.inode, now.size, now.mtime_ns) not in known[now.place])
+        known.setdefault(entry.place, set()).add(_identity(entry))
+    there = keep_of(store.root, (place for place in known if CACHE not in place))
+    return tuple(now.place for now in there if _identity(now) not in known[now.place])
 
 
 def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:
     """The files of a committed transaction that others have changed since; a new file that is gone does not count."""
     root = store.root
     there = {entry.place: entry for entry in journal.put}
-    changed = []
-    for place, entry in there.items():
-        now = keep_of(root, [place])
-        if now and (now[0].inode, now[0].size, now[0].mtime_ns) != (entry.inode, entry.size, entry.mtime_ns):
-            changed.append(place)
+    changed = [now.place for now in keep_of(root, there) if _identity(now) != _identity(there[now.place])]
     taken = [entry.place for entry in journal.keep if entry.place not in there and os.path.lexists(root / entry.place)]
     lost = [e.place for index, e in enumerate(journal.keep) if not _left(store, journal, index)]
     return tuple(changed + [place for place in taken if CACHE not in place] + lost)
-
-
-def clear_stage(store: Store, number: str) -> None:
-    """Drops what a kept transaction no longer needs."""
-    shutil.rmtree(store.stage(number), ignore_errors=True)
-
-
-def _prune(root: Path, folders: Iterable[str]) -> None:
-    """Removes the folders that are empty now, the innermost first."""
-    for folder in sorted(folders, key=lambda text: text.count("/"), reverse=True):
-        cache = root / folder / CACHE
-        if cache.is_dir() and len(os.listdir(root / folder)) == 1:  # noqa: PTH208 - its count
-            shutil.rmtree(cache, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            (root / folder).rmdir()
-
-
-def _remove_folder(folder: Path) -> None:
-    """Removes a folder that the transaction made, with the caches of imports in it."""
-    shutil.rmtree(folder / CACHE, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()

@@ -10,7 +10,7 @@ from gpuenv.install.backends.uv import Uv
 from gpuenv.install.dependencies import Package
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.install.installers import Caller
-from gpuenv.install.removal import aims, frozen
+from gpuenv.install.planner import aims, frozen
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.model.snapshot import Snapshot
 
@@ -21,17 +21,11 @@ _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The platform that wheels have to fit.
+    """The platform that wheels have to fit."""
 
-    Attributes:
-        python: such as ``3.12``.
-        arch: ``x86_64`` or ``aarch64``.
-        glibc: the minor of its glibc 2.
-    """
-
-    python: str
-    arch: str
-    glibc: int
+    python: str  # such as ``3.12``
+    arch: str  # ``x86_64`` or ``aarch64``
+    glibc: int  # the minor of its glibc 2
 
     @property
     def platform(self) -> str:
@@ -105,15 +99,11 @@ def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...
     """
     if not isinstance(caller.installer, Uv):
         raise InstallError("a lock for another machine is made by uv alone", "Install uv: python -m pip install uv")
-    told = {**facts.target.packages, **({"numpy": facts.target.numpy.value} if facts.target.numpy.value else {})}
-    packages = [Package(name, release) for name, release in told.items() if _is_public(release)]
+    releases = {**facts.target.packages, **({"numpy": facts.target.numpy.value} if facts.target.numpy.value else {})}
+    # No index has a local version (``2.6.0+cu124``).
+    packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
     aim = aims(requirements, packages, {})
     lock, why = make_lock(caller, requirements, frozen(aim, packages))
     if lock is None:
         raise nothing_fits(why, requirements, aim.stay, caller)
     return lock
-
-
-def _is_public(release: str) -> bool:
-    """Whether a version is one that an index has; a local version (``2.6.0+cu124``) is not."""
-    return Version(release).local is None

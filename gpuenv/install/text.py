@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
-from gpuenv.install.plan import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
+from gpuenv.install.plan import Outcome, Plan, Reason, Result
 from gpuenv.model.sizes import size_text
 from gpuenv.report.text import Line, Style, command_text
 
@@ -20,6 +20,7 @@ _REASONS = {
     Reason.CONDA_SAYS: "conda takes it out: it cannot stay beside what comes",
 }
 _LEFTOVERS_SHOWN = 3
+_PROVEN = {True: ("ok", Style.PLAIN), False: ("FAILED", Style.BAD), None: ("not shown", Style.WARNING)}
 _STYLES = {
     Result.INSTALLED: Style.GOOD,
     Result.UNCHANGED: Style.GOOD,
@@ -41,11 +42,8 @@ def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
         yield Line("  Nothing to do: everything is as it should be.", Style.GOOD)
         return
     yield Line(f"  installer {plan.installer}", hang=12)
-    coming = {pin.name for pin in plan.install}
-    gone = [entry for entry in plan.remove if entry.name not in coming]
-    yield from _removals(gone, plan)
-    yield from _installs(plan)
-    yield from _room(plan)
+    yield from _removed(plan)
+    yield from _installed(plan)
     for note in plan.notes:
         yield Line(f"  note: {note}", Style.WARNING, 4)
     if verbose:
@@ -58,49 +56,41 @@ def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
         yield Line(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
 
 
-def _removals(gone: Sequence[Removal], plan: Plan) -> Iterator[Line]:
-    if gone or plan.leftovers:
+def _removed(plan: Plan) -> Iterator[Line]:
+    coming = {pin.name for pin in plan.install}
+    leaving = (entry for entry in plan.remove if entry.name not in coming)
+    gone = [f"{entry.name} {entry.release} ({_REASONS[entry.reason]})" for entry in leaving]
+    gone += [f"{leftover.path} ({_REASONS[leftover.reason]})" for leftover in plan.leftovers[:_LEFTOVERS_SHOWN]]
+    if gone:
         yield Line("Removed", Style.HEADING)
-    for entry in gone:
-        yield Line(f"  - {entry.name} {entry.release} ({_REASONS[entry.reason]})", Style.WARNING, 4)
-    for leftover in plan.leftovers[:_LEFTOVERS_SHOWN]:
-        yield Line(f"  - {leftover.path} ({_REASONS[leftover.reason]})", Style.WARNING, 4)
+    yield from (Line(f"  - {text}", Style.WARNING, 4) for text in gone)
     if len(plan.leftovers) > _LEFTOVERS_SHOWN:
         yield Line(f"  - and {len(plan.leftovers) - _LEFTOVERS_SHOWN} more files that no distribution owns", hang=4)
 
 
-def _installs(plan: Plan) -> Iterator[Line]:
+def _installed(plan: Plan) -> Iterator[Line]:
     if plan.install:
         yield Line("Installed", Style.HEADING)
     reasons = {entry.name: entry.reason for entry in plan.remove}
     for pin in plan.install:
-        yield Line(f"  + {pin.name} {pin.release}{_former(pin, reasons, plan)}{_size(pin.size)}", hang=4)
+        former = ""
+        if pin.former == pin.release:
+            former = f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
+        elif pin.former is not None:
+            former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
+        size = f", {size_text(pin.size)}" if pin.size is not None else ""
+        yield Line(f"  + {pin.name} {pin.release}{former}{size}", hang=4)
     if plan.moves:
         yield Line(f"  Packages that are not CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
         yield Line("  That is done with --allow-changes alone.", Style.WARNING, 4)
-
-
-def _former(pin: Pin, reasons: dict[str, Reason], plan: Plan) -> str:
-    if pin.former is None:
-        return ""
-    if pin.former == pin.release:
-        return f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
-    told = " (needs consent)" if pin.name in plan.moves else ""
-    return f" (now {pin.former}){told}"
-
-
-def _size(size: int | None) -> str:
-    return f", {size_text(size)}" if size is not None else ""
-
-
-def _room(plan: Plan) -> Iterator[Line]:
-    size = plan.space.download
-    told = f"{size_text(size)}, less what is cached" if size is not None else "sizes not told by the index"
-    free = f"; free on the disk: {size_text(plan.space.free)}" if plan.space.free is not None else ""
+    space = plan.space
     if plan.install and plan.requirements:
-        disk = f"; unpacked at most about {size_text(plan.space.unpacked)}" if plan.space.unpacked else ""
-        yield Line(f"  to download: {told}{disk}{free}", Style.QUIET, 4)
-        if plan.space.unpacked and plan.space.free is not None and plan.space.free < plan.space.unpacked:
+        size = size_text(space.download) if space.download is not None else ""
+        download = f"{size}, less what is cached" if size else "sizes not told by the index"
+        disk = f"; unpacked at most about {size_text(space.unpacked)}" if space.unpacked else ""
+        free = f"; free on the disk: {size_text(space.free)}" if space.free is not None else ""
+        yield Line(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
+        if space.unpacked and space.free is not None and space.free < space.unpacked:
             yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)
 
 
@@ -108,38 +98,25 @@ def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
     """One clear summary: what changed, where, proven how, how to undo."""
     for number in outcome.recovered:
         yield Line(f"First, the interrupted install {number} was put back.", Style.WARNING)
-    yield Line(f"{outcome.status.value.upper()}: {_sentence(outcome.message)}", _STYLES[outcome.status], 2)
+    stop = "" if outcome.message.endswith(".") else "."
+    yield Line(f"{outcome.status.value.upper()}: {outcome.message}{stop}", _STYLES[outcome.status], 2)
     if outcome.target is not None:
         yield Line(f"  in {outcome.target.packages}", Style.QUIET, 4)
     if outcome.proofs:
         yield Line("Proof", Style.HEADING)
     for proof in outcome.proofs:
-        yield _proof(proof)
+        word, style = _PROVEN[proof.passed]
+        yield Line(f"  {word:<9} {proof.name}: {proof.detail}", style, 12)
     for place in outcome.not_restored:
         yield Line(f"  not put back: {place}", Style.BAD, 4)
     if outcome.remedy is not None:
         yield Line(f"  {outcome.remedy}", hang=4)
     if verbose and outcome.phases:
         yield Line("Where the time went", Style.HEADING)
-        yield from (_phase(phase) for phase in outcome.phases)
+        yield from (Line(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET) for phase in outcome.phases)
     if outcome.undo is not None:
         yield Line("To undo it", Style.HEADING)
         yield Line(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
-
-
-def _proof(proof: Proof) -> Line:
-    word, style = {True: ("ok", Style.PLAIN), False: ("FAILED", Style.BAD), None: ("not shown", Style.WARNING)}[
-        proof.passed
-    ]
-    return Line(f"  {word:<9} {proof.name}: {proof.detail}", style, 12)
-
-
-def _phase(phase: Phase) -> Line:
-    return Line(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET)
 
 
 def history_lines(journals: Sequence[Journal], python: str | None = None) -> Iterator[Line]:

@@ -5,95 +5,225 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.install.environment import as_package, take_stock
-from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, cut_short, remedy_for, told_of_disk
+from gpuenv.install.backends.base import complaint, succeeded
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.environment import (
+    Entry,
+    Installed,
+    Scheme,
+    below,
+    digest,
+    is_inside,
+    read_installed,
+    read_record,
+    take_stock,
+)
+from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import Journal, Kept, Put, State, Store
-from gpuenv.install.paths import below
 from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
 from gpuenv.install.planner import Prepared, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
-from gpuenv.install.solver import look_at_settings
-from gpuenv.install.stage import Announce, Staged, StagedFile, checked, put_together, same_content, without_cache
-from gpuenv.install.swap import CACHE, Writing, carry_out, clear_stage, everything_in, keep_of, touched
-from gpuenv.install.verify import (
-    ANOTHER,
-    CONSISTENT,
-    Child,
-    Diagnose,
-    Diagnosed,
-    MoreProof,
-    proofs,
-    working_frameworks,
-)
+from gpuenv.install.solver import look_at_settings, remedy_of
+from gpuenv.install.swap import CACHE, Writing, carry_out, everything_in, keep_of, touched
+from gpuenv.install.verify import ANOTHER, CONSISTENT, Child, Doctor, proofs, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
+_THREADS = 4
+_UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
+_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
+_UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
+_NO_CACHE = "UV_NO_CACHE"
+Announce = Callable[[str], None]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
-    """What every transaction needs.
 
-    Attributes:
-        store: the target's journals; locked by the caller.
-        child: how modules are imported.
-        announce: reports progress.
-        created_at: time of day, for the journal.
-        more: further verifications: the smoke test, where there is a GPU.
-        clock: measures the phases.
+class StagedFile(NamedTuple):
+    """A file in the stage: where it lies, and where it belongs below the root of the environment."""
+
+    path: str
+    place: str
+    status: os.stat_result  # lstat
+    entries: tuple[Entry, ...]  # what the RECORDs that name it say of it
+
+
+class Staged(NamedTuple):
+    """Everything in the stage."""
+
+    distributions: tuple[Installed, ...]
+    files: tuple[StagedFile, ...]
+
+
+def read_stage(stage: Path, scheme: Scheme) -> Staged:
+    """The distributions in the stage and the places of their files.
+
+    Raises:
+        InstallFailed: when a distribution has no RECORD, or names a file that is not there or belongs outside.
     """
+    metadata: set[str] = set()
+    for folder, names, _ in os.walk(stage):
+        if any(name.endswith(".dist-info") for name in names):
+            metadata.add(folder)
+            names.clear()
+    found = read_installed(sorted(metadata))
+    by_relation = {os.path.relpath(path, scheme.root): path for path in (scheme.purelib, scheme.platlib)}
+    files: dict[str, tuple[str, os.stat_result, list[Entry]]] = {}
+    for distribution in found:
+        relation = os.path.relpath(distribution.folder, stage)
+        folder = by_relation.get(relation, scheme.purelib)
+        record = read_record(distribution.metadata)
+        if record is None:
+            raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
+        for entry in record:
+            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+            target = os.path.normpath(os.path.join(folder, entry.path))
+            outside = not is_inside(target, scheme.root) or not is_inside(path, str(stage))
+            if outside or entry.path.startswith("/"):
+                raise InstallFailed(
+                    f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}"
+                )
+            place = below(target, scheme.root)
+            if place not in files:
+                try:
+                    files[place] = (path, os.lstat(path), [])
+                except (OSError, ValueError) as error:
+                    raise InstallFailed(
+                        f"{distribution.name}: {entry.path} is in its RECORD and was not installed"
+                    ) from error
+            files[place][2].append(entry)
+    return Staged(found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items()))
 
-    store: Store
+
+def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
+    """The files that are not what their RECORD says, by size and digest."""
+    shares = [files[start::_THREADS] for start in range(_THREADS)]  # a task a file would cost more than its digest
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda share: [file.place for file in share if not _is_right(file)], shares)
+        return tuple(sorted(place for places in found for place in places))
+
+
+def _is_right(file: StagedFile) -> bool:
+    if not stat.S_ISREG(file.status.st_mode):
+        return False
+    known = {entry.sha256 for entry in file.entries} - {None}
+    return not known or file.path.endswith(_UNCHECKED) or digest(file.path) in known
+
+
+def _put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announce) -> None:
+    """Lets the installer fill the stage, an empty folder in that of the transaction.
+
+    Its commands run in turn until one works; each starts with an empty folder.
+
+    Raises:
+        InstallFailed: when it does not come to its end; CacheAtFault where the wheels are there and no wheels.
+    """
+    lock = folder / "lock.txt"
+    lock.write_text(prepared.lock, encoding="utf-8")
+    announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
+    caller = prepared.caller.settled()
+    first, *others = caller.installer.staging(caller.options, lock, stage)
+    result = caller.run(first, _progress(announce))
+    for command in others:
+        if succeeded(result):
+            break
+        shutil.rmtree(stage)
+        stage.mkdir()
+        result = caller.run(command, _progress(announce))
+    if not succeeded(result):
+        why = complaint(result)
+        kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
+        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.caller))
+
+
+def _progress(announce: Announce) -> Callable[[str], None]:
+    """Announces the installer's progress, line by line."""
+    rest = ""
+
+    def on_text(text: str) -> None:
+        nonlocal rest
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            if line.strip().startswith(("Download", "Prepar", "Install", "Resolved", "Building")):
+                announce(line.strip())
+
+    return on_text
+
+
+def _without_cache(prepared: Prepared) -> Prepared | None:
+    """The same plan without uv's cache, whose files may be those of environments; None for all other installers."""
+    caller = prepared.caller
+    if not isinstance(caller.installer, Uv) or caller.options.offline or caller.environment.get(_NO_CACHE):
+        return None
+    return replace(prepared, caller=replace(caller, environment={**caller.environment, _NO_CACHE: "1"}))
+
+
+def _checked(prepared: Prepared, stage: Path) -> Staged:
+    """What is in the stage: the planned versions and nothing else, every file as its RECORD says.
+
+    Raises:
+        InstallFailed: when it is anything else.
+    """
+    plan, staged = prepared.plan, read_stage(stage, prepared.holdings.scheme)
+    found = {entry.name: entry.release for entry in staged.distributions}
+    wanted = {pin.name: pin.release for pin in plan.install}
+    if found != wanted:
+        odd = sorted(set(found.items()) ^ set(wanted.items()))
+        raise InstallFailed(f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}")
+    bad = broken(staged.files)
+    if bad:
+        message = f"{len(bad)} files are not what their RECORD says, {bad[0]} first"
+        if any(stat.S_ISLNK(file.status.st_mode) for file in staged.files):
+            raise InstallFailed(message, _LINKS)
+        raise CacheAtFault(message)
+    return staged
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every transaction needs besides its plan."""
+
+    store: Store  # locked by the caller
     child: Child
+    doctor: Doctor
+    more: tuple[Callable[[], Proof], ...]  # further verifications: the smoke test, where there is a GPU
     announce: Announce
-    created_at: str | None
-    more: tuple[MoreProof, ...] = ()
-    clock: Clock = field(default_factory=Clock)
+    created_at: str | None  # time of day, for the journal
+    clock: Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Transaction):
-    """A plan for wheels, the doctor's errors before, and how the doctor is run again afterwards."""
-
-    prepared: Prepared
-    before: Diagnosed
-    diagnose: Diagnose
-
-
-def execute(work: Work) -> Outcome:
+def execute(prepared: Prepared, work: Work) -> Outcome:
     """One transaction.
 
     Raises:
         InstallError: when it failed before anything of the target was moved.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    number = work.store.begin()
-    plan = numbered(work.prepared.plan, number)
+    store, number = work.store, work.store.begin()
+    plan = numbered(prepared.plan, number)
     try:
-        journal, frameworks = _made_ready(work, number)
+        journal, frameworks = _made_ready(prepared, work, number)
     except OSError as error:
-        work.store.drop(number)
-        why = told_of_disk(error)
-        raise InstallFailed(f"the new files could not be put together: {why}", remedy_for(why)) from error
-    except KeyboardInterrupt:
-        work.store.drop(number)
-        work.announce("interrupted; nothing was changed")
-        raise
-    except BaseException:  # whatever it is: what was put together is not left behind
-        work.store.drop(number)
+        store.drop(number)
+        raise disk_failure("the new files could not be put together", error) from error
+    except BaseException as error:  # whatever it is: what was put together is not left behind
+        store.drop(number)
+        if isinstance(error, KeyboardInterrupt):
+            work.announce("interrupted; nothing was changed")
         raise
 
     def change(made: list[Proof]) -> None:
         work.clock.begin("swap")
-        carry_out(work.store, journal)
-        writing = Writing(work.store.root, touched(work.store, journal))  # while it is verified
+        carry_out(store, journal)
+        writing = Writing(store.root, touched(store, journal))  # while it is verified
         work.clock.begin("proof")
         work.announce("proving it")
-        shown = proofs(plan, work.prepared.holdings, work.child, frameworks, (work.before, work.diagnose))
+        shown = proofs(plan, prepared.holdings, work.child, frameworks, work.doctor)
         if all(proof.passed is not False for proof in shown):
             shown = (*shown, *(more() for more in work.more))
         made += [Proof("files", True, "every file is what its RECORD says"), *shown] if plan.install else shown
@@ -102,86 +232,83 @@ def execute(work: Work) -> Outcome:
 
     def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
         work.clock.begin("put back")
-        back = restore(work.store, journal)
-        done = failed_outcome(plan, journal, made, why, back, () if back.missing else _meanwhile(work, journal))
-        return replace(done, remedy=done.remedy or _remedy(work, failed)) if failed is not None else done
+        back = restore(store, journal)
+        others = () if back.missing else _meanwhile(prepared, journal)
+        done = failed_outcome(plan, journal, made, why, back, others)
+        return replace(done, remedy=done.remedy or _remedy(prepared, failed)) if failed is not None else done
 
     return keep_or_put_back(work, plan, journal, change, put_back)
 
 
-def _made_ready(work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
+def _made_ready(prepared: Prepared, work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
     """The journal of what shall go where, the new files being complete and on the disk, and the working frameworks.
 
     The frameworks are imported while the installer works, and the disk writes while files are checked.
     """
     stage = work.store.stage(number)
     stage.mkdir()
-    if not work.prepared.plan.install:
-        return _written(work, number, Staged((), ()), None), ()
+    if not prepared.plan.install:
+        work.clock.begin("journal")
+        journal = _journal(prepared, work, number, ())
+        work.clock.begin("sync")
+        work.store.write(journal)
+        return journal, ()
     with ThreadPoolExecutor(1) as pool:
-        visible = [as_package(entry) for entry in work.prepared.holdings.visible]
-        frameworks: Future[tuple[str, ...]] = pool.submit(working_frameworks, work.child, visible)
+        frameworks = pool.submit(working_frameworks, work.child, prepared.holdings.visible)
         try:
             try:
-                return _put_together(work, work.prepared, number, frameworks)
+                return _staged(prepared, work, number, frameworks)
             except CacheAtFault:
-                afresh = without_cache(work.prepared)
+                afresh = _without_cache(prepared)
                 if afresh is None:
                     raise
                 work.announce("what the installer's cache holds is damaged: once more without it")
                 shutil.rmtree(stage)
                 stage.mkdir()
-                return _put_together(work, afresh, number, frameworks)
+                return _staged(afresh, work, number, frameworks)
         except BaseException:
             work.child.group.close()  # ends the imports
             raise
 
 
-def _put_together(
-    work: Work, prepared: Prepared, number: str, frameworks: Future[tuple[str, ...]]
+def _staged(
+    prepared: Prepared, work: Work, number: str, frameworks: Future[tuple[str, ...]]
 ) -> tuple[Journal, tuple[str, ...]]:
     store, stage = work.store, work.store.stage(number)
     work.clock.begin("download and unpack")
-    put_together(prepared, store.transaction(number), stage, work.announce)
+    _put_together(prepared, store.transaction(number), stage, work.announce)
     work.clock.begin("check of files")
     writing = Writing(store.root, everything_in(stage))
     try:
-        staged = checked(prepared, stage)
+        staged = _checked(prepared, stage)
         work.clock.begin("imports before")
         working = frameworks.result()
-        return _written(work, number, staged, writing), working
+        work.clock.begin("journal")
+        journal = _journal(prepared, work, number, staged.files)
+        work.clock.begin("sync")
+        writing.finish()  # the journal is on the disk after the files that it names
+        store.write(journal)
+        return journal, working
     finally:
         writing.stop()
 
 
-def _written(work: Work, number: str, staged: Staged, writing: Writing | None) -> Journal:
-    """The journal, on the disk after the files that it names."""
-    work.clock.begin("journal")
-    journal = _journal(work, number, staged)
-    work.clock.begin("sync")
-    if writing is not None:
-        writing.finish()
-    work.store.write(journal)
-    return journal
-
-
-def _journal(work: Work, number: str, staged: Staged) -> Journal:
+def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[StagedFile]) -> Journal:
     """Which file goes where, decided before the first one moves.
 
     Raises:
         InstallError: when the target has changed since the plan was made.
     """
-    prepared, root = work.prepared, work.store.root
-    former = {entry.name: entry.release for entry in prepared.holdings.visible}
-    if {entry.name: entry.release for entry in take_stock(prepared.holdings.scheme).visible} != former:
+    plan, root = prepared.plan, work.store.root
+    former = prepared.holdings.releases
+    if take_stock(prepared.holdings.scheme).releases != former:
         raise InstallError("the environment has changed since the plan was made", "Try again.")
     leaving = dict.fromkeys((*prepared.leaving, *_caches_of(root, prepared.leaving)))
-    created = _missing_folders(root, (file.place for file in staged.files))
+    created = _missing_folders(root, (file.place for file in staged))
     missing = frozenset(created)
-    new = {file.place for file in staged.files if os.path.dirname(file.place) in missing}
-    moving = [f for f in staged.files if f.place in new or f.place in leaving or not _is_there(root, f)]
+    new = {file.place for file in staged if os.path.dirname(file.place) in missing}
+    moving = [f for f in staged if f.place in new or f.place in leaving or not _is_there(root, f)]
     keep = keep_of(root, (*leaving, *(file.place for file in moving if file.place not in new)))
-    plan = prepared.plan
     return Journal(
         number=number,
         created_at=work.created_at,
@@ -203,7 +330,12 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
 def _is_there(root: Path, file: StagedFile) -> bool:
     """Whether a file that stays, of another distribution's, holds the same: it is left where it is."""
     place = f"{root}/{file.place}"
-    return os.path.isfile(place) and not os.path.islink(place) and same_content(file.path, place)  # noqa: PTH113, PTH114
+    if not os.path.isfile(place) or os.path.islink(place):  # noqa: PTH113, PTH114
+        return False
+    try:
+        return os.path.getsize(file.path) == os.path.getsize(place) and digest(file.path) == digest(place)  # noqa: PTH202
+    except OSError:
+        return False
 
 
 def _missing_folders(root: Path, places: Iterable[str]) -> tuple[str, ...]:
@@ -241,7 +373,7 @@ def _caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
 
 
 def keep_or_put_back(
-    work: Transaction,
+    work: Work,
     plan: Plan,
     journal: Journal,
     change: Callable[[list[Proof]], None],
@@ -263,16 +395,17 @@ def keep_or_put_back(
         if failed is None:
             work.store.mark(journal.number, State.COMMITTED)
     except OSError as error:
-        return put_back(tuple(made), told_of_disk(error), None)
+        return put_back(tuple(made), disk_message(error), None)
     except InstallError as error:
         return put_back(tuple(made), error.message, None)
     except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
-        work.announce(put_back(tuple(made), cut_short(error), None).message)
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
+        work.announce(put_back(tuple(made), why, None).message)
         raise
     if failed is not None:
         return put_back(tuple(made), f"{failed.name}: {failed.detail}", failed)
     work.clock.begin("tidying")
-    clear_stage(work.store, journal.number)
+    shutil.rmtree(work.store.stage(journal.number), ignore_errors=True)
     forget_old(work.store)
     return Outcome(
         status=Result.INSTALLED,
@@ -286,17 +419,17 @@ def keep_or_put_back(
     )
 
 
-def _remedy(work: Work, failed: Proof) -> str | None:
+def _remedy(prepared: Prepared, failed: Proof) -> str | None:
     """What an installer left out, the user's settings made it leave out, mostly; another CuPy can be removed."""
     if failed.detail.startswith(ANOTHER):
         return "Remove that one, or take its folder off PYTHONPATH or out of the .pth file that names it."
-    return look_at_settings(work.prepared.caller, failed.detail) if failed.name == CONSISTENT else None
+    return look_at_settings(prepared.caller, failed.detail) if failed.name == CONSISTENT else None
 
 
-def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
+def _meanwhile(prepared: Prepared, journal: Journal) -> tuple[str, ...]:
     """What differs from before although all is put back: something else has changed the environment."""
     try:
-        now = {entry.name: entry.release for entry in take_stock(work.prepared.holdings.scheme).visible}
+        now = take_stock(prepared.holdings.scheme).releases
     except InstallError:
         return ()
     odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))

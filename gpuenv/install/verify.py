@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Package, faults, lost_extras, parse
-from gpuenv.install.environment import Holdings, Scheme, as_package, take_stock
+from gpuenv.install.dependencies import Package, faults, parse
+from gpuenv.install.environment import Holdings, Scheme, take_stock
 from gpuenv.install.plan import Plan, Proof
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
@@ -29,37 +30,19 @@ _SHOWN = 3
 CONSISTENT = "consistent"
 ANOTHER = "another one is imported"
 _AT_ONCE = 4
-MoreProof = Callable[[], Proof]
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """How modules are imported: in children of their own.
+class Child(NamedTuple):
+    """How modules are imported: in children of their own, which end with the transaction."""
 
-    Attributes:
-        executable: the target's interpreter.
-        environment: the user's variables.
-        seconds: how long one import may take.
-        group: the children that are ended with the transaction.
-    """
-
-    executable: str
-    environment: Mapping[str, str]
-    seconds: float
+    executable: str  # the target's interpreter
+    environment: Mapping[str, str]  # the user's
+    seconds: float  # that one import may take
     group: ChildGroup
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """Result of importing a module.
-
-    Attributes:
-        module: its name.
-        works: whether it could be imported.
-        detail: its release and file, or what went wrong.
-        file: that it was imported from.
-        release: its ``__version__``.
-    """
+class Imported(NamedTuple):
+    """Result of importing a module: its release and file, or what went wrong."""
 
     module: str
     works: bool
@@ -68,14 +51,11 @@ class Imported:
     release: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosed:
-    """The doctor's errors about the target, by code."""
+class Doctor(NamedTuple):
+    """The doctor's errors about the target by code: those before, and what finds those now."""
 
-    errors: Mapping[str, str]
-
-
-Diagnose = Callable[[], Diagnosed]
+    before: Mapping[str, str]
+    now: Callable[[], Mapping[str, str]]
 
 
 def import_in_child(child: Child, module: str) -> Imported:
@@ -91,48 +71,35 @@ def import_in_child(child: Child, module: str) -> Imported:
         return Imported(module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}")
     if "error" in facts or "done" not in facts:
         return Imported(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
-    return Imported(
-        module,
-        True,
-        f"{facts.get('release') or ''} {facts.get('file') or ''}".strip(),
-        facts.get("file"),
-        facts.get("release"),
-    )
+    file, release = facts.get("file"), facts.get("release")
+    return Imported(module, True, f"{release or ''} {file or ''}".strip(), file, release)
 
 
 def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, ...]:
     """The frameworks there whose import works now."""
-    modules = [module for entry in packages if (module := _module(entry.name)) is not None]
+    names = [(entry.name, _RAPIDS.fullmatch(entry.name)) for entry in packages]
+    modules = [rapids[1] if rapids else _FRAMEWORKS[name] for name, rapids in names if rapids or name in _FRAMEWORKS]
     with ThreadPoolExecutor(max(1, len(modules))) as pool:
-        found = list(pool.map(lambda module: import_in_child(child, module), modules))
+        found = list(pool.map(partial(import_in_child, child), modules))
     return tuple(entry.module for entry in found if entry.works)
 
 
-def _module(name: str) -> str | None:
-    rapids = _RAPIDS.fullmatch(name)
-    return rapids[1] if rapids else _FRAMEWORKS.get(name)
-
-
-def proofs(
-    plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: tuple[Diagnosed, Diagnose]
-) -> tuple[Proof, ...]:
+def proofs(plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: Doctor) -> tuple[Proof, ...]:
     """All verifications, up to the first that fails; those that wait for children run at the same time."""
     after = take_stock(before.scheme)
     steps: list[Callable[[], Proof]] = [
         lambda: _as_planned(plan, after),
         lambda: _consistent(before, after),
         lambda: import_proof(plan, child, before.scheme),
-        lambda: doctor_proof(*doctor),
+        lambda: doctor_proof(doctor),
         *(partial(framework_proof, child, module) for module in frameworks),
     ]
-    made: list[Proof] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            made += until_one_fails(pool.map(timed, steps))
+            return tuple(until_one_fails(pool.map(timed, steps)))
         except BaseException:
             child.group.close()  # an interrupt does not wait for an import that hangs
             raise
-    return tuple(made)
 
 
 def until_one_fails(made: Iterable[Proof]) -> Iterator[Proof]:
@@ -152,46 +119,35 @@ def timed(step: Callable[[], Proof]) -> Proof:
 
 def _as_planned(plan: Plan, after: Holdings) -> Proof:
     """The installed versions and extras are the planned ones, and what was to go has gone."""
+    own = {name: entry.release for name, entry in after.own.items()}
     wrong = [
-        f"{pin.name} {pin.release} was to be installed, found {_release(after, pin.name)}"
+        f"{pin.name} {pin.release} was to be installed, found {own.get(pin.name, 'none')}"
         for pin in plan.install
-        if not same_release(_release(after, pin.name), pin.release)
+        if not same_release(own.get(pin.name, "none"), pin.release)
     ]
     coming = {pin.name for pin in plan.install}
-    wrong += [
-        f"{gone.name} was to be removed and is there"
-        for gone in plan.remove
-        if gone.name in after.own and gone.name not in coming
-    ]
+    gone = (entry.name for entry in plan.remove if entry.name not in coming)
+    wrong += [f"{name} was to be removed and is there" for name in gone if name in own]
+    visible = {entry.name: entry for entry in after.visible}
     for text in plan.requirements:
         requirement = parse(text)
-        name = canonicalize_name(requirement.name) if requirement else ""
-        there = next((entry for entry in after.visible if entry.name == name), None)
+        there = visible.get(canonicalize_name(requirement.name)) if requirement else None
         if requirement is None or there is None:
             wrong.append(f"{text} is not there")
             continue
         if not requirement.specifier.contains(there.release, prereleases=True):
             wrong.append(f"{text} was asked for, {there.release} is there")
-        wrong += [
-            f"{there.name} {there.release} has no extra {extra}"
-            for extra in lost_extras(as_package(there), requirement.extras)
-        ]
-    return Proof(
-        "as planned",
-        not wrong,
-        "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions",
-    )
-
-
-def _release(holdings: Holdings, name: str) -> str:
-    return holdings.own[name].release if name in holdings.own else "none"
+        lost = (extra for extra in map(canonicalize_name, requirement.extras) if extra not in there.extras)
+        wrong += [f"{there.name} {there.release} has no extra {extra}" for extra in lost]
+    detail = "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions"
+    return Proof("as planned", not wrong, detail)
 
 
 def _consistent(before: Holdings, after: Holdings) -> Proof:
     """No requirement is unmet that was met before."""
     markers = before.scheme.markers
-    old = {str(fault) for fault in faults(map(as_package, before.visible), markers)}
-    new = [str(f) for f in faults(map(as_package, after.visible), markers) if str(f) not in old]
+    old = {str(fault) for fault in faults(before.visible, markers)}
+    new = [str(fault) for fault in faults(after.visible, markers) if str(fault) not in old]
     return Proof(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
 
 
@@ -203,8 +159,8 @@ def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
         without_driver = bool(_NO_DRIVER.search(found.detail))
         passed = None if without_driver else False
         return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
-    folders = (scheme.purelib, scheme.platlib)
-    if wanted is not None and not (found.file or "").startswith(tuple(f"{folder}/" for folder in folders)):
+    folders = (f"{scheme.purelib}/", f"{scheme.platlib}/")
+    if wanted is not None and not (found.file or "").startswith(folders):
         return Proof("import cupy", False, f"{ANOTHER}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
         return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
@@ -217,10 +173,10 @@ def framework_proof(child: Child, module: str) -> Proof:
     return Proof(f"import {module}", found.works, found.detail)
 
 
-def doctor_proof(before: Diagnosed, diagnose: Diagnose) -> Proof:
+def doctor_proof(doctor: Doctor) -> Proof:
     """The doctor finds no error about the target that was not there before."""
-    now = diagnose().errors
-    new = [f"{code}: {title}" for code, title in now.items() if code not in before.errors]
-    cured = [code for code in before.errors if code not in now]
-    said = f"cured: {', '.join(cured)}" if cured else "nothing new is wrong"
-    return Proof("doctor", not new, "; ".join(new[:_SHOWN]) or said)
+    now = doctor.now()
+    new = [f"{code}: {title}" for code, title in now.items() if code not in doctor.before]
+    gone = [code for code in doctor.before if code not in now]
+    detail = "; ".join(new[:_SHOWN]) or (f"cured: {', '.join(gone)}" if gone else "nothing new is wrong")
+    return Proof("doctor", not new, detail)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.environment import Entry, Scheme, is_damaged, misfits, read_installed, read_record
-from gpuenv.install.removal import left_metadata
+from gpuenv.install.planner import left_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

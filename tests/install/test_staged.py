@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallFailed
-from gpuenv.install.stage import read_stage
+from gpuenv.install.transaction import read_stage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.cli.gpu_tests import cause_of, with_level
+from gpuenv.cli.app import with_level
+from gpuenv.cli.gpu_tests import cause_of
 from gpuenv.model.causes import Cause
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report

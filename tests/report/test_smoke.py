@@ -10,7 +10,7 @@ import prometheus_client.parser
 import pytest
 from junitparser import JUnitXml
 
-from gpuenv.cli.gpu_tests import beside
+from gpuenv.cli.commands.smoke import compared
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
@@ -80,9 +80,9 @@ def test_a_saved_baseline_is_of_the_same_gpu_with_its_name_hidden() -> None:
     now, earlier = smoke(AGAIN), smoke(replace(AGAIN, measured={"device_copy": Quantity(2e12, "B/s")}))
     saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", "")))
     assert {test.gpu for test in saved.tests} != {UUID}
-    (found,) = beside(now, saved).compared
+    (found,) = compared(now, saved).compared
     assert (found.name, found.gpu, found.against, found.ratio) == ("transfer.device_copy", UUID, "baseline", 0.855)
-    assert beside(now, earlier).compared == (found,)
+    assert compared(now, earlier).compared == (found,)
 
 
 def test_a_failed_test_makes_a_finding(tested: Report) -> None:

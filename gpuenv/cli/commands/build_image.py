@@ -147,7 +147,11 @@ def build_image(opts: BuildImageOptions) -> None:
         raise CommandError(
             ExitCode.USAGE, "--push pushes what is built; --print, --dry-run and --context build nothing"
         )
-    _refuse_unreadable(opts.secrets)
+    for path in opts.secrets.values():  # before any work
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
     wishes = _wishes(opts)
     labels = _labels(opts.label or ())
     as_json = opts.output_format is options.Format.JSON
@@ -162,16 +166,6 @@ def build_image(opts: BuildImageOptions) -> None:
             write_contexts(opts.context, plans)
         else:
             show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, as_dockerfiles=opts.show)
-
-
-def _refuse_unreadable(secrets: Mapping[str, Path]) -> None:
-    """Ends the command before any work where a secret cannot be read."""
-    for path in secrets.values():
-        try:
-            with path.open("rb"):
-                pass
-        except OSError as error:
-            raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
 
 
 def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
@@ -193,8 +187,8 @@ def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
     line, cupy = _read("--cupy", opts.cupy or "", line_and_release)
     if opts.base is not None:
         _read("--base", opts.base, split)
-    if opts.tag is not None:
-        _read("--tag", opts.tag, _without_digest)
+    if opts.tag is not None and _read("--tag", opts.tag, split)[2] is not None:
+        raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest is not given, it comes of the build")
     python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
     wish = Wish(
         cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
@@ -216,14 +210,6 @@ def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
         return parse(text)
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"{option} {text}: {error}") from error
-
-
-def _without_digest(tag: str) -> str:
-    from gpuenv.image.reference import split
-
-    if split(tag)[2] is not None:
-        raise ValueError("a digest is not given, it comes of the build")
-    return tag
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:

@@ -48,9 +48,18 @@ def bundle(
     """
     from gpuenv.cli.commands.lock import make
     from gpuenv.cli.installer import Means, command_error
+    from gpuenv.install.bundle import pack
     from gpuenv.install.errors import InstallError
 
-    _refuse_place(output)
+    if not is_folder(output.parent):  # before anything is downloaded
+        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
+    try:
+        output.lstat()
+        raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
     means = Means(installer.installer, False, False, install_timeout)
     try:
@@ -58,7 +67,10 @@ def bundle(
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
             folder = Path(scratch) / "bundle"
             _fill(folder, made, means, matrix)
-            _place(folder, output)
+            if output.suffix == ".tar":
+                pack(folder, folder.with_suffix(".tar"))
+                folder = folder.with_suffix(".tar")
+            os.rename(folder, output)  # noqa: PTH104 - whole or not at all, a folder too
     except InstallError as error:
         raise command_error(error, subject.named) from error
     except OSError as error:
@@ -66,25 +78,12 @@ def bundle(
     announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
 
 
-def _refuse_place(output: Path) -> None:
-    """Ends the command before anything is downloaded where the bundle cannot be put."""
-    if not is_folder(output.parent):
-        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
-    try:
-        output.lstat()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
-    raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
-
-
 def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
     from gpuenv.cli.installer import caller_for
-    from gpuenv.install.backends.base import lock_text
     from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
+    from gpuenv.install.lockfile import lock_text
 
     scheme, there = made.scheme, made.elsewhere
     (folder / WHEELS).mkdir(parents=True)
@@ -95,26 +94,9 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     words = there.pip_words if there else ()
     download(caller_for(scheme, means), scheme, (folder / LOCK, folder / WHEELS), announce, words)
     requirements = made.resolution.wheel.requirements if made.resolution.wheel else ()
-    version = there.python if there else ".".join(scheme.python.split(".")[:2])
-    platform = there.platform if there else _platform(scheme)
+    python, platform = (there.python, there.platform) if there else (scheme.minor, scheme.platform)
     revision = made.resolution.matrix_revision
-    write_bundle(folder, Manifest(requirements, version, platform, __version__, revision, ()))
-
-
-def _place(folder: Path, output: Path) -> None:
-    """Whole or not at all."""
-    from gpuenv.install.bundle import pack
-
-    if output.suffix == ".tar":
-        archive = folder.with_suffix(".tar")
-        pack(folder, archive)
-        archive.replace(output)
-    else:
-        os.rename(folder, output)  # noqa: PTH104 - a folder
-
-
-def _platform(scheme: Scheme) -> str:
-    return f"{scheme.markers['sys_platform']}-{scheme.markers['platform_machine']}"
+    write_bundle(folder, Manifest(requirements, python, platform, __version__, revision, ()))
 
 
 def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
@@ -127,7 +109,7 @@ def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
     from gpuenv.install.bundle import open_bundle
 
     found = open_bundle(given, scratch)
-    here = (".".join(scheme.python.split(".")[:2]), _platform(scheme))
+    here = (scheme.minor, scheme.platform)
     if (found.manifest.python, found.manifest.platform) != here:
         raise CommandError(
             ExitCode.NOTHING_FITS,

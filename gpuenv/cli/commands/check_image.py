@@ -153,19 +153,16 @@ def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         with usage_first(look):
             named = opts.snapshot or opts.assume
             machines, rows = _machines(opts) if named else ({}, get_matrix(opts.matrix))
-        choice = Choice(opts.context, opts.target, _build_arguments(opts.build_arg or ()))
+        # A name alone stands for the variable of that name, and for nothing where there is none, as Buildx has it.
+        pairs = [text.partition("=") for text in opts.build_arg or ()]
+        values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
+        arguments = {name: value for name, value in values.items() if value is not None}
+        choice = Choice(opts.context, opts.target, arguments)
         kind, judged = judge_any(files, choice, rows)
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
     report = file_report(files[0], kind, judged, rows)
     return with_machines(report, judged.built, machines, rows, time.monotonic)
-
-
-def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
-    """A name alone stands for the variable of that name, and for nothing where there is none, as Buildx has it."""
-    pairs = (text.partition("=") for text in texts)
-    values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.listing import Meaning
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.paste.records import Pasted
     from gpuenv.report.text import Line
 
     Known = tuple[Meaning, Iterator[Line]]
@@ -172,8 +171,7 @@ def _pieces(what: str) -> Iterator[bytes]:
         raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A text that was read: what was seen in it, and its beginning, where people paste what they have."""
 
     scanner: Scanner
@@ -205,11 +203,13 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
     from gpuenv.explain.answer import explanation, says_something, verdict_of
     from gpuenv.explain.situation import marks_of
     from gpuenv.explain.stated import Stated
+    from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
     from gpuenv.model.snapshot import SourceState
     from gpuenv.paste.environments import chosen, read_meant
     from gpuenv.paste.fields import FAILURES
     from gpuenv.paste.read import decoded
+    from gpuenv.paste.snapshot import known_keys, to_snapshot
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     if not says_something(scanner):
@@ -231,24 +231,17 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
             return explanation(scanner)
     snapshot, rows = get_both(subject, matrix)
     if pasted is not None:
-        snapshot = _pasted_snapshot(pasted, stated, subject.assume, rows)
+        # The machine of the paste, with what the text states of it in passing, under the caller's assumptions.
+        snapshot = to_snapshot(pasted, rows)
+        known = known_keys(snapshot)
+        more = [fact for fact in stated if fact.partition("=")[0] not in known]
+        snapshot = assume(with_stated(snapshot, more, subject.assume, rows), subject.assume, rows)
     elif subject.no_probe:
         snapshot = with_stated(snapshot, stated, subject.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
     found = explanation(scanner, marks_of(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
     return replace(found, facts=stated, notes=(note,)) if note else found
-
-
-def _pasted_snapshot(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:
-    """The machine of a paste, with what the text states of it in passing, under the caller's assumptions."""
-    from gpuenv.matrix.assume import assume
-    from gpuenv.paste.snapshot import known_keys, to_snapshot
-
-    base = to_snapshot(pasted, matrix)
-    known = known_keys(base)
-    left = [fact for fact in stated if fact.partition("=")[0] not in known]
-    return assume(with_stated(base, left, assumed, matrix), assumed, matrix)
 
 
 def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:

@@ -6,26 +6,25 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.inputs import Subject, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpuenv.cli.installer import Means, Wanted
+    from gpuenv.cli.installer import Means
     from gpuenv.cli.output import Output
     from gpuenv.cli.transaction import Examined, Way
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installers import Installer
     from gpuenv.install.planner import Prepared
     from gpuenv.matrix.records import Matrix
-    from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
 
 
@@ -130,8 +129,7 @@ def _install(opts: InstallOptions, subject: Subject, means: Means, out: Output, 
     return done.exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The target's folders, and the installer of wheels for it, which is chosen while the machine is probed."""
 
     scheme: Scheme
@@ -153,7 +151,7 @@ def _examination(
     from gpuenv.probe.children import ChildGroup
 
     # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
-    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, closing(Beginning(subject)) as beginning:
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(subject) as finish:
         from gpuenv.cli.transaction import takes_conda, target_scheme
 
         def choose() -> Installer | None:
@@ -163,14 +161,18 @@ def _examination(
         asking = pool.submit(target_scheme, interpreter, subject, means, group)
         choosing = pool.submit(choose)
         rows = get_matrix(matrix)
-        facts = beginning.finish(rows)
+        facts = finish(rows)
         require_target(facts)
         return Target(asking.result(), choosing), facts, rows
 
 
 def _way(target: Target, examined: Examined, opts: InstallOptions, means: Means, scratch: Path) -> Way:
-    """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
-    from gpuenv.cli.installer import caller_for
+    """How the plan is made: of conda packages for conda's environments, of wheels for all others.
+
+    The wheels are those that the resolver chose, or those of a lock file or of a bundle, which is unpacked to
+    ``scratch``.
+    """
+    from gpuenv.cli.installer import caller_for, choice_of, of_lock, read_lock
     from gpuenv.cli.transaction import by_conda, by_wheels, takes_conda
     from gpuenv.install.environment import take_stock
     from gpuenv.install.planner import prepare
@@ -185,29 +187,25 @@ def _way(target: Target, examined: Examined, opts: InstallOptions, means: Means,
                     "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
                 )
         return by_conda(scheme, examined, means)
-    wanted, means = _wanted(examined.resolution, opts, means, scheme, scratch)
-
-    def prepared() -> Prepared:
-        caller = caller_for(scheme, means, target.choosing.result())
-        return prepare(take_stock(scheme), caller, wanted.requirements, wanted.pins)
-
-    return by_wheels(prepared, examined)
-
-
-def _wanted(
-    resolution: Resolution, opts: InstallOptions, means: Means, scheme: Scheme, scratch: Path
-) -> tuple[Wanted, Means]:
-    """What to install, and from where: as the resolver chose, as a lock file names, or out of a bundle."""
-    from gpuenv.cli.installer import choice_of, of_lock, read_lock
-
+    pins = None
     if opts.bundle is not None:
         from gpuenv.cli.commands.bundle import fitting_bundle
 
         found = fitting_bundle(opts.bundle, scratch, scheme)
-        return of_lock(found.pins, resolution, opts.bundle), replace(means, find_links=str(found.wheels))
-    if opts.locked is not None:
-        return of_lock(read_lock(opts.locked, scheme.markers), resolution, opts.locked), means
-    return choice_of(resolution), means
+        pins, means = found.pins, means._replace(find_links=str(found.wheels))
+    elif opts.locked is not None:
+        pins = read_lock(opts.locked, scheme.markers)
+    lock = opts.bundle or opts.locked
+    if pins is not None and lock is not None:
+        requirements = of_lock(pins, examined.resolution, lock)
+    else:
+        requirements = choice_of(examined.resolution)
+
+    def prepared() -> Prepared:
+        caller = caller_for(scheme, means, target.choosing.result())
+        return prepare(take_stock(scheme), caller, requirements, pins)
+
+    return by_wheels(prepared, examined)
 
 
 def _leave_guard(scheme: Scheme, path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -57,6 +57,7 @@ def lock(
     from gpuenv.cli.installer import Means, command_error
     from gpuenv.cli.output import check_places, write_result
     from gpuenv.install.errors import InstallError
+    from gpuenv.install.lockfile import lock_text
 
     check_places([output])
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
@@ -65,34 +66,24 @@ def lock(
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error, subject.named) from error
-    write_result(text_of(made.lock, made.resolution, lock_format), output, shared=True)
+    requirements = " ".join(made.resolution.wheel.requirements) if made.resolution.wheel else ""
+    head = f"# {requirements}, as gpuenv lock resolved it (matrix {made.resolution.matrix_revision})\n"
+    as_requirements = lock_format is LockFormat.REQUIREMENTS or made.lock.pylock is None
+    text = lock_text(made.lock.pins) if as_requirements else made.lock.pylock
+    write_result(f"{head}{text}", output, shared=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A lock, and what it is for.
+class Made(NamedTuple):
+    """A lock, and what it is for."""
 
-    Attributes:
-        resolution: what it follows from.
-        scheme: the interpreter that was asked: the target's, or gpuenv's own for another machine.
-        lock: exact versions with digests.
-        elsewhere: the other machine; null where the target is here.
-    """
-
-    resolution: Resolution
-    scheme: Scheme
+    resolution: Resolution  # what it follows from
+    scheme: Scheme  # the interpreter that was asked: the target's, or gpuenv's own for another machine
     lock: Lock
-    elsewhere: Elsewhere | None = None
+    elsewhere: Elsewhere | None = None  # the other machine; None where the target is here
 
 
 def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool = False) -> Made:
-    """The lock for a target, or for a machine that was recorded or is assumed.
-
-    Args:
-        subject: which one.
-        matrix: another matrix than the usual one.
-        means: what to lock with.
-        as_toml: whether a ``pylock.toml`` is wanted.
+    """The lock for a target, or for a machine that was recorded or is assumed; ``as_toml``: as a ``pylock.toml``.
 
     Raises:
         InstallError: when there can be none.
@@ -101,45 +92,28 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
     from gpuenv.cli.installer import caller_for, choice_of, interpreter_of, require_target, resolved_for
     from gpuenv.install.environment import ask_scheme, take_stock
     from gpuenv.install.planner import lock_for
+    from gpuenv.install.target_platform import elsewhere_of, lock_elsewhere
+    from gpuenv.matrix.resolve import resolve
 
     if subject.snapshot is not None or subject.no_probe:
         scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + subject.timeout)
-        return _make_elsewhere(subject, matrix, means, scheme)
+        facts, rows = get_both(subject, matrix)
+        there = elsewhere_of(facts)
+        resolution = resolve(facts, rows)
+        requirements = choice_of(resolution)
+        caller = caller_for(scheme, means)  # what is not uv makes none at all, in no form
+        chosen = replace(caller.options, python_version=there.python, platform=there.uv_platform)
+        lock = lock_elsewhere(replace(caller, options=chosen), facts, requirements)
+        return Made(resolution, scheme, lock, there)
     interpreter = interpreter_of(subject)
     facts, rows = get_both(subject, matrix)
     require_target(facts)
     scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
     holdings = take_stock(scheme)
     resolution = resolved_for(facts, rows, holdings)
-    wanted = choice_of(resolution)
+    requirements = choice_of(resolution)
     caller = caller_for(scheme, means)
-    if as_toml and not caller.installer.locks_as_toml:  # told before it works for a minute
+    if as_toml and not caller.installer.locks_as_toml:  # refused before it works for a minute
         remedy = "install uv (gpuenv lock --installer uv tells why one that is there is not taken), or ask for"
         raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", f"{remedy} --format requirements")
-    return Made(resolution, scheme, lock_for(holdings, caller, wanted.requirements))
-
-
-def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
-    from gpuenv.cli.installer import caller_for, choice_of
-    from gpuenv.install.target_platform import elsewhere_of, lock_elsewhere
-    from gpuenv.matrix.resolve import resolve
-
-    facts, rows = get_both(subject, matrix)
-    there = elsewhere_of(facts)
-    resolution = resolve(facts, rows)
-    wanted = choice_of(resolution)
-    caller = caller_for(scheme, means)  # what is not uv makes none at all, in no form
-    chosen = replace(caller.options, python_version=there.python, platform=there.uv_platform)
-    lock = lock_elsewhere(replace(caller, options=chosen), facts, wanted.requirements)
-    return Made(resolution, scheme, lock, there)
-
-
-def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:
-    """The lock file, with a comment on its origin; requirements where the installer made no TOML."""
-    from gpuenv.install.backends.base import lock_text
-
-    requirements = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
-    head = f"# {requirements}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"
-    if lock_format is LockFormat.REQUIREMENTS or made.pylock is None:
-        return head + lock_text(made.pins)
-    return head + made.pylock
+    return Made(resolution, scheme, lock_for(holdings, caller, requirements))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, usage_errors
 from gpuenv.cli.inputs import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
-    from gpuenv.matrix.rows import Asked
     from gpuenv.model.snapshot import Snapshot
 
 app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
@@ -112,46 +111,29 @@ def show(
 
     The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
     """
-    from gpuenv.matrix.rows import Asked
+    from gpuenv.cli.output import emit_json, emit_lines, write_result
+    from gpuenv.matrix.rows import Asked, grid_of, select
+    from gpuenv.report.matrix import page, row_lines, row_markdown
 
     rows = get_matrix(matrix)
-    asked = Asked(row, line, gpu, driver)
+    wanted = Asked(row, line, gpu, driver)
     if output_format is ShowFormat.HTML:
-        _show_page(rows, asked, output)
-    elif output_format is ShowFormat.JSON and asked == Asked():
-        from gpuenv.cli.output import emit_json
-
+        if wanted != Asked():
+            raise CommandError(
+                ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
+            )
+        write_result(page(rows, grid_of(rows)), output, shared=True)
+        return
+    if output_format is ShowFormat.JSON and wanted == Asked():
         emit_json(rows, output, redacted=False)
-    else:
-        _show_rows(rows, asked, output_format, output, color=not no_color)
-
-
-def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None, *, color: bool) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines
-    from gpuenv.matrix.rows import select
-    from gpuenv.report.matrix import row_lines, row_markdown
-
-    try:
-        found = select(rows, asked)
-    except ValueError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-    if form is ShowFormat.JSON:
+        return
+    with usage_errors(ValueError):
+        found = select(rows, wanted)
+    if output_format is ShowFormat.JSON:
         emit_json(found, output, redacted=False)
     else:
-        lines = row_markdown(found) if form is ShowFormat.MARKDOWN else row_lines(found)
-        emit_lines(lines, output, color=color, redacted=False)
-
-
-def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
-    from gpuenv.cli.output import write_result
-    from gpuenv.matrix.rows import Asked, grid_of
-    from gpuenv.report.matrix import page
-
-    if asked != Asked():
-        raise CommandError(
-            ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
-        )
-    write_result(page(rows, grid_of(rows)), output, shared=True)
+        lines = row_markdown(found) if output_format is ShowFormat.MARKDOWN else row_lines(found)
+        emit_lines(lines, output, color=not no_color, redacted=False)
 
 
 @app.command("refresh")

@@ -18,7 +18,6 @@ from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
-    from gpuenv.cli.output import Wanted
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
@@ -91,7 +90,7 @@ def preflight(opts: PreflightOptions) -> None:
     is bad or busy.
     """
     from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_report, read_formats, read_history
+    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_record, emit_report, read_formats, read_history
 
     wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
     settings = read_settings(opts.config, no_config=opts.no_config)
@@ -108,7 +107,11 @@ def preflight(opts: PreflightOptions) -> None:
     proof = _proof(opts.smoke, settings, budget)
     allowances = allowed(settings)
     if opts.list_requirements:
-        _list_requirements(subject, opts, wanted)
+        from gpuenv.cli.inputs import refuse_unread
+        from gpuenv.report.reference import grammar_lines, listed_requirements
+
+        refuse_unread(subject, opts.matrix)
+        emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
         return
     if proof is not None:
         check_places(entry.path for entry in wanted)
@@ -202,12 +205,3 @@ def _is_busy(report: Report) -> bool:
     violated = [entry for entry in report.requirements if entry.status is RequirementStatus.VIOLATED]
     may_pass = all(f.cause.transient or f.cause is Cause.REQUIREMENT_NOT_MET for f in errors)
     return bool(errors) and may_pass and all(is_transient(entry) for entry in violated)
-
-
-def _list_requirements(subject: Subject, opts: PreflightOptions, wanted: Sequence[Wanted]) -> None:
-    from gpuenv.cli.inputs import refuse_unread
-    from gpuenv.cli.output import emit_record
-    from gpuenv.report.reference import grammar_lines, listed_requirements
-
-    refuse_unread(subject, opts.matrix)
-    emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)

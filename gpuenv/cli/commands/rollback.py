@@ -44,61 +44,40 @@ def rollback(
     """
     from gpuenv.cli.installer import ending, interpreter_of, put_back_first, target_of
     from gpuenv.cli.output import Output, check_places
+    from gpuenv.install.conda_environment import read_state
+    from gpuenv.install.environment import ask_scheme
+    from gpuenv.install.journal import Store, store_of
+    from gpuenv.install.rollback import committed, history_of, plan_of_rollback, up_to
+    from gpuenv.install.text import history_lines, plan_lines
 
     check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
     with ending(out, subject.named) as recovered:
         interpreter = interpreter_of(subject)
-        store = _store(interpreter, timeout)
+        # The journals beside the interpreter, else where the interpreter says that it installs to.
+        store = store_of(interpreter) or Store(
+            Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root)
+        )
         if listing and not dry_run and not _is_for_reading(store.folder):
-            recovered.extend(
-                put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False, offline=offline)
-            )
+            known = store if store.folder.is_dir() else None
+            recovered.extend(put_back_first(interpreter, known, dry_run=False, offline=offline))
         if listing:
-            _show_history(store, out, subject.named)
-            return
-        if dry_run:
-            _show_plan(store, number, interpreter, out)
-            return
-        _roll_back(store, interpreter, number, out, recovered, offline=offline)
+            journals = committed(store)
+            out.emit(history_of(journals), lambda: history_lines(journals, subject.named))
+        elif dry_run:
+            chosen = up_to(committed(store), number)
+            states = {journal.number: read_state(store, journal.number) for journal in chosen}
+            condas = {number: state.tool.label for number, state in states.items() if state is not None}
+            plan = plan_of_rollback(chosen, _place(interpreter, store), condas)
+            out.emit(plan, lambda: plan_lines(plan))
+        else:
+            _roll_back(store, interpreter, number, out, recovered, offline=offline)
 
 
 def _is_for_reading(folder: Path) -> bool:
     """Whether it may be read and not written: nothing can be put back there, and a list needs nothing else."""
     return os.access(folder, os.R_OK | os.X_OK) and not os.access(folder, os.W_OK)
-
-
-def _store(interpreter: str, timeout: float) -> Store:
-    """The journals: beside the interpreter, else where the interpreter says that it installs to."""
-    from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.journal import Store
-    from gpuenv.install.rollback import store_of
-
-    found = store_of(interpreter)
-    if found is not None:
-        return found
-    return Store(Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root))
-
-
-def _show_history(store: Store, out: Output, python: str | None) -> None:
-    from gpuenv.install.rollback import committed, history_of
-    from gpuenv.install.text import history_lines
-
-    journals = committed(store)
-    out.emit(history_of(journals), lambda: history_lines(journals, python))
-
-
-def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:
-    from gpuenv.install.conda_environment import read_state
-    from gpuenv.install.rollback import committed, plan_of_rollback, up_to
-    from gpuenv.install.text import plan_lines
-
-    journals = up_to(committed(store), number)
-    states = {journal.number: read_state(store, journal.number) for journal in journals}
-    condas = {number: state.tool.label for number, state in states.items() if state is not None}
-    plan = plan_of_rollback(journals, _place(interpreter, store), condas)
-    out.emit(plan, lambda: plan_lines(plan))
 
 
 def _place(interpreter: str, store: Store) -> Place:

@@ -37,33 +37,22 @@ def run(
 
     Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
-    from gpuenv.cli.passthrough import NotStarted, die_of, run_through
+    from gpuenv.cli.passthrough import die_of, run_through
 
-    _look_over(Subject(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
-    try:
-        ended = run_through(command)
-    except NotStarted as error:
-        raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
+    if python or snapshot or assume or matrix:  # refused where wrong, before it runs
+        from gpuenv.cli.inputs import refuse_unread
+
+        refuse_unread(Subject(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
+    ended = run_through(command)
     if ended.status:
-        target = (python or _interpreter(command[0])) if probe and snapshot is None else None
+        # The program itself where it is a Python, since that is the environment that failed.
+        own = shutil.which(command[0]) if PurePath(command[0]).name.startswith("python") else None
+        target = (python or own) if probe and snapshot is None else None
         subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         _explain(ended.pieces(), subject, matrix, color=not no_color, redacted=redact)
     if ended.status < 0:
         die_of(-ended.status)
     raise typer.Exit(ended.status)
-
-
-def _look_over(subject: Subject, matrix: Path | None) -> None:
-    """Refuses wrong options before the program runs, though only its failure would need them."""
-    if subject.python or subject.snapshot or subject.assume or matrix:
-        from gpuenv.cli.inputs import refuse_unread
-
-        refuse_unread(subject, matrix)
-
-
-def _interpreter(program: str) -> str | None:
-    """The program itself where it is a Python, since that is the environment that failed."""
-    return shutil.which(program) if PurePath(program).name.startswith("python") else None
 
 
 def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, color: bool, redacted: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def simulate(
     if name is None:
         raise CommandError(ExitCode.USAGE, "which machine?", "gpuenv simulate --list names them")
     if print_profile:
-        _print(name)
+        from gpuenv.cli.output import write_stdout
+        from gpuenv.model.unread import text_of
+
+        _load(name)  # only a valid one is printed
+        write_stdout(text_of(_path(name).read_bytes()))
         return
     if not command:
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
@@ -58,9 +62,8 @@ def simulate(
 
     profile = _load(name)
     try:
-        code = run_on(profile, command, dict(os.environ), announce)
-    except ProfileError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+        with usage_errors(ProfileError):
+            code = run_on(profile, command, dict(os.environ), announce)
     except StubBuildError as error:
         raise CommandError(
             ExitCode.USAGE, str(error), "apt install gcc libc6-dev, or name a C compiler with CC=..."
@@ -71,40 +74,26 @@ def simulate(
 def _load(name: str) -> Profile:
     from gpuenv.simulate.profile import ProfileError, load
 
-    try:
+    with usage_errors(ProfileError):
         return load(_path(name))
-    except ProfileError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def _path(name: str) -> Path:
     import difflib
 
+    from gpuenv.model.unread import reason_of
+
     shipped = _paths()
     path = shipped.get(name) or Path(name)
-    if not _is_there(path):
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # a folder above it may not be looked into, or the name is too long
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+    if not is_there:
         near = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
     return path
-
-
-def _is_there(path: Path) -> bool:
-    from gpuenv.model.unread import reason_of
-
-    try:
-        return path.is_file()
-    except OSError as error:  # a folder above it may not be looked into, or the name is too long
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
-
-
-def _print(name: str) -> None:
-    """Prints the profile as it is in the file, if it is valid."""
-    from gpuenv.cli.output import write_stdout
-    from gpuenv.model.unread import text_of
-
-    _load(name)
-    write_stdout(text_of(_path(name).read_bytes()))
 
 
 def _paths() -> dict[str, Path]:

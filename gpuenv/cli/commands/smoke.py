@@ -7,21 +7,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.clock import now
+from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gpu_tests import Alone
     from gpuenv.cli.output import Wanted
+    from gpuenv.matrix.records import Matrix
     from gpuenv.model.smoke import SmokeResult
+    from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
     from gpuenv.smoke.plan import Order
+    from gpuenv.smoke.prove import Unusable
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -69,9 +72,9 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.gpu_tests import planted
+    from gpuenv.cli.gpu_tests import check_names, planted
     from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
-    from gpuenv.smoke.plan import DEFAULT_SEED, Order
+    from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
     check_places([save_baseline, *(entry.path for entry in wanted)])
@@ -85,7 +88,8 @@ def smoke(
         timeout=timeout,
         fault=planted(),
     )
-    _check(order)
+    check_names("group", order.groups, GROUPS)
+    check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
         _found(python)  # what cannot be read is told in any case
         _read(compare)
@@ -104,14 +108,6 @@ def smoke(
             remedy = words_about(done.unusable.remedy or "", python) or None
             raise CommandError(done.result.exit_code, str(done.unusable), remedy)
         raise typer.Exit(done.result.exit_code)
-
-
-def _check(order: Order) -> None:
-    from gpuenv.cli.gpu_tests import check_names
-    from gpuenv.smoke.plan import GROUPS, all_tests
-
-    check_names("group", order.groups, GROUPS)
-    check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
 
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
@@ -138,28 +134,62 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
 def _found(python: str | None) -> str | None:
     from gpuenv.probe.target import TargetError, find_interpreter
 
-    try:
+    with usage_errors(TargetError):
         return find_interpreter(python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Alone:
-    from gpuenv.cli.gpu_tests import prove_alone
-    from gpuenv.cli.inputs import Subject
+class Proved(NamedTuple):
+    """The result of the tests, with the machine and the matrix that they were run with."""
+
+    result: SmokeResult
+    snapshot: Snapshot
+    matrix: Matrix
+    unusable: Unusable | None = None  # why the target environment can run none of them
+
+
+def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Proved:
+    """Runs the tests; where the target environment can run none, each is skipped and says why.
+
+    Interrupted ones return what was found by then.
+
+    Raises:
+        CommandError: when the matrix cannot be read, or a GPU is named that is not there.
+    """
+    from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
+    from gpuenv.cli.inputs import Subject, get_both
+    from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
     interpreter = _found(python) or ""
     subject = Subject(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
+    started = time.monotonic()
+    snapshot, matrix = get_both(subject, None)
+    place = place_of(interpreter, subject, snapshot, matrix, started)
     try:
-        return prove_alone(order, subject, interpreter, baseline)
-    except ValueError as error:  # --gpu names none
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+        with usage_errors(ValueError):  # --gpu names none
+            result = run_tests(order, place, matrix)
+    except Unusable as error:
+        skipped = without_proof(order, place, str(error), now())
+        return Proved(replace(skipped, exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+    except ProofInterrupted as stop:
+        result = with_causes(stop.result)
+    return Proved(compared(result, baseline) if baseline else result, snapshot, matrix)
 
 
-def _keep(done: Alone, place: Path, *, redact: bool) -> None:
+def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
+    """The result compared with an earlier one, which may have been saved with pseudonyms for its GPUs."""
+    from gpuenv.report.redact import pseudonym
+    from gpuenv.smoke.baseline import compare
+
+    known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
+    tests = tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests)
+    return replace(result, compared=compare(result, replace(baseline, tests=tests)) + result.compared)
+
+
+def _keep(done: Proved, place: Path, *, redact: bool) -> None:
     """The result as a baseline for later runs; one that is there stays where there is nothing to put in its place."""
-    if done.interrupted or not any(test.measured for test in done.result.tests):
-        why = "the tests were interrupted" if done.interrupted else "nothing was measured"
+    interrupted = done.result.exit_code == ExitCode.INTERRUPTED
+    if interrupted or not any(test.measured for test in done.result.tests):
+        why = "the tests were interrupted" if interrupted else "nothing was measured"
         announce(f"{place} is not written: {why}")
         return
     from gpuenv.cli.output import emit_json
@@ -167,7 +197,7 @@ def _keep(done: Alone, place: Path, *, redact: bool) -> None:
     emit_json(done.result, place, redacted=redact)
 
 
-def _report(done: Alone, python: str | None) -> Report:
+def _report(done: Proved, python: str | None) -> Report:
     """The result as a report, whose findings are those of the tests alone."""
     from gpuenv.doctor.diagnose import Terms, diagnose
     from gpuenv.doctor.registry import all_checks

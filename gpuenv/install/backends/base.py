@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -25,15 +26,8 @@ _FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", r
 _LONGEST = 1500
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where the installer's input lies.
-
-    Attributes:
-        requirements: what is asked for, one a line.
-        constraints: what must hold beside.
-        answer: where the installer may write its answer.
-    """
+class Files(NamedTuple):
+    """The installer's input, requirements and constraints, and where it may write its answer."""
 
     requirements: Path
     constraints: Path
@@ -42,23 +36,14 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What every call of the installer is given.
+    """What every call of the installer is given."""
 
-    Attributes:
-        executable: the target's interpreter.
-        offline: no network.
-        find_links: a folder that is the only source of wheels; null where the user's own configuration decides.
-        break_system_packages: the user wants an externally managed Python to be changed.
-        python_version: another Python to resolve for than the interpreter's; with it, ``platform``.
-        platform: another platform, in uv's words.
-    """
-
-    executable: str
+    executable: str  # the target's interpreter
     offline: bool = False
-    find_links: str | None = None
-    break_system_packages: bool = False
-    python_version: str | None = None
-    platform: str | None = None
+    find_links: str | None = None  # a folder that is the only source of wheels
+    break_system_packages: bool = False  # an externally managed Python may be changed
+    python_version: str | None = None  # another Python to resolve for than the interpreter's; with it, ``platform``
+    platform: str | None = None  # another platform, in uv's words
 
 
 def make_pin(
@@ -79,23 +64,16 @@ def make_pin(
         raise ValueError(str(error)) from error
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ValueError(f"{sha256!r} is no SHA-256 digest")
+    digests = (sha256,) if isinstance(sha256, str) else ()
+    size = whole_size(size)
     return Pin(
-        canonicalize_name(name),
-        release.strip(),
-        (sha256,) if isinstance(sha256, str) else (),
-        size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-        None,
-        wheel,
+        canonicalize_name(name), release.strip(), digests, size if size is None or size >= 0 else None, None, wheel
     )
 
 
-def lock_text(pins: tuple[Pin, ...]) -> str:
-    """Requirements with digests, as ``--require-hashes`` wants them."""
-    lines = []
-    for pin in pins:
-        digests = "".join(f" \\\n    --hash=sha256:{entry}" for entry in pin.sha256)
-        lines.append(f"{pin.name}=={pin.release}{digests}\n")
-    return "".join(lines)
+def whole_size(size: object) -> int | None:
+    """A size in JSON; None for anything that is no whole number."""
+    return size if isinstance(size, int) and not isinstance(size, bool) else None
 
 
 def file_name(url: object) -> str | None:
@@ -108,11 +86,7 @@ def file_name(url: object) -> str | None:
 
 @dataclass(slots=True)
 class Patience:
-    """Time budget of all calls of the installer; waiting for the user's consent does not count.
-
-    Attributes:
-        left: seconds.
-    """
+    """Time budget in seconds of all calls of the installer; waiting for the user's consent does not count."""
 
     left: float
 
@@ -121,12 +95,17 @@ class Patience:
         command: Sequence[str],
         environment: Mapping[str, str],
         group: ChildGroup | None = None,
-        heard: OnText | None = None,
+        on_text: OnText | None = None,
     ) -> ChildResult:
         """Runs a program for at most the time that is left, see ``run_child``."""
-        result = run_child(command, environment, time.monotonic() + self.left, group, heard)
+        result = run_child(command, environment, time.monotonic() + self.left, group, on_text)
         self.left = max(0.0, self.left - result.duration)
         return result
+
+
+def succeeded(result: ChildResult) -> bool:
+    """Whether a program came to its end with exit code 0."""
+    return result.ending is Ending.EXITED and result.exit_code == 0
 
 
 def complaint(result: ChildResult) -> str:
@@ -137,18 +116,12 @@ def complaint(result: ChildResult) -> str:
         return f"it could not be started: {result.error}"
     if result.ending is Ending.CRASHED:
         return f"it was ended by {result.signal_name}"
-    said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
-    lines = [line.strip(" ?|") for line in _FRAMES.sub("", said).splitlines()]
+    printed = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
+    lines = [line.strip(" ?|") for line in _FRAMES.sub("", printed).splitlines()]
     kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
-    return _shortened(hide_secrets(" ".join([*_caused_by(result.stdout), *kept]))) or f"exit code {result.exit_code}"
-
-
-def _caused_by(printed: str) -> list[str]:
-    """What pip says of a conflict beside its errors: who needs what."""
-    match = _CAUSED.search(printed.encode("ascii", "replace").decode())
-    return [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
-
-
-def _shortened(text: str) -> str:
-    """The beginning of a long one, where uv says what is wrong, and the end, where pip does."""
+    # pip prints beside its errors which packages of a conflict need what.
+    match = _CAUSED.search(result.stdout.encode("ascii", "replace").decode())
+    caused = [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
+    text = hide_secrets(" ".join([*caused, *kept])) or f"exit code {result.exit_code}"
+    # The beginning of a long one, where uv says what is wrong, and the end, where pip does.
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"

@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from gpuenv.install.backends.base import whole_size
 from gpuenv.install.plan import Pin
 
 _VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MULTILINE)
@@ -31,16 +32,10 @@ _UNFIT = (*_ABSENT, "Unsatisfiable", "SpecsConfigurationConflict", "InvalidSpec"
 
 @dataclass(frozen=True, slots=True)
 class CondaTool:
-    """A program that installs conda packages.
-
-    Attributes:
-        program: its path.
-        family: ``conda``, ``mamba`` or ``micromamba``.
-        version: as it says itself.
-    """
+    """A program that installs conda packages, by its path, and the version that it says it is."""
 
     program: str
-    family: str
+    family: str  # ``conda``, ``mamba`` or ``micromamba``
     version: str
 
     @property
@@ -52,8 +47,8 @@ class CondaTool:
         self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool, hold: bool
     ) -> tuple[str, ...]:
         """Installs these specifications, or tells what would change; ``hold`` lets nothing that is there change."""
-        words = [f"--channel={channel}", *(["--freeze-installed"] if hold else []), *(["--offline"] if offline else [])]
-        return (*self._call("install", prefix), *words, *(["--dry-run"] if dry_run else []), *specs)
+        options = {f"--channel={channel}": True, "--freeze-installed": hold, "--offline": offline, "--dry-run": dry_run}
+        return (*self._call("install", prefix), *(name for name, wanted in options.items() if wanted), *specs)
 
     def reverting(self, prefix: str, revision: int, *, offline: bool) -> tuple[str, ...]:
         """Goes back to a revision of the environment's own history."""
@@ -86,19 +81,12 @@ class CondaTool:
         return (self.program, command, f"--prefix={prefix}", "--yes", "--json", "--quiet")
 
 
-@dataclass(frozen=True, slots=True)
-class CondaChange:
-    """What an install would change.
+class CondaChange(NamedTuple):
+    """What an install would change."""
 
-    Attributes:
-        link: the packages that come.
-        unlink: name and version of those that go, be it for a newer one.
-        fetch: bytes to download, where it is told.
-    """
-
-    link: tuple[Pin, ...]
-    unlink: Mapping[str, str]
-    fetch: int | None
+    link: tuple[Pin, ...]  # what comes
+    unlink: Mapping[str, str]  # name and version of what goes, be it for a newer one
+    fetch: int | None  # bytes to download, where conda prints them
 
 
 class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
@@ -141,20 +129,19 @@ def parse_change(printed: str) -> CondaChange:
         raise ValueError("actions: expected an object")  # noqa: TRY004 - one kind of error for all input
     link = tuple(_pin(entry) for entry in _entries(actions, "LINK"))
     unlink = {pin.name: pin.release for pin in map(_pin, _entries(actions, "UNLINK"))}
-    sizes = [entry.get("size") for entry in _entries(actions, "FETCH")]
-    told = [size for size in sizes if isinstance(size, int) and not isinstance(size, bool)]
-    return CondaChange(link, unlink, sum(told) if len(told) == len(sizes) else None)
+    sizes = [whole_size(entry.get("size")) for entry in _entries(actions, "FETCH")]
+    known = [size for size in sizes if size is not None]
+    return CondaChange(link, unlink, sum(known) if len(known) == len(sizes) else None)
 
 
 def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
     problems = answer.get("solver_problems")
     kind = str(answer.get("exception_name", ""))
-    told = (
-        problems if isinstance(problems, list) else [answer.get("message") or answer.get("error") or "it said no more"]
-    )
-    text = " ".join(" ".join(str(entry).split()) for entry in told)
-    unfit = bool(problems) or any(word in kind for word in _UNFIT)
-    return CondaRefusal(text, unfit=unfit, absent=any(word in kind for word in _ABSENT))
+    message = answer.get("message") or answer.get("error") or "it said no more"
+    messages = problems if isinstance(problems, list) else [message]
+    text = " ".join(" ".join(str(entry).split()) for entry in messages)
+    unfit = bool(problems) or any(name in kind for name in _UNFIT)
+    return CondaRefusal(text, unfit=unfit, absent=any(name in kind for name in _ABSENT))
 
 
 def _objects(printed: str) -> Iterator[dict[str, Any]]:
@@ -184,7 +171,7 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
         if not isinstance(text, str) or not _WORD.fullmatch(text):
             raise ValueError(f"{text!r} is no {kind} of a conda package")
     digest = (sha256,) if isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) else ()
-    return Pin(str(name), str(release), digest, size if isinstance(size, int) and not isinstance(size, bool) else None)
+    return Pin(str(name), str(release), digest, whole_size(size))
 
 
 def bare_address(file: str) -> str:

@@ -1,4 +1,4 @@
-"""pip: where there is no uv. Pure.
+"""pip: where there is no uv.
 
 The report is that of ``pip install --report`` (pip documentation, "Installation Report", version 1); pip 22.2 was the
 first to have it. Before pip 23.0 its version is 0, and the digest stands in ``hash`` alone (measured on 2026-11-22 of
@@ -37,6 +37,7 @@ class Pip:
     """How pip is called: ``python -m pip`` of the target's, or another pip that is told the target."""
 
     locks_as_toml: ClassVar[bool] = False  # whether ``locking`` prints a ``pylock.toml``
+    offline_variable: ClassVar[str] = "PIP_NO_INDEX"  # ``--no-index`` as a variable
     program: tuple[str, ...]
     version: str
 
@@ -44,11 +45,6 @@ class Pip:
     def label(self) -> str:
         """Its name and version."""
         return f"pip {self.version}"
-
-    @property
-    def offline_variable(self) -> str:
-        """``--no-index`` as a variable."""
-        return "PIP_NO_INDEX"
 
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """``pip install --dry-run --report``."""
@@ -67,6 +63,12 @@ class Pip:
     def locking(self, options: Options, files: Files) -> tuple[str, ...]:
         """The report of an install as if nothing were installed."""
         return (*self.resolving(options, files), "--ignore-installed")
+
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
+        """The same of exact versions."""
+        return (*self.locking(options, files), "--no-deps")
+
+    locked = resolved  # what ``locking`` and ``digesting`` answer
 
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
@@ -100,5 +102,5 @@ def _pin(entry: Any) -> Pin:  # noqa: ANN401 - JSON
         raise ValueError("expected an item with its metadata")  # noqa: TRY004 - one kind of error for all input
     metadata, info = entry["metadata"], entry.get("download_info") or {}
     archive = info.get("archive_info") or {}
-    told = (archive.get("hashes") or {}).get("sha256") or str(archive.get("hash", "")).removeprefix("sha256=") or None
-    return make_pin(metadata.get("name"), metadata.get("version"), told, None, file_name(info.get("url")))
+    sha256 = (archive.get("hashes") or {}).get("sha256") or str(archive.get("hash", "")).removeprefix("sha256=") or None
+    return make_pin(metadata.get("name"), metadata.get("version"), sha256, None, file_name(info.get("url")))

@@ -19,7 +19,7 @@ from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
 _ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")
-_WHEELS_ONLY = "--only-binary=:all:"
+_LOCK = ("compile", "--format=pylock.toml", "--no-header", "--quiet")
 # They name another environment, or change what is installed and how.
 _ELSEWHERE = frozenset(
     ("UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_REQUIRE_HASHES", "UV_NO_VERIFY_HASHES")
@@ -36,6 +36,7 @@ class Uv:
     """
 
     locks_as_toml: ClassVar[bool] = True  # whether ``locking`` prints a ``pylock.toml``
+    offline_variable: ClassVar[str] = "UV_OFFLINE"  # ``--offline`` as a variable
     program: str
     version: str
     constraints: tuple[str, ...] = ()
@@ -45,15 +46,9 @@ class Uv:
         """Its name and version."""
         return f"uv {self.version}"
 
-    @property
-    def offline_variable(self) -> str:
-        """``--offline`` as a variable."""
-        return "UV_OFFLINE"
-
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``: what is installed already counts."""
-        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
-        words = ("install", "--dry-run", *self._common(options), *held)
+        words = ("install", "--dry-run", *self._common(options), *self._held(files))
         return (self.program, "pip", *words, f"--requirements={files.requirements}")
 
     def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
@@ -64,20 +59,19 @@ class Uv:
         found = (_ADDED.fullmatch(line) for line in printed.splitlines())
         return tuple(make_pin(match[1], match[2]) for match in found if match)
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
-        """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
-        words = ("compile", "--no-deps", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options))
-        return (self.program, "pip", *words, str(files.requirements))
-
-    def digested(self, printed: str) -> tuple[Pin, ...]:
-        """The packages of the lock file that it prints."""
-        return parse_pylock(printed)
-
     def locking(self, options: Options, files: Files) -> tuple[str, ...]:
         """``uv pip compile``."""
-        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
-        words = ("compile", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options), *held)
-        return (self.program, "pip", *words, str(files.requirements))
+        return (self.program, "pip", *_LOCK, *self._common(options), *self._held(files), str(files.requirements))
+
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
+        """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
+        compiling, *words = _LOCK
+        return (self.program, "pip", compiling, "--no-deps", *words, *self._common(options), str(files.requirements))
+
+    def locked(self, printed: str, answer: str) -> tuple[Pin, ...]:
+        """The packages of the lock file that ``locking`` and ``digesting`` print."""
+        del answer
+        return parse_pylock(printed)
 
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched.
@@ -98,9 +92,12 @@ class Uv:
         kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
         return {**kept, "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its words are looked through
 
+    def _held(self, files: Files) -> tuple[str, ...]:
+        return tuple(f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+
     @staticmethod
     def _common(options: Options) -> tuple[str, ...]:
-        words = [f"--python={options.executable}", _WHEELS_ONLY]
+        words = [f"--python={options.executable}", "--only-binary=:all:"]
         if options.offline:
             words.append("--offline")
         if options.python_version is not None:
