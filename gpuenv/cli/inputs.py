@@ -14,9 +14,7 @@ from gpuenv import files
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
-from gpuenv.model.unread import reason_of, text_of
+from gpuenv.model.text import pattern, reason_of, text_of, whole_number
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -53,7 +51,7 @@ class Subject:
 def matrix_path(path: Path | None) -> Path:
     """The matrix that was named, else the user's own where that is newer, else the shipped one."""
     from gpuenv.data import data_path
-    from gpuenv.user_folders import user_matrix
+    from gpuenv.files import user_matrix
 
     shipped = data_path("matrix.yaml")
     own = user_matrix(os.environ)
@@ -293,7 +291,7 @@ def _is_newer(found: object, schema: str) -> bool:
 
 def _with_usual_system(snapshot: Snapshot) -> Snapshot:
     """A Snapshot that was written by hand may spell an operating system as other programs do."""
-    from gpuenv.model.host import operating_system
+    from gpuenv.model.snapshot import operating_system
 
     system = snapshot.host.os
     if system.value is None:

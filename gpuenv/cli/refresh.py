@@ -20,6 +20,7 @@ from gpuenv.cli.errors import CommandError, announce, columns
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.data import data_path
+from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix, SourceKind
@@ -32,7 +33,6 @@ from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_
 from gpuenv.refresh.releases import CapsError, MetadataError
 from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
 from gpuenv.refresh.uv_index import UvIndex
-from gpuenv.user_folders import user_cache, user_matrix
 
 _BAR = 20
 _WIDTH = 79

@@ -15,13 +15,13 @@ from typing import Any
 from gpuenv.doctor.fixes.adapt import for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
+from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.causes import Cause
-from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Library, Snapshot, SourceState
-from gpuenv.model.spelt import NONE, spelt
+from gpuenv.model.text import NONE, spelt
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
@@ -113,7 +113,7 @@ def compare(
     told = (_telling(there), _telling(here))
     differences = sorted(_harmless(_led(list(_differences(first, second, new, told))), here), key=_order)
     return Comparison(
-        schema=SCHEMA,
+        schema=DIFF,
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
         try_first=_try_first(differences, new, here),

@@ -16,7 +16,7 @@ from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
-from gpuenv.model.identity import pci_key
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
 

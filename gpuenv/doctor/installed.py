@@ -13,12 +13,11 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.records import Matrix, Release, WheelLine
 from gpuenv.matrix.resolve import judge
+from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
-from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, CondaChoice, Reachable
-from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState
-from gpuenv.model.target import LeftMetadata, Target
+from gpuenv.model.snapshot import CupyInstallation, LeftMetadata, PackagePlace, Snapshot, SourceState, Target
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14

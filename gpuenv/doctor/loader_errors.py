@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from gpuenv.model.pattern import pattern
-from gpuenv.model.target import Library
+from gpuenv.model.snapshot import Library
+from gpuenv.model.text import pattern
 
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
 _REFUSED = pattern(

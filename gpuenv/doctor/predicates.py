@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container
-from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import (
+from gpuenv.model.gpus import (
     bus_is_own,
     contained,
     driver_nodes,
@@ -17,7 +13,8 @@ from gpuenv.model.presence import (
     nvidia_on_bus,
     seen_to_be_absent,
 )
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.nvidia import pci_key
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 __all__ = [  # of what the resolver asks too
     "bus_is_own",

@@ -31,7 +31,7 @@ from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import cure
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.unread import reason_of
+from gpuenv.model.text import reason_of
 from gpuenv.probe.children import Ending
 
 SCHEMA = "gpuenv.bundle/1"

@@ -47,8 +47,8 @@ from gpuenv.install.solver import (
     with_digests,
 )
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.enumeration import enumerated
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.text import enumerated
 
 _STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
 _NAMED = 3

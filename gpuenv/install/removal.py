@@ -15,8 +15,8 @@ from gpuenv.install.environment import Entry, Installed, Scheme, read_record
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import below, is_inside
 from gpuenv.install.plan import Reason
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
-from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.nvidia import cuda_major_of_wheel
 
 MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"

@@ -15,7 +15,7 @@ from gpuenv.install.dependencies import Package, faults, lost_extras, parse
 from gpuenv.install.environment import Holdings, Scheme, as_package, take_stock
 from gpuenv.install.plan import Plan, Proof
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target

@@ -13,8 +13,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
 from gpuenv.matrix.support import branch_of
-from gpuenv.model.identity import AMD
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,
     Candidate,
@@ -25,6 +24,7 @@ from gpuenv.model.resolution import (
     Rejection,
 )
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 if TYPE_CHECKING:

@@ -11,18 +11,25 @@ from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.cuda_libraries import WANTED, WantedLibrary
-from gpuenv.model.driver import Driver
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.host import Container, Host, architecture, operating_system
-from gpuenv.model.lines import cuda_major_of, is_cupy
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.cupy import cuda_major_of, is_cupy
+from gpuenv.model.gpus import visible_entries
+from gpuenv.model.nvidia import WANTED, WantedLibrary
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
-from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.target import CupyInstallation, Library, Toolkit
+from gpuenv.model.snapshot import (
+    Container,
+    CupyInstallation,
+    Driver,
+    Gpu,
+    Host,
+    Library,
+    Snapshot,
+    SourceState,
+    Toolkit,
+    architecture,
+    operating_system,
+)
+from gpuenv.model.text import parse_size, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
-from gpuenv.model.visible import visible_entries
 
 _NONE = "none"
 # A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to

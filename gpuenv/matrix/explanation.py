@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.needs import Needs
-from gpuenv.model.lines import cuda_major
+from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
     AS_TOLD,
     Candidate,

@@ -10,16 +10,11 @@ from gpuenv.matrix.products import capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Advisory, Companion, Matrix
 from gpuenv.matrix.support import branch_of
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
-from gpuenv.model.driver import LibraryOrigin, Module
-from gpuenv.model.gpu import Gpu, PciGpu
-from gpuenv.model.identity import NVIDIA
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import is_tegra, seen_to_be_absent
+from gpuenv.model.gpus import is_tegra, seen_to_be_absent
+from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).

@@ -18,7 +18,6 @@ from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
@@ -32,6 +31,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")

@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from gpuenv.matrix.faults import Fault
 from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
-from gpuenv.model.generations import generation_of
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.nvidia import generation_of
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")

@@ -1,4 +1,4 @@
-"""What the doctor says: findings with evidence and cure, and how each check went."""
+"""What the doctor reports: findings with evidence and fix, how each check went, requirements, and what was repaired."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause, Fix
 
 if TYPE_CHECKING:
@@ -126,3 +125,121 @@ def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -
     primary = replace(in_order[0], primary=True)
     others = (replace(entry, follows_from=primary.code) if follows(entry, primary) else entry for entry in in_order[1:])
     return (primary, *others)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """An entry of the allow-list: a finding that is known and accepted until a day.
+
+    Attributes:
+        code: of the check, such as GPU206.
+        reason: why it is accepted, in the words of the configuration.
+        expires: the last day on which it counts, ISO 8601.
+        source: where it stands: ``gpuenv.toml: line 3``.
+        file: that file, as the caller would write its path.
+        line: that line.
+    """
+
+    code: str
+    reason: str
+    expires: str
+    source: str
+    file: str | None = None
+    line: int | None = None
+
+    def has_expired(self, today: str) -> bool:
+        """Whether its last day is over; ``today`` is an ISO date, and empty where nobody knows the day."""
+        return bool(today) and self.expires < today
+
+
+class AllowanceState(str, Enum):
+    """What became of an entry: it allowed a finding, its day is over, or there was nothing to allow."""
+
+    USED = "used"
+    EXPIRED = "expired"
+    UNUSED = "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceResult:
+    """An entry of the allow-list, and what became of it."""
+
+    allowance: Allowance
+    state: AllowanceState
+
+
+class RequirementStatus(str, Enum):
+    """Met, violated, or not to be told for want of a fact."""
+
+    MET = "met"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementResult:
+    """One requirement, held against a machine.
+
+    Attributes:
+        text: the requirement as it was written.
+        key: what it is about, such as ``memory``.
+        status: whether it is met.
+        found: what the machine has, in a few words.
+        evidence: the facts behind that, each with its Snapshot path.
+        missing: the fact that could not be told; null unless the status is unknown.
+        of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
+        by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
+            brought about; that something is there and is of another kind has nothing to do with such a fault.
+        by_unusable: whether it would be met if every GPU that the machine lists could be used: one that is lost, or
+            that a variable hides, is then the reason.
+        source: who asks: ``--require``, or a file and its line.
+        file: that file, as the caller would write its path; null for the command line.
+        line: that line.
+    """
+
+    text: str
+    key: str
+    status: RequirementStatus
+    found: str
+    evidence: tuple[Evidence, ...]
+    missing: str | None
+    of_host: bool
+    source: str
+    file: str | None = None
+    line: int | None = None
+    by_absence: bool = False
+    by_unusable: bool = False
+
+
+class RepairStatus(str, Enum):
+    """How mending ended: nothing that gpuenv may mend, planned, done, put back, or failed before it changed a thing."""
+
+    PLANNED = "planned"
+    NOTHING = "nothing-to-mend"
+    MENDED = "mended"
+    RESTORED = "restored"
+    NOT_RESTORED = "not-restored"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was done.
+
+    Attributes:
+        status: how it ended.
+        message: one sentence.
+        gone: the codes of findings that are there no more.
+        left: the codes of findings that are left, errors and warnings: their cures are for a person.
+        transaction: the number to roll back; null where nothing was changed.
+        undo: how it is undone, as an argv list; null where there is nothing to undo.
+        plan: what would be done, line by line, where that was only to be shown.
+    """
+
+    status: RepairStatus
+    message: str
+    gone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    transaction: str | None = None
+    undo: tuple[str, ...] | None = None
+    plan: tuple[str, ...] = ()

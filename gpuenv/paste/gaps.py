@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.records import Gap, Pasted
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Nvml
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedGpu
 from gpuenv.paste.smi_q import GPU, INSTANCES, OF_ALL, Key, SmiQReader, mebibytes, values_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.explain.plain import clean, is_notation, unfolded
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern
 
 _LONGEST = 1 << 15  # of a line: a report in a string of JSON is one
 _MOST = 4000  # lines in a line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from itertools import chain
 
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.devices import DeviceReader
 from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields

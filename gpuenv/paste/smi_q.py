@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from gpuenv.model.gpu import GpuUser, Virtualization
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import GpuUser, Virtualization
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.paste.records import PastedGpu
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.allowance import Allowance
+from gpuenv.model.finding import Allowance
 from gpuenv.model.smoke import Level
 from gpuenv.preflight.config_file import PROJECT_FILE, Config, ConfigError, read_text, read_toml
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.unread import reason_of, text_of
+from gpuenv.model.text import reason_of, text_of
 
 if TYPE_CHECKING:
-    from gpuenv.model.allowance import Allowance
+    from gpuenv.model.finding import Allowance
     from gpuenv.model.smoke import Level
     from gpuenv.preflight.requirement import Requirement
 
@@ -117,7 +117,7 @@ def read_toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]
     Raises:
         ConfigError: when it is no TOML, with the line.
     """
-    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where there is a file
+    from gpuenv.files import parse_toml  # noqa: PLC0415 - only where there is a file
 
     try:
         return parse_toml(text)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
 
 
 def reason_to_retry(findings: Sequence[Finding], requirements: Sequence[RequirementResult]) -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpuenv.model.finding import Evidence
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import Evidence, RequirementResult, RequirementStatus
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.requirement import KEYS, TRANSIENT, Clause, Key, Requirement
 from gpuenv.preflight.seen import Observation, Seen

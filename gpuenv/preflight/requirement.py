@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from gpuenv.model.host import architecture, operating_system
-from gpuenv.model.lines import cuda_major, is_published
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.sizes import parse_size, size_text
+from gpuenv.model.cupy import cuda_major, is_published
+from gpuenv.model.snapshot import architecture, operating_system
+from gpuenv.model.text import parse_size, size_text, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.preflight import seen
 from gpuenv.preflight.seen import Seen, of_each_gpu

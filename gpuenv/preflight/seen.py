@@ -9,10 +9,8 @@ from typing import Generic, TypeVar
 from packaging.version import Version
 
 from gpuenv.matrix.needs import visible_gpus
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.host import Container
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc, PythonVersion
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ import shutil
 import time
 from dataclasses import replace
 
-from gpuenv.model.pattern import pattern
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.text import pattern
 from gpuenv.probe import smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import ChildResult, Ending, run_child

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from gpuenv.model.pattern import pattern
-from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.text import is_named_as_python, pattern
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import run_child
 from gpuenv.probe.command import script

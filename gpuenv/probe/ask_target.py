@@ -12,8 +12,8 @@ from typing import Any
 from packaging.version import Version
 
 from gpuenv.model.codec import encode
-from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
-from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
+from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
+from gpuenv.model.nvidia import OPTIONAL, WANTED
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, run_own, run_target
 from gpuenv.probe.children import ChildResult, Ending

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from gpuenv import __version__
-from gpuenv.model.driver import Driver, Module
-from gpuenv.model.host import Container, Host
-from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known, missing, settle
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import Container, Driver, Host, Module, Snapshot, Toolkit
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_container import container_support, grant, mps
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible

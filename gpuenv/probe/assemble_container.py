@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.model.host import ContainerSupport, Grant, Mps
-from gpuenv.model.numbers import whole_number
 from gpuenv.model.reading import Reading, known, missing
+from gpuenv.model.snapshot import ContainerSupport, Grant, Mps
+from gpuenv.model.text import whole_number
 from gpuenv.probe.parse import fact
 from gpuenv.probe.raw_kernel import KernelFacts
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.gpu import Gpu, MigInstance
-from gpuenv.model.identity import pci_key, uuid_key
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Cuda, Nvml, pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.snapshot import Gpu, MigInstance
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.assemble_health import (
     compute_mode,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from gpuenv.model.gpu import ComputeMode, GpuHealth, PcieLink, Virtualization
-from gpuenv.model.numbers import LARGEST
 from gpuenv.model.reading import Reading, known, missing
+from gpuenv.model.snapshot import ComputeMode, GpuHealth, PcieLink, Virtualization
+from gpuenv.model.text import LARGEST
 from gpuenv.probe.raw import NvmlGpu
 
 T = TypeVar("T")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
-from gpuenv.model.host import AmdGpu, KernelMessage
-from gpuenv.model.identity import pci_key
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import pci_key, xid_event
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
-from gpuenv.model.xid import xid_event
+from gpuenv.model.snapshot import AmdGpu, DriverLibrary, KernelMessage, LibraryOrigin
+from gpuenv.model.text import pattern
 from gpuenv.probe.parse import file_version
 from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary, RawLog
 

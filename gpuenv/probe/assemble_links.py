@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.generations import generation_of
-from gpuenv.model.gpu import Fabric, GpuUser, NvLink, Peer
+from gpuenv.model.nvidia import Nvml, generation_of
 from gpuenv.model.reading import Reading, known, missing, settle
+from gpuenv.model.snapshot import Fabric, GpuUser, NvLink, Peer
 from gpuenv.probe.assemble_health import told, why_not
 from gpuenv.probe.parse import said
 from gpuenv.probe.raw import CudaDevice, NvmlGpu

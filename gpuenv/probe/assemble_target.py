@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import CupyInstallation, Library, Target, Toolkit
+from gpuenv.model.snapshot import CupyInstallation, Library, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
 from gpuenv.probe.parse import fact, parsed
 from gpuenv.probe.raw import RawFacts

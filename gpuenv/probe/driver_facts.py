@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.model.codes import Nvml
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.driver import DeviceNode
-from gpuenv.model.gpu import ComputeMode
-from gpuenv.model.identity import uuid_key
+from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.model.nvidia import Cuda, Nvml, uuid_key
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.visible import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.model.snapshot import ComputeMode, DeviceNode
 from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"

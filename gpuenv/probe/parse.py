@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
-from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import DriverVersion
 
 V = TypeVar("V")

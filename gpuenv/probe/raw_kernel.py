@@ -5,9 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuenv.model.driver import DeviceNode, DkmsBuild
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import CdiFile
+from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu
 
 
 @dataclass(frozen=True, slots=True)

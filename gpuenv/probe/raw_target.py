@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuenv.model.target import FileFault, JupyterKernel, LeftMetadata, NeedOfCupy, PackagePlace
+from gpuenv.model.snapshot import FileFault, JupyterKernel, LeftMetadata, NeedOfCupy, PackagePlace
 
 
 @dataclass(frozen=True, slots=True)

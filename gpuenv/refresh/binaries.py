@@ -19,8 +19,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.numbers import whole_number
 from gpuenv.model.secrets import for_the_driver
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 

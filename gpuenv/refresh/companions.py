@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuenv.matrix.records import Companion, Matrix
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.index import Index, IndexFile

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from packaging.version import Version
 
 from gpuenv.matrix.records import CudaMinor, Matrix
-from gpuenv.model.cuda_wheels import cuda_wheel
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.nvidia import cuda_wheel
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.binaries import MeasureError, ask_nvrtc

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 from typing import Any
 
+from gpuenv.files import parse_toml
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
 from gpuenv.refresh.releases import requirements_of
-from gpuenv.toml_text import parse_toml
 
 _OLDEST = "3.7"  # Python; CuPy 11.3 has wheels for it
 _TOO_OLD = re.compile(r"does not satisfy Python>=(\d+\.\d+)")

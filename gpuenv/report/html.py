@@ -9,11 +9,10 @@ from statistics import median
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.model.finding import CheckRun, Finding, Severity
-from gpuenv.model.quantities import quantity_text, share_text
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import CheckRun, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
+from gpuenv.model.text import quantity_text, share_text
 from gpuenv.report.findings import allowance_text
 from gpuenv.report.report import SCHEMA, Report, Status, crashed, open_questions, verdict
 from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series

@@ -11,11 +11,9 @@ from datetime import datetime
 from statistics import median
 
 from gpuenv import __version__
-from gpuenv.model.allowance import AllowanceResult
-from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import AllowanceResult, RequirementStatus, Severity
 from gpuenv.model.smoke import TestStatus
+from gpuenv.model.snapshot import Gpu
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.smoke_rows import smoke_series

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuenv.model.quantities import quantity_text
 from gpuenv.model.smoke import BROKEN, Compared, Quantity, SmokeResult, TestStatus
+from gpuenv.model.text import quantity_text
 from gpuenv.report.report import Report
 
 

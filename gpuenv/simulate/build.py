@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
-from gpuenv.model.cuda_libraries import WANTED
+from gpuenv.files import user_cache
+from gpuenv.model.nvidia import WANTED
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.user_folders import user_cache
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"

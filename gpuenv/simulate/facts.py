@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.gpu import Gpu, PciGpu
 from gpuenv.model.reading import assumed
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.simulate.records import GpuSpec, Profile
 

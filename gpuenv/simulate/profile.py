@@ -13,8 +13,8 @@ from typing import TypeVar
 from gpuenv.files import read_at_most
 from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_libraries import WANTED
-from gpuenv.model.unread import reason_of, text_of
+from gpuenv.model.nvidia import WANTED
+from gpuenv.model.text import reason_of, text_of
 from gpuenv.report.report import Status
 from gpuenv.simulate.records import (
     CompatSpec,

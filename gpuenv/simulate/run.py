@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from gpuenv.model.simulated import VARIABLE
-from gpuenv.model.unread import reason_of
+from gpuenv.model.gpus import VARIABLE
+from gpuenv.model.text import reason_of
 from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import ProfileError

@@ -8,9 +8,8 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DkmsBuild, Module
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.snapshot import DkmsBuild, Module, Source, SourceState
 from tests.doctor.kernel_hosts import BUS, findings
 from tests.doctor.module_hosts import BUILT, host_without_module, with_reading
 

@@ -14,8 +14,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known, missing
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, FileState
+from gpuenv.model.snapshot import CupyInstallation, FileState, Snapshot, Source, SourceState
 from tests.doctor.installed_target import CUPY, MODULE, SITE, changed, faulty, found, healthy
 
 __all__ = ["healthy"]

@@ -10,8 +10,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import FileFault, FileState, PackagePlace
+from gpuenv.model.snapshot import FileFault, FileState, PackagePlace, Snapshot
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
 
 __all__ = ["healthy"]

@@ -8,13 +8,24 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import DeviceNode, DriverLibrary, LibraryOrigin
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import AmdGpu, Container, ContainerSupport, Grant, Host
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, Target
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    Container,
+    ContainerSupport,
+    CupyInstallation,
+    DeviceNode,
+    DriverLibrary,
+    Grant,
+    Host,
+    LibraryOrigin,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+)
 from gpuenv.model.versions import DriverVersion
 from tests.doctor.kernel_hosts import BUS, findings, working
 

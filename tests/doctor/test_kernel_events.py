@@ -10,12 +10,10 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Severity
-from gpuenv.model.host import Container, KernelMessage
+from gpuenv.model.nvidia import HARDWARE, Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.model.xid import HARDWARE
+from gpuenv.model.snapshot import Container, KernelMessage, Source, SourceState
 from tests.doctor.kernel_hosts import findings, log, working
 
 

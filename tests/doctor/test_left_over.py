@@ -11,8 +11,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import LeftMetadata
+from gpuenv.model.snapshot import LeftMetadata, Snapshot, Source, SourceState
 from tests.doctor.installed_target import SITE, changed, found, healthy
 
 __all__ = ["healthy"]

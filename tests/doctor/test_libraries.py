@@ -12,8 +12,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import FileState, Library, Target, Toolkit
+from gpuenv.model.snapshot import FileState, Library, Snapshot, Source, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
 

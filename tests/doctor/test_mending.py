@@ -10,12 +10,10 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.allowance import Allowance
-from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.finding import Allowance, Finding, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import WheelChoice
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import FileFault, FileState, Library, Toolkit
+from gpuenv.model.snapshot import FileFault, FileState, Library, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.support.matrix import MATRIX
 

@@ -9,13 +9,22 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.driver import DeviceNode, Driver, DriverLibrary, LibraryOrigin, Module
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Host
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DeviceNode,
+    Driver,
+    DriverLibrary,
+    Host,
+    LibraryOrigin,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import DriverVersion
 
 MODULE, OLDER, NEWER = "550.163.01", "535.183.01", "580.95.05"

@@ -8,9 +8,8 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DkmsBuild, Module
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log
 from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.codes import Nvml
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import findings, working

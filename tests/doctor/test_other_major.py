@@ -9,8 +9,7 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Library
+from gpuenv.model.snapshot import Library, Snapshot
 from tests.doctor.installed_target import LIBRARIES, SITE, changed, found, healthy
 
 __all__ = ["healthy"]

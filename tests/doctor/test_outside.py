@@ -12,8 +12,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation, PackagePlace
+from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot
 from tests.doctor.installed_target import CUPY, changed, found, healthy
 
 __all__ = ["healthy"]

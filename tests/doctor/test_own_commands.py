@@ -22,8 +22,7 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.snapshot import CupyInstallation, Snapshot
 from tests.cli.program import answer
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
 

@@ -8,8 +8,7 @@ from gpuenv.doctor.fixes.adapt import for_pixi
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import Snapshot, Target
 from tests.doctor.installed_target import changed, found, healthy
 
 __all__ = ["healthy"]

@@ -12,9 +12,8 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink
 from gpuenv.model.reading import known, missing
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink, Snapshot
 
 GIB = 1 << 30
 EMPTY = Gpu(

@@ -8,10 +8,8 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import Module
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import KernelMessage
 from gpuenv.model.reading import known
+from gpuenv.model.snapshot import KernelMessage, Module, PciGpu
 from tests.doctor.test_driver_support import ADA, PCI, beside_one_that_nvml_lists, found, machine
 
 LOST = "NVRM: fallen off the bus and is not responding to commands."

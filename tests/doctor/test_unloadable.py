@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.driver import Module
 from gpuenv.model.reading import missing
-from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.snapshot import Module, Source, SourceState
 from tests.doctor.kernel_hosts import findings
 from tests.doctor.module_hosts import BUILT, host_without_module
 

@@ -8,10 +8,8 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
-from gpuenv.model.host import Container
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion, Libc
 from tests.doctor.kernel_hosts import findings, working
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.allowance import Allowance
+from gpuenv.model.finding import Allowance
 from gpuenv.preflight.config import load_config
 from gpuenv.preflight.config_file import ConfigError
 from tests.cli.program import gpuenv

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Gpu
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import NvmlGpu, RawFacts
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.model.driver import Module
-from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.snapshot import Module, Source, SourceState
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts, KernelModules, RawToolkit, Uname

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.driver import LibraryOrigin
+from gpuenv.model.snapshot import LibraryOrigin
 from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, rocm
 from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import PackagePlace
+from gpuenv.model.snapshot import PackagePlace, SourceState
 from gpuenv.probe.ask_target import ask_libraries
 from gpuenv.probe.raw_target import Distribution, TargetFacts
 from tests.probe.asking import asking, target_of

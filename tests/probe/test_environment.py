@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.target import JupyterKernel
+from gpuenv.model.snapshot import JupyterKernel
 from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import CupyModule, TargetFacts

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import FileState
+from gpuenv.model.snapshot import FileState, SourceState
 from gpuenv.probe.ask_target import ask_files as ask_target_files
 from gpuenv.probe.raw_target import FileFacts
 from tests.probe.asking import ask_files, ask_target, asking

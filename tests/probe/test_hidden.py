@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.driver import DeviceNode
-from gpuenv.model.visible import Listed, listed
+from gpuenv.model.gpus import Listed, listed
+from gpuenv.model.snapshot import DeviceNode
 from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, NvmlGpu, RawFacts
 from gpuenv.probe.raw_kernel import KernelFacts

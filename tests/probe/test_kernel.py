@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.gpu import PciGpu
+from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_kernel import DriverGpu, KernelModules

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.driver import DkmsBuild
+from gpuenv.model.snapshot import DkmsBuild
 from gpuenv.probe.assemble_kernel import other_kernels
 from tests.probe.asking import kernel_of
 from tests.probe.roots import lay

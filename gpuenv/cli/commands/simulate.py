@@ -92,7 +92,7 @@ def _path(name: str) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    from gpuenv.model.unread import reason_of
+    from gpuenv.model.text import reason_of
 
     try:
         return path.is_file()
@@ -103,7 +103,7 @@ def _is_there(path: Path) -> bool:
 def _print(name: str) -> None:
     """Prints the profile as it is in the file, if it is valid."""
     from gpuenv.cli.output import write_stdout
-    from gpuenv.model.unread import text_of
+    from gpuenv.model.text import text_of
 
     _load(name)
     write_stdout(text_of(_path(name).read_bytes()))

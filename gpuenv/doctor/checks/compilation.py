@@ -15,10 +15,10 @@ from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import reads_ptx
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.pattern import pattern
-from gpuenv.model.target import Library, Toolkit
+from gpuenv.model.nvidia import cuda_wheel
+from gpuenv.model.snapshot import Library, Toolkit
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")

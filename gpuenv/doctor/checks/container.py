@@ -17,9 +17,9 @@ from gpuenv.doctor.predicates import (
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import CONTROL, is_tegra
+from gpuenv.model.gpus import CONTROL, is_tegra
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"

@@ -11,8 +11,8 @@ from gpuenv.doctor.predicates import seen_to_be_absent
 from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.snapshot import SourceState
 
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second

@@ -36,8 +36,8 @@ from gpuenv.doctor.predicates import (
 )
 from gpuenv.doctor.registry import NONE_EXPECTED, Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Virtualization
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")

@@ -27,10 +27,10 @@ from gpuenv.matrix.constraints import (
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import conda_record, cuda_minor, is_rocm
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
-from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import SourceState
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability
 
 _NUMPY = pattern(r"numpy\b(?!-)")

@@ -9,12 +9,9 @@ from gpuenv.doctor.fixes.gpus import called, option_of, resets
 from gpuenv.doctor.predicates import contained
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.identity import pci_key
-from gpuenv.model.snapshot import KernelMessage, Snapshot
-from gpuenv.model.xid import HARDWARE
+from gpuenv.model.nvidia import HARDWARE, Nvml, pci_key
+from gpuenv.model.snapshot import Gpu, KernelMessage, Snapshot
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))

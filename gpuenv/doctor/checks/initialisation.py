@@ -19,11 +19,10 @@ from gpuenv.doctor.predicates import (
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.gpu import Virtualization
-from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+from gpuenv.model.nvidia import Cuda
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
+from gpuenv.model.text import pattern
 
 _BEFORE_INITIALISATION = (
     "DRV100",

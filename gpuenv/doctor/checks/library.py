@@ -12,12 +12,11 @@ from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major
 from gpuenv.doctor.loader_errors import Refusal, Untaken, library_of_symbol, refusal_of, untaken
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import Library
+from gpuenv.model.snapshot import Library, SourceState
+from gpuenv.model.text import pattern
 
 _LIMIT = pattern(r"ulimit -v is (\d+) KiB")
 _FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")

@@ -10,8 +10,8 @@ from gpuenv.doctor.installed import install_fix, installed_cuda_major, is_condas
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library, Toolkit
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")

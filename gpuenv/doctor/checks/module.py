@@ -9,8 +9,8 @@ from gpuenv.doctor.predicates import contained, driver_sees_gpu, libraries_absen
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
+from gpuenv.model.text import pattern
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.

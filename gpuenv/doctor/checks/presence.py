@@ -7,11 +7,11 @@ from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
 from gpuenv.doctor.predicates import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
 from gpuenv.doctor.registry import NONE_EXPECTED, Absence, Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import is_rocm, rocm_of
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.identity import AMD, INTEL
-from gpuenv.model.lines import is_rocm, rocm_of
+from gpuenv.model.gpus import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
+from gpuenv.model.nvidia import AMD, INTEL
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
-from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import Evidence, Fix, RequirementResult, RequirementStatus
 
 REQUIREMENT_CHECK = "REQ801"
 

@@ -8,8 +8,8 @@ from gpuenv.doctor.evidence import event_evidence, fact, readings, source
 from gpuenv.doctor.predicates import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 

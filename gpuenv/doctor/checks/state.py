@@ -8,8 +8,7 @@ from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu, GpuHealth
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, GpuHealth, Snapshot
 
 _BEFORE = ("DRV100", "GPU201", "GPU202", "GPU203")
 _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)

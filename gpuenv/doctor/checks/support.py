@@ -18,9 +18,9 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.identity import pci_key
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.text import pattern
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 # As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.

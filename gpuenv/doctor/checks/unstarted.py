@@ -10,10 +10,10 @@ from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Cuda
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import pattern
 
 _BEFORE = (*ABSENT, "GPU204")
 _OF_A_GPU = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit, where one of the GPUs does not start

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cupy_variables import refused_variables
+from gpuenv.model.cupy import is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.lines import is_rocm
 
 
 @check("ENV402", Cause.CUPY_VARIABLE_INVALID, requires=("WHL503",))

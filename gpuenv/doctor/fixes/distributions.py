@@ -13,8 +13,8 @@ from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_d
 from gpuenv.doctor.predicates import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
-from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.text import pattern
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),

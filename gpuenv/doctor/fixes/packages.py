@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, is_cupy
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import Snapshot, SourceState, Target
 
 
 def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
