@@ -22,8 +22,7 @@ from gpuenv.model.reading import ASSUMED
 from gpuenv.probe.facts import sources_of
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
-from gpuenv.simulate.profile import ProfileError, load
-from gpuenv.simulate.records import Profile, Shown
+from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
 from tests.scenarios.checks import shown_by
 from tests.support.processes import timed
 from tests.support.trust import rank

@@ -82,8 +82,8 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
     from gpuenv.data import COMPILED_MATRIX, data_path
-    from gpuenv.matrix.faults import MatrixError
     from gpuenv.matrix.load import load
+    from gpuenv.matrix.validate import MatrixError
 
     chosen = matrix_path(path)
     own = path is None and chosen != data_path("matrix.yaml")

@@ -21,9 +21,9 @@ from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
-from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix, SourceKind
+from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
 from gpuenv.refresh.index import Index, PackageIndexError

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from gpuenv.doctor.predicates import is_passed_on, nvidia_on_bus
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
+from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Snapshot

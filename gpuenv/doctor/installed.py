@@ -9,10 +9,9 @@ from gpuenv.doctor.fixes.packages import condas_anew, condas_cupy, condas_prefix
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.records import Matrix, Release, WheelLine
-from gpuenv.matrix.resolve import judge
+from gpuenv.matrix.resolve import changes_text, judge
 from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.finding import Fix
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, CondaChoice, Reachable

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.explain.records import Hit
 from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branch_of
 from gpuenv.model.cupy import cuda_major_of, is_rocm
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.text import whole_number

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
 from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
-from gpuenv.matrix.support import branch_of
 from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,

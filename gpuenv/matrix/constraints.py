@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.needs import Brings, NeededGpu, Needs, advisories_for
+from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
-from gpuenv.matrix.support import branch_of, branches_for, reads_ptx
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

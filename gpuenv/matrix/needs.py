@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpuenv.matrix.products import capability_by_name, product_by_pci
+from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Advisory, Companion, Matrix
-from gpuenv.matrix.support import branch_of
 from gpuenv.model.gpus import is_tegra, seen_to_be_absent
 from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED

@@ -11,11 +11,9 @@ from gpuenv.matrix.alternatives import admits
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.constraints import runs
-from gpuenv.matrix.explanation import changes_text
-from gpuenv.matrix.products import find_product
+from gpuenv.matrix.products import branch_of, find_product
 from gpuenv.matrix.records import DriverBranch, Matrix, MatrixSource, Product
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.support import branch_of
+from gpuenv.matrix.resolve import changes_text, resolve
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.snapshot import Snapshot

@@ -1,18 +1,34 @@
-"""What must hold in a matrix beyond its form: proofs are there, versions grow, names are known."""
+"""What must hold in a matrix beyond its form: proofs are there, versions grow, names are known; and its faults."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from gpuenv.matrix.faults import Fault
 from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import generation_of
+
+
+class Fault(NamedTuple):
+    """What is wrong, and the path of the row (``wheel_lines[1].releases[0]``)."""
+
+    path: str
+    text: str
+
+
+class MatrixError(Exception):
+    """The matrix is invalid; ``faults`` has one text a fault, with file and line."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")

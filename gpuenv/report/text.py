@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gpuenv.matrix.explanation import changes_text
+from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.finding import (
     AllowanceResult,
     AllowanceState,

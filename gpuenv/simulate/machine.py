@@ -10,9 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.files import is_file
+from gpuenv.model.nvidia import NVIDIA
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
-from gpuenv.simulate.profile import ProfileError
-from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
+from gpuenv.simulate.profile import (
+    Container,
+    DeviceNodeSpec,
+    GpuSpec,
+    Module,
+    PciSpec,
+    Planted,
+    Profile,
+    ProfileError,
+    Shown,
+)
 
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
@@ -234,7 +244,6 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-NVIDIA = "10de"  # PCI vendor id
 _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
 
 

@@ -18,8 +18,7 @@ from gpuenv.model.gpus import VARIABLE
 from gpuenv.model.text import reason_of
 from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
-from gpuenv.simulate.profile import ProfileError
-from gpuenv.simulate.records import Profile
+from gpuenv.simulate.profile import Profile, ProfileError
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128

@@ -12,8 +12,7 @@ from gpuenv.probe.limits import DEFAULT_TIMEOUT
 from gpuenv.probe.request import Request
 from gpuenv.probe.take import take_snapshot
 from gpuenv.simulate.machine import materialise
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.records import Profile
+from gpuenv.simulate.profile import Profile, load
 from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
 from tests.support.matrix import MATRIX
 

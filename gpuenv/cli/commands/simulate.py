@@ -16,7 +16,7 @@ from gpuenv.model.exit_codes import ExitCode
 _OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.records import Profile
+    from gpuenv.simulate.profile import Profile
 
 Name = Annotated[
     Optional[str],

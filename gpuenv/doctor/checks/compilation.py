@@ -12,8 +12,8 @@ from gpuenv.doctor.installed import Installed, install_fix, installed, installed
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
+from gpuenv.matrix.products import reads_ptx
 from gpuenv.matrix.records import CudaMinor
-from gpuenv.matrix.support import reads_ptx
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.nvidia import cuda_wheel

@@ -9,7 +9,7 @@ from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.installed import empty_metadata, install_fix, keep_condas, left_in, only_one, own_cupys
 from gpuenv.doctor.predicates import seen_to_be_absent
 from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
-from gpuenv.matrix.explanation import changes_text
+from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Evidence, Fix, Severity

@@ -25,7 +25,7 @@ from gpuenv.matrix.constraints import (
     wheel_has_code_for_gpu,
 )
 from gpuenv.matrix.needs import NeededGpu
-from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
+from gpuenv.matrix.products import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, cuda_minor, is_rocm
 from gpuenv.model.finding import Evidence, Fix, Severity

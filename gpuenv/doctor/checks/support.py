@@ -13,9 +13,8 @@ from gpuenv.doctor.fixes.distributions import (
 )
 from gpuenv.doctor.predicates import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.matrix.products import product_by_pci, product_near_pci
+from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.nvidia import pci_key
