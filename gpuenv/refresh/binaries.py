@@ -9,9 +9,9 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -38,8 +38,7 @@ class MeasureError(Exception):
     """A binary did not answer, or is not what it was taken for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binaries:
+class Binaries(NamedTuple):
     """What is in the extension modules of a wheel.
 
     Attributes:
@@ -59,8 +58,7 @@ class Binaries:
     libstdcxx: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Nvrtc:
+class Nvrtc(NamedTuple):
     """What an NVRTC answered.
 
     Attributes:
@@ -105,7 +103,7 @@ def read_binaries(folder: Path) -> Binaries:
                 needed |= elf.needed
             if found:
                 by_file[path] = gpu_code(found)
-        except (ElfError, PeError, ValueError) as error:
+        except ValueError as error:
             raise MeasureError(f"{path.relative_to(folder)}: {error}") from error
         sections += found
         gfx |= {match.decode() for match in _GFX.findall(data)}
@@ -172,16 +170,8 @@ class ElfError(ValueError):
     """Not a 64-bit little-endian ELF file, or a broken one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
-    """What is read of an ELF file.
-
-    Attributes:
-        soname: the name that the dynamic loader knows it by.
-        needed: the sonames of the libraries that the dynamic loader loads with it.
-        versions: the symbol versions that it needs of those, ``GLIBC_2.17`` and the like (.gnu.version_r).
-        code: the content of the sections with GPU code.
-    """
+class Elf(NamedTuple):
+    """What is read of an ELF file; the symbol versions are those that it needs, as ``GLIBC_2.17``."""
 
     soname: str | None
     needed: frozenset[str]
@@ -216,20 +206,16 @@ def read_elf(data: bytes) -> Elf:
 _LONGEST = 8  # characters of a name: .nv_fatbin is written .nv_fatb
 
 
-class PeError(ValueError):
-    """Not a PE file of the usual kind."""
-
-
 def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
     """The content of every section of a name.
 
     Raises:
-        PeError: where the table of sections cannot be read.
+        ValueError: where the table of sections cannot be read.
     """
     try:
         (header,) = struct.unpack_from("<I", data, 0x3C)
         if not data.startswith(b"MZ") or data[header : header + 4] != b"PE\0\0":
-            raise PeError("not a PE file")
+            raise ValueError("not a PE file")
         (count,) = struct.unpack_from("<H", data, header + 6)
         (optional,) = struct.unpack_from("<H", data, header + 20)
         table = header + 24 + optional
@@ -238,7 +224,7 @@ def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
             if told.rstrip(b"\0") == name[:_LONGEST].encode():
                 yield data[start : start + min(size, used or size)]
     except struct.error as error:
-        raise PeError(f"a broken table of sections: {error}") from error
+        raise ValueError(f"a broken table of sections: {error}") from error
 
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -248,8 +234,7 @@ _ACCELERATED, _FAMILY = 0x100000, 0x200000  # the suffixes a and f, as in sm_90a
 _HEADER, _LEAST = 16, 64  # bytes of a container's header, and of an entry's
 
 
-@dataclass(frozen=True, slots=True)
-class GpuCode:
+class GpuCode(NamedTuple):
     """Capabilities in the notation of the matrix (``10.0f``), and the versions of the PTX."""
 
     sass: tuple[str, ...]
@@ -257,17 +242,10 @@ class GpuCode:
     ptx_versions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     kind: int
     version: tuple[int, int]
-    arch: int
-    flags: int
-
-    @property
-    def capability(self) -> str:
-        suffix = "a" if self.flags & _ACCELERATED else "f" if self.flags & _FAMILY else ""
-        return f"{self.arch // 10}.{self.arch % 10}{suffix}"
+    capability: str
 
 
 def gpu_code(sections: Iterable[bytes]) -> GpuCode:
@@ -299,7 +277,8 @@ def _entries(data: bytes) -> Iterator[_Entry]:
             (flags,) = struct.unpack_from("<Q", data, place + 40)
             if length < _LEAST:
                 raise ValueError(f"an entry of GPU code with a header of {length} bytes")
-            yield _Entry(kind, (major, minor), arch, flags)
+            suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
+            yield _Entry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
             place += length + padded
         at = end
 
@@ -317,14 +296,8 @@ _LISTED_PTX = re.compile(r"\.(?:sm|compute)_(\d+)[af]?\.ptx")
 _EMPTY = "does not contain device code"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a second reader says.
-
-    Attributes:
-        refused: files that it cannot read, as those with code for old GPUs.
-        differences: files in which it finds other code, each with both findings.
-    """
+class Checked(NamedTuple):
+    """What a second reader finds: files that it cannot read, and those in which it finds other code."""
 
     refused: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.records import Companion, Matrix
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
@@ -25,23 +25,18 @@ _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtim
 _EXACT = re.compile(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
 _EXTRA = re.compile(r"""extra *== *['"]([\w.-]+)['"]""")
-_MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
-_MARKERS |= {"os_name": "posix"}
+_MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "os_name": "posix"}
 _MARKERS |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
 _NOTE = "Requires-Dist of its METADATA"
 
 
 def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
     """The newest release of a distribution, where that is newer than every row of it; a row without an end has all."""
-    ends = [list(_ends(row)) for row in matrix.companions if row.distribution == name]
+    ranges = [SpecifierSet(row.versions) for row in matrix.companions if row.distribution == name]
+    ends = [[Version(entry.version) for entry in wanted if entry.operator in ("==", "<=")] for wanted in ranges]
     if all(ends):
-        newest = max(Version(end) for told in ends for end in told)
+        newest = max(end for found in ends for end in found)
         yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
-
-
-def _ends(row: Companion) -> Iterator[str]:
-    """The versions at which the range of a row ends."""
-    yield from (entry.version for entry in SpecifierSet(row.versions) if entry.operator in ("==", "<="))
 
 
 def companion_piece(name: str, version: str, work: Workplace) -> Piece:
@@ -61,7 +56,8 @@ def _measured(name: str, version: str, file: IndexFile, work: Workplace) -> NewR
     texts = work.index.requires(name, version, file)
     wanted = list(_asked(texts, file))
     # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
-    every = [entry for extra in ("", *_extras(texts)) for entry in _asked(texts, file, extra)]
+    extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
+    every = [entry for extra in ("", *extras) for entry in _asked(texts, file, extra)]
     pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
     major, minor = cuda_of(name, pins)
     if major is None:
@@ -79,10 +75,6 @@ def _measured(name: str, version: str, file: IndexFile, work: Workplace) -> NewR
     }
     source = source_text(file, work.today, _NOTE)
     return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
-
-
-def _extras(texts: Iterable[str]) -> list[str]:
-    return sorted({name for text in texts for name in _EXTRA.findall(text)})
 
 
 def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:

@@ -9,10 +9,10 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from packaging.version import Version
 
@@ -95,8 +95,7 @@ def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
     raise MeasureError(f"{name} {version}: has no wheel that can be asked on this machine (Linux {machine})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wheels:
+class _Wheels(NamedTuple):
     """The wheels of a minor, each with its requirement: NVRTC, and cudart where that is tried."""
 
     requirement: str

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from email.parser import Parser
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
@@ -37,7 +36,9 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
     platforms = _by_platform(listing)
     if _FIRST not in platforms:
         raise MeasureError(f"{line.name} {version}: has no wheel for Linux x86_64")
-    chosen = {name: _standing_for(files) for name, files in platforms.items()}
+    chosen = {
+        name: next((file for file in files if file.python == _MEASURED), files[0]) for name, files in platforms.items()
+    }
     measure = partial(_measured, line, version, listing, chosen, matrix, work)
     return Piece(f"{line.name} {version}", f"{line.name}-{version}", tuple(chosen.values()), measure)
 
@@ -48,10 +49,6 @@ def _by_platform(listing: Listing) -> dict[str, list[IndexFile]]:
         if file.platform is not None:
             found.setdefault(file.platform, []).append(file)
     return found
-
-
-def _standing_for(files: list[IndexFile]) -> IndexFile:
-    return next((file for file in files if file.python == _MEASURED), files[0])
 
 
 def _measured(
@@ -74,9 +71,11 @@ def _measured(
     platforms = _by_platform(listing)
     key = f"{line.name}-{version}"
     uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
+    # Pip tells no dates; a row that is measured again keeps its own.
+    known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
     row = {
         "cupy": version,
-        "uploaded": uploaded[:10] if uploaded else _known_date(line, version),
+        "uploaded": uploaded[:10] if uploaded else known_date,
         "pythons": pythons,
         "requires_python": metadata.requires_python,
         "numpy": metadata.numpy,
@@ -89,20 +88,12 @@ def _measured(
         "source": key,
     }
     others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
+    table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
     source = source_text(chosen[_FIRST], work.today, note or None, others)
-    return NewRow(f"{line.name} {version}", key, source, flow(row), _table(line), version, line.name)
+    return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
 
 
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
-
-
-def _table(line: WheelLine | RocmLine) -> str:
-    return "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-
-
-def _known_date(line: WheelLine | RocmLine, version: str) -> str | None:
-    """Pip tells no dates; a row that is measured again keeps its own."""
-    return next((row.uploaded for row in line.releases if row.cupy == version), None)
 
 
 def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
@@ -159,15 +150,11 @@ def _pythons(files: tuple[IndexFile, ...] | list[IndexFile]) -> list[str]:
 
 def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Binaries) -> dict[str, object]:
     there = set(_pythons(files))
-    without = [python for python in pythons if python not in there]
-    libc = None
-    if name.startswith("linux"):
-        libc = f"glibc-{libc_floor(files[0], read.glibc)}"
     return {
         "tag": files[0].platform_tag,
-        "libc": libc,
+        "libc": f"glibc-{libc_floor(files[0], read.glibc)}" if name.startswith("linux") else None,
         "libstdcxx": read.libstdcxx,
-        "without": without or None,
+        "without": [python for python in pythons if python not in there] or None,
         "sass": read.code.sass or None,
         "ptx": read.code.ptx or None,
         "gfx": read.gfx or None,
@@ -218,9 +205,8 @@ class MetadataError(Exception):
     """There is no metadata, or it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """What the metadata of a CuPy wheel asks for."""
+class Metadata(NamedTuple):
+    """What the metadata of a CuPy wheel asks for; of the extras, those that bring CUDA, each with its requirement."""
 
     requires_python: str
     numpy: str
@@ -234,9 +220,19 @@ def read_metadata(folder: Path, name: str) -> Metadata:
         MetadataError: where there is none, or a broken one.
     """
     message = _message(folder, name)
-    wanted = _requirements(message)
+    try:
+        wanted = [Requirement(text) for text in message.get_all("Requires-Dist") or []]
+    except InvalidRequirement as error:
+        raise MetadataError(f"{message['Name']} {message['Version']}: {error}") from error
     numpy = [str(entry.specifier) for entry in wanted if entry.name.lower() == "numpy" and entry.marker is None]
-    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", _cuda_extras(message, wanted))
+    toolkits = [entry for entry in wanted if entry.name == "cuda-toolkit" and entry.marker is not None]
+    extras = {
+        extra: str(entry).partition(";")[0].strip()
+        for extra in message.get_all("Provides-Extra") or []
+        for entry in toolkits
+        if entry.marker and entry.marker.evaluate({"extra": extra})
+    }
+    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", extras)
 
 
 def requirements_of(folder: Path, name: str) -> tuple[str, ...]:
@@ -255,23 +251,6 @@ def _message(folder: Path, name: str) -> Message:
     return Parser().parsestr(files[0].read_text(encoding="utf-8"))
 
 
-def _requirements(message: Message) -> list[Requirement]:
-    try:
-        return [Requirement(text) for text in message.get_all("Requires-Dist") or []]
-    except InvalidRequirement as error:
-        raise MetadataError(f"{message['Name']} {message['Version']}: {error}") from error
-
-
-def _cuda_extras(message: Message, wanted: list[Requirement]) -> dict[str, str]:
-    """The extras that bring CUDA, each with the requirement it adds."""
-    found: dict[str, str] = {}
-    for extra in message.get_all("Provides-Extra") or []:
-        for entry in wanted:
-            if entry.name == "cuda-toolkit" and entry.marker is not None and entry.marker.evaluate({"extra": extra}):
-                found[extra] = str(entry).partition(";")[0].strip()
-    return found
-
-
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -288,8 +267,7 @@ class CapsError(ValueError):
     """The module is not written as it was so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(NamedTuple):
     """The highest capability asked for, from each NVRTC minor on, and whether it is compared as text."""
 
     steps: Mapping[str, str]
@@ -314,7 +292,8 @@ def read_caps(source: str, cuda_major: int) -> Caps:
     steps: dict[str, str] = {}
     last = None
     for minor in range(_MINORS):
-        cap = next((cap for test, cap in branches if _holds(test, {"major": cuda_major, "minor": minor})), None)
+        nvrtc = {"major": cuda_major, "minor": minor}
+        cap = next((cap for test, cap in branches if test is None or _value(test, nvrtc)), None)
         if cap is not None and cap != last:
             steps[f"{cuda_major}.{minor}"] = f"{cap[:-1]}.{cap[-1]}"
             last = cap
@@ -345,10 +324,6 @@ def _constant(body: list[ast.stmt]) -> str:
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Constant):
             return str(statement.value.value)
     raise CapsError("cupy/cuda/compiler.py: a branch of the table without a constant")
-
-
-def _holds(test: ast.expr | None, names: Mapping[str, int]) -> bool:
-    return test is None or bool(_value(test, names))
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> object:

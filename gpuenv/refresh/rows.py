@@ -16,8 +16,6 @@ from gpuenv.refresh.index import Index, IndexFile
 
 _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
 
-_RELEASE = r"      - \{cupy: "
-
 
 class PlaceError(ValueError):
     """The text has no place for a row: it was not written as the matrix is."""
@@ -105,30 +103,15 @@ def written(text: str, additions: Additions, today: str) -> str:
 
 
 def _add_source(lines: list[str], new: NewRow) -> None:
-    """Beside its like: releases stand newest first, NVRTCs oldest first."""
-    prefix = new.key[: -len(new.version)]
-    newest_first = new.of is not None
-    place = None
-    start, end = _span(lines, "sources:")
-    for number in range(start, end):
-        told = re.match(rf"  {re.escape(prefix)}(\d[\w.]*): ", lines[number])
-        if told is None:
-            continue
-        if told[1] == new.version:
-            lines[number] = f"  {new.key}: {new.source}"
-            return
-        older = Version(told[1]) < Version(new.version)
-        if newest_first and older:
-            place = number
-            break
-        if newest_first or older:
-            place = number + 1
-    lines.insert(start if place is None else place, f"  {new.key}: {new.source}")
+    """With the sources of its like: releases stand newest first, NVRTCs oldest first."""
+    pattern = rf"  {re.escape(new.key[: -len(new.version)])}(\d[\w.]*): "
+    text = f"  {new.key}: {new.source}"
+    _put(lines, range(*_span(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
 
 
 def _add_release(lines: list[str], new: NewRow) -> None:
-    start, end = _releases(lines, new.of or "")
-    _put(lines, range(start, end), rf"{_RELEASE}(\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+    places = range(*_releases(lines, new.of or ""))
+    _put(lines, places, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
 
 
 def _releases(lines: list[str], line: str) -> tuple[int, int]:
@@ -171,20 +154,20 @@ _ADD = {
 
 def _put(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
     """Puts a row where its version belongs, or in place of the row of that version."""
-    at = places.stop if newest_first else places.start
+    at = places.start
     for number in places:
-        told = re.match(version, lines[number])
-        if told is None:
+        found = re.match(version, lines[number])
+        if found is None:
             continue
-        if told[1] == new.version:
+        if found[1] == new.version:
             lines[number] = text
             return
-        older = Version(told[1]) < Version(new.version)
-        if newest_first and older:
+        is_older = Version(found[1]) < Version(new.version)
+        if is_older != newest_first:  # the new row comes after this one
+            at = number + 1
+        elif newest_first:
             at = number
             break
-        if older:
-            at = number + 1
     lines.insert(at, text)
 
 
