@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
@@ -82,8 +82,7 @@ def conda_choice(
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedImage:
+class JudgedImage(NamedTuple):
     """An image, the wheel that would be used in it, and what stands against it."""
 
     image: Image
@@ -196,8 +195,7 @@ def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, b
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     """What of AMD is on a machine: names of GPUs, their targets as far as they are known, and ROCm's release."""
 
     names: str
@@ -216,7 +214,8 @@ def experimental(
     found: list[Experimental] = []
     rejected: list[Rejection] = []
     for line in sorted(matrix.rocm_lines, key=lambda line: tuple(map(int, line.rocm.split("."))), reverse=True):
-        for wheel in _wheels(line):
+        as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
+        for wheel in (WheelCandidate(as_line, release, None) for release in line.releases):
             if told := list(_installable(wheel, needs, matrix)):
                 rejected += told
                 continue
@@ -238,11 +237,6 @@ def _host(snapshot: Snapshot) -> _Host | None:
     targets = tuple(dict.fromkeys(gpu.gfx for gpu in nodes if gpu.gfx))
     all_known = bool(nodes) and len(nodes) >= len(on_bus) and all(gpu.gfx for gpu in nodes)
     return _Host(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
-
-
-def _wheels(line: RocmLine) -> Iterator[WheelCandidate]:
-    as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
-    return (WheelCandidate(as_line, release, None) for release in line.releases)
 
 
 def _installable(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
-from gpuenv.matrix.ranges import within
-from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.matrix.ranges import in_range, within
+from gpuenv.matrix.records import Advisory, Matrix
 from gpuenv.model.gpus import is_tegra, seen_to_be_absent
 from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
@@ -21,8 +22,7 @@ _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolv
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class Brings:
+class Brings(NamedTuple):
     """A distribution of the target that brings CUDA libraries, or needs those of one major.
 
     Attributes:
@@ -59,19 +59,12 @@ def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
     if local and any(row.distribution == name for row in matrix.companions):
         cuda = CudaVersion(int(local[1]), int(local[2]))
         return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
-    row = None if build else _companion(name, version, matrix)
+    rows = [] if build else [row for row in matrix.companions if row.distribution == name]
+    row = next((row for row in rows if in_range(version, row.versions)), None)
     if row is None:
         return None
     source = matrix.cite(row.source)
     return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
-
-
-def _companion(name: str, version: str, matrix: Matrix) -> Companion | None:
-    rows = [row for row in matrix.companions if row.distribution == name]
-    try:
-        return next((row for row in rows if within(version, row.versions)), None)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        return None
 
 
 @lru_cache(maxsize=1024)
@@ -85,8 +78,7 @@ _MOST_COMMON = ("linux", "x86_64")
 _BRACKETS = pattern(r"\[([^\]]+)\]$")
 
 
-@dataclass(frozen=True, slots=True)
-class NeededGpu:
+class NeededGpu(NamedTuple):
     """A GPU that the choice must serve; ``driven`` is one that the driver itself lists."""
 
     label: str
@@ -177,10 +169,16 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         driver=driver_to_come(snapshot, matrix),
         driver_absent=driver_absent(snapshot),
         driver_cuda=_level(snapshot, matrix),
-        forward_compatible=_forward_compatible(snapshot, matrix),
+        # A newer libcuda works with an older kernel module.
+        forward_compatible=compat_in_use(snapshot, matrix)
+        and snapshot.driver.cuda_init.value not in _REFUSED
+        and not versions_differ(snapshot, matrix),
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
-        gpus=_gpus(snapshot, matrix),
+        gpus=(
+            tuple(gpu_listed(gpu, matrix) for gpu in visible_gpus(snapshot))
+            or tuple(gpu_on_bus(device, matrix) for device in snapshot.pci_gpus or () if device.vendor == NVIDIA)
+        ),
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
         gpus_not_there=seen_to_be_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
@@ -246,12 +244,6 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     return seen or snapshot.gpus
 
 
-def _forward_compatible(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a newer libcuda works beside an older kernel module."""
-    refused = snapshot.driver.cuda_init.value in _REFUSED or versions_differ(snapshot, matrix)
-    return compat_in_use(snapshot, matrix) and not refused
-
-
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
     """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
     driver = snapshot.driver
@@ -278,13 +270,6 @@ def _spelt(os: str, arch: str) -> str:
     if os == "linux" and arch == "arm64":
         arch = "aarch64"
     return f"{os}-{arch}"
-
-
-def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
-    if snapshot.gpus:
-        return tuple(gpu_listed(gpu, matrix) for gpu in visible_gpus(snapshot))
-    on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
-    return tuple(gpu_on_bus(device, matrix) for device in on_bus)
 
 
 def gpu_on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:

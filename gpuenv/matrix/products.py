@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from gpuenv.matrix.records import Matrix, Peak, Product
 from gpuenv.model.causes import Cause
@@ -161,8 +161,7 @@ def _numbers(peak: Peak) -> dict[str, float]:
 _SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRange:
+class BranchRange(NamedTuple):
     """The first and the last driver branch of a GPU generation; None where it is open or not known."""
 
     first: int | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
 from gpuenv.matrix.candidates import (
@@ -13,9 +14,9 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits, in_range
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
 from gpuenv.matrix.needs import Needs, needs_of
-from gpuenv.matrix.ranges import version_of
+from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
@@ -24,7 +25,6 @@ from gpuenv.model.resolution import (
     Candidate,
     CandidateKind,
     Change,
-    CondaChoice,
     ConstraintName,
     ImageChoice,
     NvrtcRange,
@@ -76,8 +76,7 @@ def _both(one: Change, other: Change) -> Change | None:
     return Change(one.fact, f"{said}, branch {min(ceilings)} or older" if ceilings else said, one.found)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A candidate with everything that stands against it, and what choosing it would assume."""
 
     wheel: WheelCandidate
@@ -105,11 +104,12 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     reachable = _lasting(_reachable(judged), matrix)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
+    in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
     for_amd, against_amd = experimental(snapshot, needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
-        conda=_conda(conda, needs, matrix),
+        conda=conda_choice(in_conda.wheel, in_conda.assumptions, needs, matrix) if in_conda else None,
         image=_image(images, needs, matrix),
         rejected=(
             *(rejection for entry in (*judged, *conda) for rejection in entry.rejections),
@@ -139,11 +139,6 @@ def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
             yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."
-
-
-def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:
-    chosen = next((entry for entry in judged if entry.fits), None)
-    return conda_choice(chosen.wheel, chosen.assumptions, needs, matrix) if chosen else None
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -257,16 +252,15 @@ def _next_better(
         return min(reachable, key=lambda entry: len(entry.changes), default=None)
     if chosen is None:
         return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
-    above = judged[: judged.index(chosen)]
-    better = [entry for entry in above if entry.changes is not None and not _same_release(entry, chosen)]
+    better = [
+        entry
+        for entry in judged[: judged.index(chosen)]
+        if entry.changes is not None and entry.wheel.release is not chosen.wheel.release
+    ]
     if not better:
         return None
     nearest = min(better, key=lambda entry: len(entry.changes or ()))
     return Reachable(nearest.wheel.candidate, nearest.changes or ())
-
-
-def _same_release(one: Judged, other: Judged) -> bool:
-    return one.wheel.line is other.wheel.line and one.wheel.release is other.wheel.release
 
 
 def _driver_needed(entry: Reachable) -> tuple[int, ...]:

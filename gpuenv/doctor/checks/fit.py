@@ -17,7 +17,6 @@ from gpuenv.matrix.constraints import (
     Rejected,
     Unknown,
     driver_minimum,
-    in_range,
     libc,
     nvrtc_compiles_for_gpu,
     platform,
@@ -26,6 +25,7 @@ from gpuenv.matrix.constraints import (
 )
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.products import OF_OLD, newest_of_old, outside
+from gpuenv.matrix.ranges import in_range
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, cuda_minor, is_rocm
 from gpuenv.model.finding import Evidence, Fix, Severity
