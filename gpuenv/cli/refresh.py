@@ -26,13 +26,11 @@ from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
-from gpuenv.refresh.index import Index, PackageIndexError
+from gpuenv.refresh.index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.minors import compile_stub
-from gpuenv.refresh.pip_index import PipIndex
 from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
-from gpuenv.refresh.releases import CapsError, MetadataError
+from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
-from gpuenv.refresh.uv_index import UvIndex
 
 _BAR = 20
 _WIDTH = 79

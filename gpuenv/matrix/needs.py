@@ -26,9 +26,6 @@ class Brings(NamedTuple):
     """A distribution of the target that brings CUDA libraries, or needs those of one major.
 
     Attributes:
-        distribution: its canonical name.
-        version: its version.
-        cuda_major: of the libraries.
         source: who says so: its metadata, or a row.
         is_library: whether it is itself one of the CUDA libraries.
         cuda: the minor that it pins, where it pins one.
@@ -94,16 +91,12 @@ class Needs:
         platform: ``linux-x86_64`` and the like, as the matrix spells it; where one half alone is known, with the most
             common other half.
         platform_assumed: the fact behind that other half, and what it is taken for; None where both are known.
-        libc: of the target.
-        python: of the target.
-        implementation: of the target's Python.
         numpy: version in the target; None for none, too.
         driver: version of the driver; of the one to come, where it only waits for a restart.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
         forward_compatible: the libcuda in use is newer than the kernel module's driver.
         windows: driver numbers are those of Windows, also under WSL.
-        tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         gpus_absent: it is assumed that there is no GPU; where none was seen, one may still come, as to a container.
         gpus_not_there: wherever a GPU would show itself was looked, and there is none.

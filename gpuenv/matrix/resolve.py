@@ -93,10 +93,7 @@ class Judged(NamedTuple):
 def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) -> Resolution:
     """The wheel, the conda specification and the image that fit a machine best, and why no other one does.
 
-    Args:
-        snapshot: the machine.
-        matrix: the rows.
-        wheels_only: leave conda and images out, where very many machines are looked at.
+    With ``wheels_only``, conda and images are left out: for very many machines.
     """
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
@@ -281,10 +278,7 @@ _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_
 def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) -> str:
     """What was chosen for which machine, what was not and why, and what would change it.
 
-    Args:
-        needs: the machine.
-        resolution: everything but this text.
-        fitting: the candidates that nothing stands against, the best first.
+    ``fitting`` are the candidates that nothing stands against, the best first.
     """
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     lines = [_headline(wheel), f"Decided for {_machine(needs)}."]

@@ -37,9 +37,6 @@ class Row:
 
     Attributes:
         name: what ``--row`` takes: ``driver/580``, ``cuda/12.9``, ``cupy-cuda12x/14.2.0``.
-        table: the table it stands in.
-        facts: its values as text, in the order of its record.
-        proofs: its sources.
     """
 
     name: str

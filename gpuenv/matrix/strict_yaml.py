@@ -36,8 +36,6 @@ class Document:
     """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``).
 
     Attributes:
-        value: the values.
-        lines: the lines.
         tags: what a value is marked with by somebody else's tool (``!reset``), by its path.
     """
 

@@ -170,12 +170,7 @@ _EXACT = 3  # answers; a larger set is put together greedily
 
 
 def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
-    """The fewest answers, and the machines that each of them serves.
-
-    Args:
-        machines: by a name of each.
-        matrix: the rows.
-    """
+    """The fewest answers, and the machines that each of them serves."""
     needs = {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}
     # With the extra before without, unless every machine has a toolkit of its own.
     orders = {by_preference(entry, matrix) for entry in needs.values()}

@@ -105,7 +105,6 @@ class Difference:
         there: what it is on the first machine, which works; null where it has none.
         here: what it is on the second one.
         likelihood: how likely it explains the failure, 0 to 1; a rank, no probability that was measured.
-        why: what speaks for that.
     """
 
     fact: str
@@ -167,8 +166,6 @@ class CheckMeaning:
     """A check, or a rule of check-image.
 
     Attributes:
-        code: stable.
-        title: what it looks for.
         causes: those that it can name.
         sections: what it means, how it is seen, what to do; of another package's check, its own words.
         package: the distribution that brings it; null for gpuenv's own.
@@ -190,7 +187,6 @@ class Meaning:
     Attributes:
         subject: the word, as it is spelt here.
         kind: ``code``, ``cause`` or ``message``.
-        title: one sentence.
         causes: the cause itself; of a code or a message, those that it can name, the likeliest first.
         checks: the checks that can name the cause; of a code, its own.
         fix: what to do where no check looks for the cause.
@@ -237,9 +233,7 @@ class ListedTest:
         name: ``blas.matmul_f32``.
         group: ``blas``.
         level: the lowest that it is in.
-        title: what it proves.
         tolerance: how far the GPU may be off, and why.
-        needs: what must be there.
     """
 
     name: str

@@ -51,13 +51,8 @@ class Finding:
     """Something that is wrong.
 
     Attributes:
-        code: stable, such as DRV102.
-        cause: the root cause.
-        severity: how much it matters.
         primary: whether this is the one to cure first.
         follows_from: the code of the finding that this is a consequence of.
-        title: one sentence.
-        evidence: the facts behind it.
         fix: what to do, the best first.
         docs: where to read more: the ``gpuenv explain`` of its code.
         allowed: the entry of the caller's allow-list that makes a note of it; null where there is none.
@@ -80,10 +75,6 @@ class CheckRun:
     """How one check went; ``duration`` is in seconds.
 
     Attributes:
-        code: of the check.
-        status: how it went.
-        reason: why it was skipped, or how it crashed.
-        duration: seconds.
         undecided: whether it was asked and could not tell, which is neither clean nor a fault.
     """
 
@@ -137,7 +128,6 @@ class Allowance:
         expires: the last day on which it counts, ISO 8601.
         source: where it stands: ``gpuenv.toml: line 3``.
         file: that file, as the caller would write its path.
-        line: that line.
     """
 
     code: str
@@ -183,7 +173,6 @@ class RequirementResult:
     Attributes:
         text: the requirement as it was written.
         key: what it is about, such as ``memory``.
-        status: whether it is met.
         found: what the machine has, in a few words.
         evidence: the facts behind that, each with its Snapshot path.
         missing: the fact that could not be told; null unless the status is unknown.
@@ -194,7 +183,6 @@ class RequirementResult:
             that a variable hides, is then the reason.
         source: who asks: ``--require``, or a file and its line.
         file: that file, as the caller would write its path; null for the command line.
-        line: that line.
     """
 
     text: str
@@ -227,8 +215,6 @@ class Repair:
     """What was done.
 
     Attributes:
-        status: how it ended.
-        message: one sentence.
         gone: the codes of findings that are there no more.
         left: the codes of findings that are left, errors and warnings: their cures are for a person.
         transaction: the number to roll back; null where nothing was changed.

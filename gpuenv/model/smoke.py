@@ -102,15 +102,11 @@ class TestResult:
         name: ``blas.matmul_f32``.
         group: ``blas``.
         gpu: UUID of the GPU or MIG instance; null where no GPU was to be had, or where all were used.
-        status: how it ended.
         duration: seconds, the start of the process and the import of CuPy included.
         detail: why it did not pass, in a sentence.
         measured: what it measured, by name.
-        title: what it proves.
         trouble: finer than the status.
         cause: the root cause, where the test can tell.
-        repeat: which repetition, from 0.
-        seed: of its input.
         deadline: seconds that it was given.
         work: seconds between the first and the last call of the GPU.
     """
@@ -151,11 +147,7 @@ class Compared:
 
     Attributes:
         name: group and name, such as ``transfer.h2d_pinned``.
-        gpu: UUID.
-        unit: of both.
-        value: of this run.
         baseline: what it is compared with.
-        ratio: value over baseline.
         worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
         against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run;
             ``data-sheet``, what the maker says that this product does at most.
@@ -178,7 +170,6 @@ class SmokeResult:
     Attributes:
         status: ``passed``, ``failed`` (any test failed, crashed or ran out of time), ``busy`` or ``skipped``.
         exit_code: 0 passed; 5 otherwise.
-        level: how much was tested.
         seed: what every input was made from.
         gpus: what the tests ran on.
         tests: each test on each GPU.
@@ -188,7 +179,6 @@ class SmokeResult:
         fault: the fault that was planted on purpose, or null.
         compared: beside the baseline, where one was given.
         started_at: ISO 8601.
-        gpuenv_version: of this program.
     """
 
     status: TestStatus

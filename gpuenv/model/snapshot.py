@@ -48,7 +48,6 @@ class Host:
     Attributes:
         os: ``linux``, ``windows`` or ``darwin``.
         distribution: ``debian 12``, from os-release.
-        kernel: the kernel's release.
         arch: ``x86_64`` or ``aarch64``, as the target's interpreter sees it.
         libc: the C library that the target is linked with.
         container: what this process is contained in.
@@ -103,7 +102,6 @@ class CdiFile:
     """A file that describes devices for container engines (Container Device Interface).
 
     Attributes:
-        path: the file.
         kind: ``nvidia.com/gpu`` and so on; null where the file could not be understood.
         devices: the names of its devices.
     """
@@ -207,7 +205,6 @@ class DkmsBuild:
 
     Attributes:
         module: DKMS's name for it, such as ``nvidia``.
-        release: the driver's release.
         kernel: the kernel it was built for; null where it has only been added.
         state: ``added``, ``built`` or ``failed``.
         compiler: the compiler that the kernel was built with, such as ``gcc-12``, where the build failed since another
@@ -243,7 +240,6 @@ class DriverLibrary:
     Attributes:
         path: the file, links resolved.
         release: the driver version in its name.
-        origin: where it comes from.
         mounted: whether it is mounted there, and so no part of a container's image; null where mounts are not to be
             seen.
     """
@@ -259,11 +255,9 @@ class Driver:
     """The NVIDIA driver.
 
     Attributes:
-        version: the version in use.
         cuda: the newest CUDA version that the libcuda in use supports (not a toolkit, not a runtime).
         branch: the driver branch, such as 580.
         module: state of the kernel module.
-        module_version: the kernel module's version.
         library_version: the version in the file name of the user-space library.
         flavor: ``open`` or ``proprietary`` kernel module.
         nouveau: whether the nouveau module is loaded.
@@ -465,19 +459,15 @@ class Gpu:
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
-        mig_instances: the instances that exist.
         fault: NVML's return code for a GPU that it could not open.
-        compute_mode: who may use it.
         persistence: whether the driver stays loaded while nobody uses it.
         processes: how many compute processes hold it, as far as NVML shows this user.
-        users: these processes.
         virtualization: what stands between it and this system.
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
         nvlink_count: how many there are; none is a number, no answer is not.
         fabric: its place in an NVSwitch fabric.
-        peers: the other GPUs.
     """
 
     index: Reading[int] = Reading()
@@ -533,7 +523,6 @@ class Toolkit:
     Attributes:
         path: its folder, links resolved.
         found_via: ``CUDA_PATH``, ``CUDA_HOME``, ``PATH``, the folder searched, ``conda``, or ``wheels`` in the target.
-        toolkit: its CUDA version.
         has_nvrtc: whether NVRTC's library is in it.
         has_headers: whether the CUDA headers are in it.
     """
@@ -565,7 +554,6 @@ class CupyInstallation:
 
     Attributes:
         distribution: ``cupy-cuda12x`` and so on.
-        release: as in its metadata.
         location: the folder that it is installed in.
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
@@ -636,8 +624,6 @@ class FileFault:
     """An installed file that is not as its distribution's RECORD says, or that two distributions own.
 
     Attributes:
-        path: the file.
-        state: what is wrong.
         distributions: those whose RECORD names it.
     """
 
@@ -651,8 +637,6 @@ class LeftMetadata:
     """Metadata that are of no files there, as a removal or an update that was cut short leaves them.
 
     Attributes:
-        path: their folder.
-        name: of the distribution.
         release: as they tell it; null where they tell none.
         has_files: whether it is of a CuPy, and a package ``cupy`` lies beside it, be it links to nowhere.
     """
@@ -685,20 +669,16 @@ class Target:
     """The environment CuPy lives in or shall live in.
 
     Attributes:
-        executable: its interpreter.
         prefix: ``sys.prefix``.
         kind: ``venv``, ``conda`` or ``system``.
         made_by: the tool that made it, where it left its mark: ``venv``, ``virtualenv``, ``uv``, ``conda``, ``pixi``.
-        python: its Python version.
         implementation: ``cpython``, ``pypy`` and so on.
         platform: ``linux-x86_64`` and so on, as the interpreter itself says.
         externally_managed: whether the system forbids installing into it.
         writable: whether this user may install into it.
         user_site: the folder of the user's own packages, where this interpreter uses it.
-        cupy: every CuPy distribution there.
         cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
             ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
-        numpy: NumPy's release.
         numpy_module: the file that ``import numpy`` would take, likewise.
         numpy_fault: why that is no NumPy that this interpreter can import.
         pathfinder_hidden_by: the module named ``cuda`` that hides cuda.pathfinder, wherever that lies.
@@ -805,7 +785,6 @@ class Source:
     Attributes:
         name: ``kernel``, ``nvml``, ``libcuda``, ``nvidia-smi``, ``nvcc``, ``target``, ``libraries`` or
             ``files``.
-        state: how it ended.
         detail: the file that answered, the error, or the signal.
         duration: seconds.
         started: seconds between the beginning of the probing and of this asking.
@@ -826,8 +805,6 @@ class Snapshot:
         schema: name and major version of the form.
         gpuenv_version: of the program that read it.
         taken_at: when, ISO 8601 by UTC; null where nothing was asked.
-        host: the operating system.
-        driver: the NVIDIA driver.
         gpus: one record a GPU, in the order of the first source that lists any.
         gpu_count: how many GPUs the driver has, asked of each source.
         visible_count: how many CUDA devices this process sees.
@@ -839,9 +816,6 @@ class Snapshot:
         kernel_log: the lines of the kernel's log that concern the driver, the newest last; at most 50.
         container_support: what gives containers their GPUs.
         grant: the GPUs that a scheduler or a container engine has granted to this process.
-        mps: NVIDIA's Multi-Process Service.
-        target: the target environment.
-        environment: the CUDA-related environment variables.
         sources: who was asked, and how that ended.
         assumed: paths of the facts that the caller replaced.
     """

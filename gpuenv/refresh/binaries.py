@@ -42,7 +42,6 @@ class Binaries(NamedTuple):
     """What is in the extension modules of a wheel.
 
     Attributes:
-        code: their GPU code together.
         by_file: the GPU code of each that has any.
         gfx: the targets of their code for AMD GPUs.
         hip: soname of the HIP runtime that they need.
@@ -62,10 +61,7 @@ class Nvrtc(NamedTuple):
     """What an NVRTC answered.
 
     Attributes:
-        cuda: its version.
-        capabilities: that it compiles for.
         ptx: the version of PTX that it writes.
-        soname: its own.
         builtins: soname of the library that it opens to compile.
         glibc: the oldest that both accept.
     """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from email.message import Message
-from email.parser import Parser
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +16,7 @@ from packaging.version import Version
 from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
-from gpuenv.refresh.index import Index, IndexFile, Listing, python_of
+from gpuenv.refresh.index import Index, IndexFile, Listing, MetadataError, python_of, read_message
 from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
 
 _MEASURED = "cp311"
@@ -201,10 +199,6 @@ def _closure_floor(requirement: str, python: str, index: Index) -> str:
     raise MeasureError(f"{requirement}: cannot be installed on Linux x86_64 with glibc {_GLIBC[-1]}")
 
 
-class MetadataError(Exception):
-    """There is no metadata, or it cannot be read."""
-
-
 class Metadata(NamedTuple):
     """What the metadata of a CuPy wheel asks for; of the extras, those that bring CUDA, each with its requirement."""
 
@@ -219,7 +213,7 @@ def read_metadata(folder: Path, name: str) -> Metadata:
     Raises:
         MetadataError: where there is none, or a broken one.
     """
-    message = _message(folder, name)
+    message = read_message(folder, name)
     try:
         wanted = [Requirement(text) for text in message.get_all("Requires-Dist") or []]
     except InvalidRequirement as error:
@@ -233,22 +227,6 @@ def read_metadata(folder: Path, name: str) -> Metadata:
         if entry.marker and entry.marker.evaluate({"extra": extra})
     }
     return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", extras)
-
-
-def requirements_of(folder: Path, name: str) -> tuple[str, ...]:
-    """Every requirement of a distribution that was unpacked into a folder.
-
-    Raises:
-        MetadataError: where there is no metadata.
-    """
-    return tuple(_message(folder, name).get_all("Requires-Dist") or ())
-
-
-def _message(folder: Path, name: str) -> Message:
-    files = list(folder.glob(f"{name.replace('-', '_')}-*.dist-info/METADATA"))
-    if len(files) != 1:
-        raise MetadataError(f"{folder.name}: expected the metadata of one {name}, found {len(files)}")
-    return Parser().parsestr(files[0].read_text(encoding="utf-8"))
 
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -276,10 +254,6 @@ class Caps(NamedTuple):
 
 def read_caps(source: str, cuda_major: int) -> Caps:
     """The caps for the NVRTCs of one CUDA major.
-
-    Args:
-        source: of ``cupy/cuda/compiler.py``.
-        cuda_major: of the wheel line.
 
     Raises:
         CapsError: where the table is not found, or written in another way.

@@ -27,10 +27,6 @@ class NewRow:
 
     Attributes:
         name: as people call it, such as ``cupy-cuda13x 14.2.0``.
-        key: of its source.
-        source: the text of its source.
-        row: its own text.
-        table: the table that it belongs to.
         version: what it is ordered by.
         of: the line or the distribution that it belongs to; null for a CUDA minor.
     """
@@ -49,7 +45,6 @@ class Additions:
     """Everything that is to be written.
 
     Attributes:
-        rows: new ones.
         toolkits: the CUDA minors whose toolkit has come to the index.
         withdrawn: known releases that were withdrawn since (line, version, reason).
         restored: known releases that are no longer withdrawn (line, version).
@@ -222,11 +217,9 @@ class Workplace:
     """What a refresh works with.
 
     Attributes:
-        index: the package index.
         environment: for the children that measure.
         cache: a folder for what was measured, so that a refresh that was interrupted goes on where it was.
         scratch: a folder for what is downloaded.
-        today: the date, as 2026-11-21.
         progress: tells the user what is done now.
         cuobjdump: NVIDIA's reader of GPU code; None where it is not there.
         stub: a folder with a libcuda of any level; None where there is no compiler to make one.
@@ -253,10 +246,8 @@ class Piece:
     """One row that is to be measured.
 
     Attributes:
-        name: as people call it.
         key: of its source, and of what is kept of it.
         files: the wheels that are downloaded for it.
-        measure: does the work.
     """
 
     name: str

@@ -38,7 +38,6 @@ class SimulatedMachine:
 
     Attributes:
         environment: the whole environment of such a program.
-        root: the driver root.
     """
 
     environment: Mapping[str, str]
@@ -328,10 +327,6 @@ def search_path(machine: SimulatedMachine, given: str | None) -> str:
 
     The caller's folders come before the system's, so that an activated environment stays the caller's. On a machine
     without nvidia-smi, a folder that has one is shown by links to all else in it.
-
-    Args:
-        machine: the machine.
-        given: the caller's PATH.
     """
     own = machine.root / "usr/bin"
     callers = given.split(os.pathsep) if given else []

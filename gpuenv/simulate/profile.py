@@ -77,10 +77,6 @@ class HostSpec:
     """The operating system and what of it can be seen.
 
     Attributes:
-        arch: architecture.
-        kernel: the kernel's release.
-        distribution: ``debian 12``.
-        container: what the process is contained in.
         kernel_files: whether the driver's files in ``/proc`` and ``/sys`` are to be seen.
     """
 
@@ -112,15 +108,11 @@ class DriverSpec:
     """The driver.
 
     Attributes:
-        module: the kernel module that has the GPU.
         version: what the kernel module and NVML say.
         built: what ``/proc/driver/nvidia/version`` says after the version: builder and date.
         library: the version in the names of the user-space files.
         cuda: the CUDA level, as the driver's number.
         folder: where the libraries lie below the root; None for the distribution's usual place.
-        nvml: whether NVML is there.
-        libcuda: whether libcuda is there.
-        smi: whether nvidia-smi is there.
         nodes: the device nodes; None for those that a loaded module has.
         compat: a libcuda of a cuda-compat package beside it.
     """
@@ -153,12 +145,8 @@ class GpuSpec:
 
     Attributes:
         name: as NVML has it.
-        capability: compute capability.
         memory: bytes; None where NVML has no number.
         pci: address, as sysfs writes it.
-        device: PCI device id.
-        pci_class: PCI class.
-        uuid: with its ``GPU-``.
         on_bus: whether the PCI bus shows it.
         shown: how far one on the bus is shown.
         mig: its MIG instances; None where it knows no MIG mode.
@@ -208,10 +196,7 @@ class Expectation:
     """What is right to say of a machine.
 
     Attributes:
-        exit_code: of doctor.
-        status: of doctor.
         primary: the cause to cure first.
-        causes: all causes.
         wheel: the distribution that ``resolve`` names; None where none fits.
         facts: what ``probe`` says, by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` is a fact that is
             missing.
@@ -231,20 +216,14 @@ class Profile:
 
     Attributes:
         name: the file's name without its ending.
-        about: one sentence.
         source: where the facts come from.
         inferred: what follows from a rule and has not been seen.
-        host: the operating system.
-        driver: what of the driver is there, and how it behaves.
-        gpus: those of NVIDIA.
         other_devices: further ones on the PCI bus.
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
         found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
         files: further files below the driver root, by path.
         links: links below the driver root, by path, with where each leads.
-        environment: variables of the caller.
         stub: raw keys of the stub driver, which win over the derived ones.
-        target: the target environment.
         timeout: seconds to hand to ``--timeout``; None leaves the default.
         expect: what the doctor and the resolver must say.
     """
