@@ -93,7 +93,13 @@ class JudgedImage(NamedTuple):
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
     """Every image, the preferred one first."""
     inside = inside_container(needs)
-    best = {line.cuda_major: _best_wheel(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
+    preferred = by_preference(inside, matrix)
+
+    def best_wheel(cuda_major: int) -> WheelCandidate | None:
+        wheels = (wheel for wheel in preferred if wheel.line.cuda_major == cuda_major)
+        return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
+
+    best = {major: best_wheel(major) for major in dict.fromkeys(line.cuda_major for line in matrix.wheel_lines)}
     judged = (_judge_image(image, best, needs, inside, matrix) for image in matrix.images)
     return tuple(sorted(judged, key=lambda entry: _image_rank(entry, needs), reverse=True))
 
@@ -113,11 +119,6 @@ def inside_container(needs: Needs) -> Needs:
         brings=(),
         cupy=(),
     )
-
-
-def _best_wheel(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
-    wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
-    return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
 
 
 def _judge_image(
@@ -216,8 +217,10 @@ def experimental(
     for line in sorted(matrix.rocm_lines, key=lambda line: tuple(map(int, line.rocm.split("."))), reverse=True):
         as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
         for wheel in (WheelCandidate(as_line, release, None) for release in line.releases):
-            if told := list(_installable(wheel, needs, matrix)):
-                rejected += told
+            verdicts = [(name, constraint(wheel, needs, matrix)) for name, constraint in INSTALLABLE]
+            refused = [(name, verdict) for name, verdict in verdicts if isinstance(verdict, Rejected)]
+            if refused:
+                rejected += (Rejection(wheel.candidate, name, *verdict[:3]) for name, verdict in refused)
                 continue
             if told := list(_runs(wheel, line, host, needs, matrix)):
                 rejected += told  # nor does an older release, of which less was measured
@@ -239,17 +242,12 @@ def _host(snapshot: Snapshot) -> _Host | None:
     return _Host(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
 
 
-def _installable(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
-    for name, constraint in INSTALLABLE:
-        verdict = constraint(wheel, needs, matrix)
-        if isinstance(verdict, Rejected):
-            yield Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source)
-
-
 def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
     """ROCm's major is that of the HIP runtime that is needed, and the wheel has code for every GPU."""
     row, source = wheel.platform(needs), matrix.cite(wheel.release.source)
-    wanted = _rocm_major(line, row)
+    # The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for.
+    hip = _HIP.fullmatch(row.hip or "") if row is not None else None
+    wanted = hip[1] if hip else line.rocm.split(".")[0]
     if host.rocm is not None and host.rocm.split(".")[0] != wanted:
         yield Rejection(wheel.candidate, ConstraintName.ROCM_VERSION, f"ROCm {wanted}", f"ROCm {host.rocm}", source)
     code = row.gfx if row is not None else None
@@ -257,12 +255,6 @@ def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matr
     if code and lacking:
         needed, name = f"one of {', '.join(code)}", ConstraintName.WHEEL_HAS_CODE_FOR_GPU
         yield Rejection(wheel.candidate, name, needed, ", ".join(lacking), source)
-
-
-def _rocm_major(line: RocmLine, row: Platform | None) -> str:
-    """The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for."""
-    told = _HIP.fullmatch(row.hip or "") if row is not None else None
-    return told[1] if told else line.rocm.split(".")[0]
 
 
 def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuenv.matrix.records import Matrix, Peak, Product
+from gpuenv.matrix.records import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -149,13 +149,12 @@ _TERA, _GIGA = 1e12, 1e9
 
 def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
     """Product name, as the driver tells it -> name of the number -> FLOP/s or B/s."""
-    return {name: _numbers(peak) for peak in matrix.peaks for name in peak.names}
-
-
-def _numbers(peak: Peak) -> dict[str, float]:
-    rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
-    found = {f"blas.matmul_{name}": rate * _TERA for name, rate in rates.items() if rate is not None}
-    return {**found, "transfer.device_copy": peak.memory * _GIGA}
+    found: dict[str, dict[str, float]] = {}
+    for peak in matrix.peaks:
+        rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
+        numbers = {f"blas.matmul_{name}": rate * _TERA for name, rate in rates.items() if rate is not None}
+        found |= {name: {**numbers, "transfer.device_copy": peak.memory * _GIGA} for name in peak.names}
+    return found
 
 
 _SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}

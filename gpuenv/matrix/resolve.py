@@ -232,6 +232,12 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     return tuple(best.values())
 
 
+def _size(entry: Reachable) -> tuple[int, tuple[int, ...]]:
+    """How many changes, and the driver that they need."""
+    floors = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
+    return len(entry.changes), next((floor.parts for floor in floors if floor is not None), ())
+
+
 def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachable, ...]:
     """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
     ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
@@ -248,7 +254,7 @@ def _next_better(
     if chosen is None and needs.driver_absent:
         return min(reachable, key=lambda entry: len(entry.changes), default=None)
     if chosen is None:
-        return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
+        return min(reachable, key=_size, default=None)
     better = [
         entry
         for entry in judged[: judged.index(chosen)]
@@ -258,11 +264,6 @@ def _next_better(
         return None
     nearest = min(better, key=lambda entry: len(entry.changes or ()))
     return Reachable(nearest.wheel.candidate, nearest.changes or ())
-
-
-def _driver_needed(entry: Reachable) -> tuple[int, ...]:
-    told = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
-    return next((floor.parts for floor in told if floor is not None), ())
 
 
 _WORDS = {
@@ -281,14 +282,28 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     ``fitting`` are the candidates that nothing stands against, the best first.
     """
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
-    lines = [_headline(wheel), f"Decided for {_machine(needs)}."]
-    lines += _also(wheel, fitting)
+    extra = f"[{wheel.extra}]" if wheel and wheel.extra else ""
+    lines = [f"{wheel.distribution}{extra} {wheel.version} fits best." if wheel else "No wheel of CuPy fits."]
+    driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
+    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
+    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
+    lines.append(f"Decided for {', '.join(str(fact) for fact in facts if fact is not None)}.")
+    seen = {wheel.distribution} if wheel else set()
+    for candidate in fitting:
+        if candidate.name not in seen:
+            seen.add(candidate.name)
+            lines.append(f"Also fits: {candidate.label}.")
     wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
     lines += _refused(wheels, {candidate.name for candidate in fitting})
     unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
     if unknown:
         lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
-    lines += _elsewhere(resolution)
+    if resolution.conda is not None:
+        lines.append(f"With conda: {' '.join(resolution.conda.specs)} from {resolution.conda.channel}.")
+    if resolution.image is not None:
+        packages = " ".join(resolution.image.requirements)
+        then = f", and in it {packages}" if packages else ""
+        lines.append(f"In a container: {resolution.image.reference}{then}.")
     for entry in resolution.experimental:
         rests = " and ".join(f"{told.fact} is {told.value}" for told in entry.assumptions)
         lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
@@ -298,16 +313,6 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
         kind = "Smallest change" if wheel is None else "Next better"
         lines.append(f"{kind}: {better.candidate.label} with {changes_text(better)}.")
     return "\n".join(lines)
-
-
-def _elsewhere(resolution: Resolution) -> Iterator[str]:
-    """What fits of conda's packages and of container images."""
-    conda, image = resolution.conda, resolution.image
-    if conda is not None:
-        yield f"With conda: {' '.join(conda.specs)} from {conda.channel}."
-    if image is not None:
-        then = f", and in it {' '.join(image.requirements)}" if image.requirements else ""
-        yield f"In a container: {image.reference}{then}."
 
 
 def changes_text(entry: Reachable) -> str:
@@ -320,29 +325,6 @@ def change_text(change: Change) -> str:
     return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
-def _headline(wheel: WheelChoice | None) -> str:
-    if wheel is None:
-        return "No wheel of CuPy fits."
-    extra = f"[{wheel.extra}]" if wheel.extra else ""
-    return f"{wheel.distribution}{extra} {wheel.version} fits best."
-
-
-def _machine(needs: Needs) -> str:
-    driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
-    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
-    return ", ".join(str(fact) for fact in facts if fact is not None)
-
-
-def _also(wheel: WheelChoice | None, fitting: Sequence[Candidate]) -> Iterator[str]:
-    """The best fitting release of each other line."""
-    seen = {wheel.distribution} if wheel else set()
-    for candidate in fitting:
-        if candidate.name not in seen:
-            seen.add(candidate.name)
-            yield f"Also fits: {candidate.label}."
-
-
 def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
     """For each CUDA major above those that fit, and for all where none does, the reasons against its newest release."""
     seen = {cuda_major(name) for name in fitting}
@@ -353,11 +335,7 @@ def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
             continue
         seen.add(major)
         reasons = [entry for entry in rejected if entry.candidate == candidate]
-        said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in _without_repetition(reasons))
+        of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
+        told = (entry for entry in reasons if entry not in of_gpu[1:])  # one of them is enough in words; JSON has all
+        said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in told)
         yield f"Not {candidate.name} {candidate.version}: {said}."
-
-
-def _without_repetition(reasons: Sequence[Rejection]) -> list[Rejection]:
-    """One reason about the GPU is enough in words; JSON has them all."""
-    of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
-    return [entry for entry in reasons if entry not in of_gpu[1:]]

@@ -54,15 +54,12 @@ def contained(snapshot: Snapshot) -> bool:
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
     """The paths of the driver's device nodes; Tegra's own are not among them, for they are there without a GPU too."""
     nodes = tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
-    return () if nodes == (CONTROL,) and _answered_by_nobody(snapshot) else nodes
-
-
-def _answered_by_nobody(snapshot: Snapshot) -> bool:
-    """Whether no kernel module is behind the node: NVML and nvidia-smi make it for root, be there a driver or not."""
     driver = snapshot.driver
-    if module_loaded(snapshot) or driver.module_version.known or snapshot.host.sandbox.known:
-        return False
-    return driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED or (driver.module.known and not driver.nvml_init.known)
+    if nodes != (CONTROL,) or module_loaded(snapshot) or driver.module_version.known or snapshot.host.sandbox.known:
+        return nodes
+    # NVML and nvidia-smi make this one for root, be there a driver or not.
+    is_without_module = driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
+    return () if is_without_module or (driver.module.known and not driver.nvml_init.known) else nodes
 
 
 def seen_to_be_absent(snapshot: Snapshot) -> bool:
@@ -75,9 +72,12 @@ def seen_to_be_absent(snapshot: Snapshot) -> bool:
     host = snapshot.host
     if nvidia_on_bus(snapshot) != () or snapshot.gpus or driver_sees_gpu(snapshot) or driver_nodes(snapshot):
         return False
-    if host.wsl.value or host.tegra.known or host.os.value == "darwin" or _elsewhere(snapshot):
+    if host.wsl.value or host.tegra.known or host.os.value == "darwin":
         return False
-    if any(block.endswith(SWITCHED_OFF) for block in snapshot.driver.module_blocks.value or ()):
+    driver = snapshot.driver
+    if {"driver.version", "driver.cuda"} & set(snapshot.assumed) and (driver.version.known or driver.cuda.known):
+        return False
+    if any(block.endswith(SWITCHED_OFF) for block in driver.module_blocks.value or ()):
         return False
     return bus_is_own(snapshot)
 
@@ -90,12 +90,6 @@ def bus_is_own(snapshot: Snapshot) -> bool:
     """
     at_work = module_loaded(snapshot) or snapshot.driver.module_version.known
     return not (contained(snapshot) and (snapshot.host.sandbox.known or at_work))
-
-
-def _elsewhere(snapshot: Snapshot) -> bool:
-    return bool({"driver.version", "driver.cuda"} & set(snapshot.assumed)) and (
-        snapshot.driver.version.known or snapshot.driver.cuda.known
-    )
 
 
 # How hidden_by begins where the kernel keeps a GPU's device node from this process: CUDA does not count it then.

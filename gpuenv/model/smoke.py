@@ -39,47 +39,26 @@ BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
 
 
 class Trouble(str, Enum):
-    """What came between a test and its success: finer than the status.
+    """What came between a test and its success: finer than the status."""
 
-    Attributes:
-        WRONG_ANSWER: the GPU's numbers are not the expected ones.
-        ERROR: an exception.
-        OUT_OF_MEMORY: more was asked for than there is, or than the pool's limit.
-        MEMORY_HELD_BY_OTHERS: it would have fitted, did others not hold the GPU's memory.
-        DEVICE_UNAVAILABLE: another process has the GPU for itself.
-        CONTEXT_LOST: an error after which the process can use the GPU no more.
-        SIGNAL: the process was ended by a signal.
-        KILLED: somebody else has ended the process, mostly the kernel, for want of the host's memory.
-        ENDED_EARLY: the process ended before its verdict.
-        DEADLINE: no answer in time; killed.
-        NO_DEVICE: CUDA shows no GPU.
-        WRONG_DEVICE: CUDA shows another GPU than the one asked for.
-        TOO_SMALL: the GPU, or the pool's limit, has less memory than the test needs.
-        HOST_MEMORY: the host, or what a container may take of it, has less memory left than the test needs.
-        NOT_APPLICABLE: something that the test needs is not there.
-        GIVEN_UP: not started, since the GPU did not answer the tests before.
-        NO_TIME: not started, or cut off early, since the time for the whole run was used up.
-        INTERRUPTED: not started, or ended early, since the whole run was interrupted.
-    """
-
-    WRONG_ANSWER = "wrong-answer"
-    ERROR = "error"
-    OUT_OF_MEMORY = "out-of-memory"
-    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"
-    DEVICE_UNAVAILABLE = "device-unavailable"
-    CONTEXT_LOST = "context-lost"
-    SIGNAL = "signal"
-    KILLED = "killed"
-    ENDED_EARLY = "ended-early"
-    DEADLINE = "deadline"
-    NO_DEVICE = "no-device"
-    WRONG_DEVICE = "wrong-device"
-    TOO_SMALL = "too-small"
-    HOST_MEMORY = "host-memory"
-    NOT_APPLICABLE = "not-applicable"
-    GIVEN_UP = "given-up"
-    NO_TIME = "no-time"
-    INTERRUPTED = "interrupted"
+    WRONG_ANSWER = "wrong-answer"  # the GPU's numbers are not the expected ones
+    ERROR = "error"  # an exception
+    OUT_OF_MEMORY = "out-of-memory"  # more was asked for than there is, or than the pool's limit
+    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"  # it would have fitted, did others not hold the GPU's memory
+    DEVICE_UNAVAILABLE = "device-unavailable"  # another process has the GPU for itself
+    CONTEXT_LOST = "context-lost"  # an error after which the process can use the GPU no more
+    SIGNAL = "signal"  # the process was ended by a signal
+    KILLED = "killed"  # somebody else has ended the process, mostly the kernel, for want of the host's memory
+    ENDED_EARLY = "ended-early"  # the process ended before its verdict
+    DEADLINE = "deadline"  # no answer in time; killed
+    NO_DEVICE = "no-device"  # CUDA shows no GPU
+    WRONG_DEVICE = "wrong-device"  # CUDA shows another GPU than the one asked for
+    TOO_SMALL = "too-small"  # the GPU, or the pool's limit, has less memory than the test needs
+    HOST_MEMORY = "host-memory"  # the host, or its share for a container, has less memory left than the test needs
+    NOT_APPLICABLE = "not-applicable"  # something that the test needs is not there
+    GIVEN_UP = "given-up"  # not started, since the GPU did not answer the tests before
+    NO_TIME = "no-time"  # not started, or cut off early, since the time for the whole run was used up
+    INTERRUPTED = "interrupted"  # not started, or ended early, since the whole run was interrupted
 
 
 UNFINISHED = (Trouble.NO_TIME, Trouble.INTERRUPTED)

@@ -199,17 +199,15 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    if cache is not None and _is_whole(built_in(cache)):
-        return built_in(cache)
+    if cache is not None:
+        stub = built_in(cache)
+        if all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)):
+            return stub
     announce("compiling the stub driver, once")
     made = build(folder / "stub")
     if cache is not None:
         _keep(made.folder, cache)
     return made
-
-
-def _is_whole(stub: StubDriver) -> bool:
-    return all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi))
 
 
 def kept_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
