@@ -188,9 +188,9 @@ def home_folder(environment: Mapping[str, str]) -> Path:
 
 
 def _folder(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path | None:
-    told = environment.get(variable, "")
-    if os.path.isabs(told):  # noqa: PTH117 - relative ones are to be ignored, says the XDG specification
-        return Path(told) / _NAME
+    named = environment.get(variable, "")
+    if os.path.isabs(named):  # noqa: PTH117 - relative ones are to be ignored, says the XDG specification
+        return Path(named) / _NAME
     if sys.platform == "win32":
         local = environment.get("LOCALAPPDATA")
         return Path(local) / _NAME if local else None

@@ -127,9 +127,9 @@ def _judge_image(
     wheel = _wheel_in(image, matrix) if image.line else best.get(image.cuda.major)
     name, _, tag = image.reference.partition(":")
     candidate = Candidate(CandidateKind.IMAGE, name, tag)
-    told = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
+    refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
     source = matrix.cite(image.source)
-    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in told)
+    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in refused)
     return JudgedImage(image, wheel, tuple(rejections))
 
 
@@ -222,8 +222,8 @@ def experimental(
             if refused:
                 rejected += (Rejection(wheel.candidate, name, *verdict[:3]) for name, verdict in refused)
                 continue
-            if told := list(_runs(wheel, line, host, needs, matrix)):
-                rejected += told  # nor does an older release, of which less was measured
+            if against := list(_runs(wheel, line, host, needs, matrix)):
+                rejected += against  # nor does an older release, of which less was measured
             else:
                 found.append(Experimental(wheel.candidate, tuple(_assumed(line, wheel.platform(needs), host))))
             break

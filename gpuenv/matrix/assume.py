@@ -155,15 +155,15 @@ def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     cuda = snapshot.driver.cuda
     if "driver.cuda" not in snapshot.assumed:
         level = cuda_of_branch(version, matrix)
-        said = f"the level of driver branch {version.branch}"
-        cuda = Reading(level, said) if level else missing("the branch is not in the matrix")
+        source = f"the level of driver branch {version.branch}"
+        cuda = Reading(level, source) if level else missing("the branch is not in the matrix")
     return _with_driver(snapshot, Driver(version=assumed(version), branch=assumed(version.branch), cuda=cuda))
 
 
 def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
-    """What the real driver said no longer counts."""
-    told = {"nvml", "libcuda", "nvidia-smi"}
-    sources = tuple(source for source in snapshot.sources if source.name not in told)
+    """What the real driver answered no longer counts."""
+    answered = {"nvml", "libcuda", "nvidia-smi"}
+    sources = tuple(source for source in snapshot.sources if source.name not in answered)
     return replace(snapshot, driver=driver, sources=sources).assuming("driver.version")
 
 
@@ -214,7 +214,7 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     """A variable of the environment, or none."""
     if not name:
         raise ValueError("expected the name of a variable, such as env.CUDA_VISIBLE_DEVICES")
-    variables = {told: text for told, text in snapshot.environment.items() if told != name}
+    variables = {other: text for other, text in snapshot.environment.items() if other != name}
     if value.lower() != _NONE or name == _WITH_NONE:
         variables[name] = value
     return replace(snapshot, environment=variables).assuming(f"environment.{name}")

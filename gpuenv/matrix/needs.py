@@ -43,8 +43,8 @@ class Brings(NamedTuple):
 
 def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
     """Every such distribution of the target, as far as the matrix or its own name and version tell."""
-    told = (_brings(name, version, matrix) for name, version in packages.items())
-    return tuple(sorted((entry for entry in told if entry is not None), key=lambda entry: entry.distribution))
+    found = (_brings(name, version, matrix) for name, version in packages.items())
+    return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
 
 
 def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
@@ -240,9 +240,9 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
     """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
     driver = snapshot.driver
-    told = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
+    level = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
     version = driver_to_come(snapshot, matrix)
-    return cuda_of_branch(version, matrix) if told is None and version is not None else told
+    return cuda_of_branch(version, matrix) if level is None and version is not None else level
 
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:

@@ -35,9 +35,9 @@ def find_product(name: str, matrix: Matrix) -> Product:
     if len(capabilities) == 1:
         return found[0]
     if capabilities:
-        told = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
+        labels = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
         how = "name several one by one" if _SEVERAL.search(name) else "name it in full"
-        raise ProductError(f"the GPU {name!r} could be: {', '.join([*told][:6])}; {how}")
+        raise ProductError(f"the GPU {name!r} could be: {', '.join([*labels][:6])}; {how}")
     import difflib  # noqa: PLC0415 - for an error alone
 
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
@@ -48,9 +48,9 @@ def find_product(name: str, matrix: Matrix) -> Product:
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
     """The compute capability of a product that a driver names; None where the name does not decide it."""
-    for told in (name, _VIRTUAL.sub(r"\1", name)):
+    for spelling in (name, _VIRTUAL.sub(r"\1", name)):
         try:
-            return find_product(told, matrix).compute_capability
+            return find_product(spelling, matrix).compute_capability
         except ProductError:
             continue
     return None

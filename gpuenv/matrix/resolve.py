@@ -55,8 +55,8 @@ def merged(changes: Sequence[Change]) -> tuple[Change, ...] | None:
 
 def driver_floor(text: str) -> DriverVersion | None:
     """The oldest driver that ``>= 580.65.06`` or ``branch 570 or newer`` admits."""
-    told = _FLOOR.search(text)
-    return DriverVersion.parse(told[1] or told[2]) if told else None
+    floor = _FLOOR.search(text)
+    return DriverVersion.parse(floor[1] or floor[2]) if floor else None
 
 
 def _both(one: Change, other: Change) -> Change | None:
@@ -65,15 +65,15 @@ def _both(one: Change, other: Change) -> Change | None:
     if one.fact != "driver.version":
         return None
     floors = [change for change in (one, other) if driver_floor(change.needed)]
-    ceilings = [int(told[1]) for change in (one, other) if (told := _CEILING.search(change.needed))]
+    ceilings = [int(ceiling[1]) for change in (one, other) if (ceiling := _CEILING.search(change.needed))]
     if not floors:
         return Change(one.fact, f"branch {min(ceilings)} or older", one.found)
     floor = max(floors, key=lambda change: driver_floor(change.needed) or DriverVersion("", ()))
     lowest = driver_floor(floor.needed)
     if lowest is None or (ceilings and lowest.branch > min(ceilings)):
         return None
-    said = _CEILING.sub("", floor.needed).rstrip(", ")
-    return Change(one.fact, f"{said}, branch {min(ceilings)} or older" if ceilings else said, one.found)
+    needed = _CEILING.sub("", floor.needed).rstrip(", ")
+    return Change(one.fact, f"{needed}, branch {min(ceilings)} or older" if ceilings else needed, one.found)
 
 
 class Judged(NamedTuple):
@@ -305,7 +305,7 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
         then = f", and in it {packages}" if packages else ""
         lines.append(f"In a container: {resolution.image.reference}{then}.")
     for entry in resolution.experimental:
-        rests = " and ".join(f"{told.fact} is {told.value}" for told in entry.assumptions)
+        rests = " and ".join(f"{assumption.fact} is {assumption.value}" for assumption in entry.assumptions)
         lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
     if wheel is None:
         lines += [f"{entry.candidate.label} would fit with {changes_text(entry)}." for entry in reachable]
@@ -331,11 +331,11 @@ def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
     for rejection in rejected:
         candidate = rejection.candidate
         major = cuda_major(candidate.name)
-        if major in seen or (fitting and major is not None and major < max(told for told in seen if told is not None)):
+        if major in seen or (fitting and major is not None and major < max(filter(None, seen))):
             continue
         seen.add(major)
         reasons = [entry for entry in rejected if entry.candidate == candidate]
         of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
-        told = (entry for entry in reasons if entry not in of_gpu[1:])  # one of them is enough in words; JSON has all
-        said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in told)
-        yield f"Not {candidate.name} {candidate.version}: {said}."
+        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one of them is enough in words; JSON has all
+        why = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in named)
+        yield f"Not {candidate.name} {candidate.version}: {why}."

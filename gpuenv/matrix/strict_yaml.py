@@ -17,7 +17,7 @@ _TAGS = frozenset(
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _DEEPEST = 50
 LARGEST = 8 * 1024 * 1024  # characters
-_MOST = 50  # problems that are told; nobody reads more
+_MOST = 50  # problems in a message
 _MOST_VALUES = 20_000  # with every alias written out
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"

@@ -65,10 +65,10 @@ def _own(error: AssumeError) -> AssumeError:
 def _values(text: str) -> Iterator[tuple[str, ...]]:
     """One entry a value; several assumptions where it names several GPUs."""
     key, equals, values = text.partition("=")
-    told = [value.strip() for value in values.split(",")]
-    if not equals or not key.strip() or not all(told):
+    choices = [value.strip() for value in values.split(",")]
+    if not equals or not key.strip() or not all(choices):
         raise AssumeError(f"--what-if {text}: expected KEY=VALUE,VALUE, such as driver=580,590")
-    for value in dict.fromkeys(told):
+    for value in dict.fromkeys(choices):
         parts = value.split("+") if key.strip() == "gpu" else [value]
         yield tuple(f"{key.strip()}={part.strip()}" for part in parts)
 
@@ -137,10 +137,10 @@ def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_Entry]:
 
 def _meant(name: str, entries: list[_Entry]) -> _Entry:
     """The first of that name that fits, else the first: they stand in the order of preference."""
-    told = _NAMED.fullmatch(name.strip())
-    if told is None:
+    parts = _NAMED.fullmatch(name.strip())
+    if parts is None:
         raise UnknownCandidateError(f"--why-not {name}: expected a line such as cupy-cuda13x, a release or an image")
-    wanted = told["name"].lower()
+    wanted = parts["name"].lower()
     full = f"cupy-cuda{wanted}" if re.fullmatch(r"\d\dx", wanted) else wanted
     named = [entry for entry in entries if _is_named(entry.candidate, full)]
     if not named:
@@ -151,7 +151,7 @@ def _meant(name: str, entries: list[_Entry]) -> _Entry:
     meant = [
         entry
         for entry in named
-        if told["version"] in (None, entry.candidate.version) and told["extra"] in (None, entry.candidate.extra)
+        if parts["version"] in (None, entry.candidate.version) and parts["extra"] in (None, entry.candidate.extra)
     ]
     if not meant:
         versions = ", ".join(dict.fromkeys(entry.candidate.version for entry in named))

@@ -42,7 +42,7 @@ class Evidence:
 
     @property
     def to_the_point(self) -> bool:
-        """Whether it speaks for the finding; some is told so that nobody takes it for a reason."""
+        """Whether it supports the finding; some evidence is listed so that it is not taken for a reason."""
         return not self.source.startswith("not to the point")
 
 
@@ -159,7 +159,7 @@ class AllowanceResult:
 
 
 class RequirementStatus(str, Enum):
-    """Met, violated, or not to be told for want of a fact."""
+    """Met, violated, or unknown for want of a fact."""
 
     MET = "met"
     VIOLATED = "violated"
@@ -175,7 +175,7 @@ class RequirementResult:
         key: what it is about, such as ``memory``.
         found: what the machine has, in a few words.
         evidence: the facts behind that, each with its Snapshot path.
-        missing: the fact that could not be told; null unless the status is unknown.
+        missing: the fact that is not known; null unless the status is unknown.
         of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
         by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
             brought about; that something is there and is of another kind has nothing to do with such a fault.

@@ -174,7 +174,7 @@ def cuda_wheel(library: str, cuda_major: int) -> str:
 
 
 def cuda_major_of_wheel(name: str, release: str) -> int | None:
-    """The CUDA major version of a CUDA wheel (canonical name); None for anything else, or where it cannot be told."""
+    """The CUDA major version of a CUDA wheel (canonical name); None for anything else, or where it is not known."""
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed:
         return int(suffixed[1])

@@ -140,7 +140,7 @@ class Grant:
 
     Attributes:
         by: ``slurm``, ``kubernetes``, ``container-engine`` and so on.
-        gpus: how many; null where all there are, or nobody said.
+        gpus: how many; null where all there are, or unknown.
         devices: their indices or UUIDs, as the grantor names them.
     """
 
@@ -753,7 +753,7 @@ class Target:
             self,
             cupy=cupy,
             packages=packages,
-            conda_packages={name: told for name, told in self.conda_packages.items() if not is_cupy(name)},
+            conda_packages={name: release for name, release in self.conda_packages.items() if not is_cupy(name)},
             cupy_module=Reading(),
             libraries=(),
             cuda_path=Reading(),

@@ -59,7 +59,7 @@ class DriverVersion:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CudaVersion:
-    """A CUDA release by major and minor. What it is the version *of* is said by the name of the field that holds it."""
+    """A CUDA release by major and minor. The name of the field that holds it says what it is the version *of*."""
 
     major: int
     minor: int

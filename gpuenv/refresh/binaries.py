@@ -126,9 +126,9 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
-    told = whole_number(done.stdout.strip())
-    if done.ending is Ending.EXITED and done.exit_code == 0 and told is not None:
-        return CudaVersion.from_number(told)
+    number = whole_number(done.stdout.strip())
+    if done.ending is Ending.EXITED and done.exit_code == 0 and number is not None:
+        return CudaVersion.from_number(number)
     writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
     return writers[0] if len(writers) == 1 else None
 
@@ -216,8 +216,8 @@ def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
         (optional,) = struct.unpack_from("<H", data, header + 20)
         table = header + 24 + optional
         for number in range(count):
-            told, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
-            if told.rstrip(b"\0") == name[:_LONGEST].encode():
+            label, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
+            if label.rstrip(b"\0") == name[:_LONGEST].encode():
                 yield data[start : start + min(size, used or size)]
     except struct.error as error:
         raise ValueError(f"a broken table of sections: {error}") from error

@@ -100,11 +100,11 @@ def cuda_of(name: str, pins: Iterable[Requirement]) -> tuple[int | None, CudaVer
         of_wheel = canonicalize_name(entry.name)
         if exact is None or of_wheel == "cuda-bindings":
             continue
-        told = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
-        major = major or told
+        of_pin = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
+        major = major or of_pin
         # NVRTC and the toolkit count as CUDA does; cuBLAS has numbers of its own.
-        if told is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", told)):
-            minor = None if str(entry.specifier).endswith(f"{told}.*") else CudaVersion(int(exact[1]), int(exact[2]))
+        if of_pin is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", of_pin)):
+            minor = None if str(entry.specifier).endswith(f"{of_pin}.*") else CudaVersion(int(exact[1]), int(exact[2]))
     return major, minor
 
 

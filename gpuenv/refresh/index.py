@@ -36,12 +36,12 @@ _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"
 
 
 class PackageIndexError(Exception):
-    """The index could not be asked; the message says what the installer said."""
+    """The index could not be asked; the message quotes the installer."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A wheel on the index; ``size`` in bytes, and ``uploaded`` as a date, where they are told."""
+    """A wheel on the index; ``size`` in bytes, and ``uploaded`` as a date, where they are known."""
 
     name: str
     sha256: str
@@ -90,8 +90,8 @@ class Listing:
 
 def python_of(tags: Iterable[str]) -> str:
     """The Python that a release is asked for with: an old one, unless it has wheels for later ones alone."""
-    told = [f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp3") and not tag.endswith("t")]
-    return PYTHONS[0] if PYTHONS[0] in told or not told else told[0]
+    pythons = [f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp3") and not tag.endswith("t")]
+    return PYTHONS[0] if PYTHONS[0] in pythons or not pythons else pythons[0]
 
 
 def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:
@@ -105,8 +105,8 @@ def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None 
 
 def failed(what: str, done: ChildResult) -> PackageIndexError:
     """The fault, in the installer's own words."""
-    said = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())[-600:]
-    return PackageIndexError(f"{what}: the package index could not be asked: {said}")
+    message = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())[-600:]
+    return PackageIndexError(f"{what}: the package index could not be asked: {message}")
 
 
 class MetadataError(Exception):
@@ -189,10 +189,10 @@ class UvIndex:
             if done.exit_code != 0:
                 raise failed(f"{name}=={version}", done)
             try:
-                told = parse_toml(lock.read_text(encoding="utf-8"))
+                document = parse_toml(lock.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise PackageIndexError(f"{name}=={version}: uv wrote a lock that cannot be read: {error}") from error
-        entries = [entry for package in told.get("packages", []) for entry in package.get("wheels", [])]
+        entries = [entry for package in document.get("packages", []) for entry in package.get("wheels", [])]
         files = (_uv_file(entry) for entry in entries)
         return Listing(tuple(file for file in files if file is not None), _withdrawn(done.stderr).get(name))
 
@@ -317,18 +317,18 @@ class PipIndex:
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """As with uv."""
         left = SpecifierSet(",".join((wanted, *(f"!={version}" for version in known))))
-        told: dict[str, None] = {}
+        releases: dict[str, None] = {}
         for python in PYTHONS:
-            told |= dict.fromkeys(self._versions(name, python))
-        if not told:
+            releases |= dict.fromkeys(self._versions(name, python))
+        if not releases:
             raise PackageIndexError(f"{name}: the package index has no release at all; is it the right one?")
-        return left.filter(told)
+        return left.filter(releases)
 
     def _versions(self, name: str, python: str) -> Iterator[str]:
         done = self._run(["index", "versions", name, *_target(python, _linux("x86_64"))])
         if done.exit_code == 0:
-            told = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-            yield from told[1].split(", ") if told else ()
+            found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+            yield from found[1].split(", ") if found else ()
         elif not any(word in done.stderr for word in _PIP_NOTHING):
             raise failed(name, done)
 
@@ -371,26 +371,26 @@ class PipIndex:
 
     def requires(self, name: str, version: str, file: IndexFile) -> tuple[str, ...]:
         """As with uv: pip fetches the metadata alone, where the index has it apart."""
-        told = self._report([f"{name}=={version}"], _python_of(file), _linux("x86_64"), "--no-deps")
-        if told is None:
+        report = self._report([f"{name}=={version}"], _python_of(file), _linux("x86_64"), "--no-deps")
+        if report is None:
             raise PackageIndexError(f"{name} {version}: has no wheel for Linux x86_64")
-        return tuple(told[0][0]["metadata"].get("requires_dist", ()))
+        return tuple(report[0][0]["metadata"].get("requires_dist", ()))
 
     def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
         """As with uv."""
-        told = self._report([requirement], python, _linux("x86_64", int(glibc.split(".")[1])))
-        if told is None:
+        report = self._report([requirement], python, _linux("x86_64", int(glibc.split(".")[1])))
+        if report is None:
             return None
-        return {canonicalize_name(entry["metadata"]["name"]): entry["metadata"]["version"] for entry in told[0]}
+        return {canonicalize_name(entry["metadata"]["name"]): entry["metadata"]["version"] for entry in report[0]}
 
     def withdrawn(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
         """As with uv."""
-        told = self._report(
+        report = self._report(
             [f"{name}=={version}" for name, version in releases.items()], python, _linux("x86_64"), "--no-deps"
         )
-        if told is None:
+        if report is None:
             raise PackageIndexError(f"{', '.join(releases)}: the package index no longer has a release that is known")
-        return told[1]
+        return report[1]
 
     def _report(
         self, requirements: Sequence[str], python: str, platforms: Sequence[str], *options: str

@@ -150,7 +150,7 @@ def _for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> It
                 if old != new:
                     found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
     for (old, new), kinds in found.items():
-        branches = sorted({branch for told in kinds.values() for branch in told})
+        branches = sorted({branch for of_kind in kinds.values() for branch in of_kind})
         where = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
         yield f"{name}, {where}: {old} -> {new}"
 

@@ -97,8 +97,8 @@ _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
 def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
     """The text of a source that is a file, with the others that were read for the same row."""
     others = {entry.name: entry.sha256 for entry in also}
-    told = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
-    return flow({**told, "also": others or None})
+    fields = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
+    return flow({**fields, "also": others or None})
 
 
 def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:

@@ -176,9 +176,9 @@ def _mark_withdrawn(lines: list[str], line: str, version: str, reason: str | Non
     for number in range(*_releases(lines, line)):
         if lines[number].startswith(f"      - {{cupy: {version},"):
             bare = re.sub(r", yanked: (?:'(?:[^']|'')*'|[^',}]*)(?=, source: )", "", lines[number])
-            told = f", yanked: {_scalar(reason)}" if reason is not None else ""
+            mark = f", yanked: {_scalar(reason)}" if reason is not None else ""
             head, source, key = bare.rpartition(", source: ")
-            lines[number] = f"{head}{told}{source}{key}"
+            lines[number] = f"{head}{mark}{source}{key}"
 
 
 def _span(lines: list[str], heading: str) -> tuple[int, int]:
@@ -197,7 +197,7 @@ _FORM = "2"  # of a row that is kept; another one is measured again
 
 
 class Progress(Protocol):
-    """Who is told how far a refresh is."""
+    """Shows how far a refresh is."""
 
     def say(self, text: str) -> None:
         """A sentence for the user."""
@@ -281,9 +281,9 @@ def done(piece: Piece, work: Workplace) -> NewRow:
 def _kept(file: Path, digests: list[str]) -> NewRow | None:
     """Only what was measured by this program, of these very files."""
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        if told["form"] != _FORM or told["files"] != digests:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["form"] != _FORM or kept["files"] != digests:
             return None
-        return NewRow(**told["row"])
+        return NewRow(**kept["row"])
     except (OSError, ValueError, TypeError, KeyError):
         return None

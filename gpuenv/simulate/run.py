@@ -42,7 +42,7 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
         profile: the machine.
         command: argument vector.
         environment: the caller's variables.
-        announce: told when the stub driver is compiled, which takes a moment.
+        announce: called when the stub driver is compiled, which takes a moment.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
