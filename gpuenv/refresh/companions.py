@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -49,32 +48,32 @@ def companion_piece(name: str, version: str, work: Workplace) -> Piece:
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:
         raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")
-    return Piece(f"{name} {version}", f"{name}-{version}", (chosen,), partial(_measured, name, version, chosen, work))
-
-
-def _measured(name: str, version: str, file: IndexFile, work: Workplace) -> NewRow:
-    texts = work.index.requires(name, version, file)
-    wanted = list(_asked(texts, file))
-    # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
-    extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
-    every = [entry for extra in ("", *extras) for entry in _asked(texts, file, extra)]
-    pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
-    major, minor = cuda_of(name, pins)
-    if major is None:
-        raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
-    cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
     key = f"{name}-{version}"
-    row = {
-        "distribution": name,
-        "versions": f"=={version}",
-        "cuda_major": major,
-        "cuda": minor,
-        "pins": [_text(entry) for entry in pins],
-        "cupy": cupy or None,
-        "source": key,
-    }
-    source = source_text(file, work.today, _NOTE)
-    return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
+
+    def measure() -> NewRow:
+        texts = work.index.requires(name, version, chosen)
+        wanted = list(_asked(texts, chosen))
+        # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
+        extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
+        every = [entry for extra in ("", *extras) for entry in _asked(texts, chosen, extra)]
+        pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
+        major, minor = cuda_of(name, pins)
+        if major is None:
+            raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
+        cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
+        row = {
+            "distribution": name,
+            "versions": f"=={version}",
+            "cuda_major": major,
+            "cuda": minor,
+            "pins": [_text(entry) for entry in pins],
+            "cupy": cupy or None,
+            "source": key,
+        }
+        source = source_text(chosen, work.today, _NOTE)
+        return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
+
+    return Piece(f"{name} {version}", key, (chosen,), measure)
 
 
 def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from packaging.version import Version
 from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
-from gpuenv.refresh.index import Index, IndexFile, Listing, MetadataError, python_of, read_message
+from gpuenv.refresh.index import Index, IndexFile, MetadataError, python_of, read_message
 from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
 
 _MEASURED = "cp311"
@@ -31,64 +30,51 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
         MeasureError: when it has no wheel for Linux on x86_64.
     """
     listing = work.index.files(line.name, version)
-    platforms = _by_platform(listing)
+    platforms: dict[str, list[IndexFile]] = {}
+    for file in listing.files:
+        if file.platform is not None:
+            platforms.setdefault(file.platform, []).append(file)
     if _FIRST not in platforms:
         raise MeasureError(f"{line.name} {version}: has no wheel for Linux x86_64")
     chosen = {
         name: next((file for file in files if file.python == _MEASURED), files[0]) for name, files in platforms.items()
     }
-    measure = partial(_measured, line, version, listing, chosen, matrix, work)
-    return Piece(f"{line.name} {version}", f"{line.name}-{version}", tuple(chosen.values()), measure)
-
-
-def _by_platform(listing: Listing) -> dict[str, list[IndexFile]]:
-    found: dict[str, list[IndexFile]] = {}
-    for file in listing.files:
-        if file.platform is not None:
-            found.setdefault(file.platform, []).append(file)
-    return found
-
-
-def _measured(
-    line: WheelLine | RocmLine,
-    version: str,
-    listing: Listing,
-    chosen: Mapping[str, IndexFile],
-    matrix: Matrix,
-    work: Workplace,
-) -> NewRow:
-    with TemporaryDirectory(dir=work.scratch) as scratch:
-        folders = {name: Path(scratch, name) for name in chosen}
-        for name, file in chosen.items():
-            work.index.unpack(f"{line.name}=={version}", file, folders[name])
-        read = {name: read_binaries(folder) for name, folder in folders.items()}
-        note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
-        metadata = read_metadata(folders[_FIRST], line.name)
-        of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
-    pythons = _pythons(listing.files)
-    platforms = _by_platform(listing)
     key = f"{line.name}-{version}"
-    uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
-    # Pip tells no dates; a row that is measured again keeps its own.
-    known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
-    row = {
-        "cupy": version,
-        "uploaded": uploaded[:10] if uploaded else known_date,
-        "pythons": pythons,
-        "requires_python": metadata.requires_python,
-        "numpy": metadata.numpy,
-        "platforms": {
-            name: _platform(name, platforms[name], pythons, read[name]) for name in sorted(platforms, key=_ORDER.index)
-        },
-        "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
-        **of_cuda,
-        "yanked": listing.yanked,
-        "source": key,
-    }
-    others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
-    table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-    source = source_text(chosen[_FIRST], work.today, note or None, others)
-    return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
+
+    def measure() -> NewRow:
+        with TemporaryDirectory(dir=work.scratch) as scratch:
+            folders = {name: Path(scratch, name) for name in chosen}
+            for name, file in chosen.items():
+                work.index.unpack(f"{line.name}=={version}", file, folders[name])
+            read = {name: read_binaries(folder) for name, folder in folders.items()}
+            note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
+            metadata = read_metadata(folders[_FIRST], line.name)
+            of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
+        pythons = _pythons(listing.files)
+        uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
+        # Pip tells no dates; a row that is measured again keeps its own.
+        known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
+        row = {
+            "cupy": version,
+            "uploaded": uploaded[:10] if uploaded else known_date,
+            "pythons": pythons,
+            "requires_python": metadata.requires_python,
+            "numpy": metadata.numpy,
+            "platforms": {
+                name: _platform(name, platforms[name], pythons, read[name])
+                for name in sorted(platforms, key=_ORDER.index)
+            },
+            "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
+            **of_cuda,
+            "yanked": listing.yanked,
+            "source": key,
+        }
+        others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
+        table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
+        source = source_text(chosen[_FIRST], work.today, note or None, others)
+        return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
+
+    return Piece(f"{line.name} {version}", key, tuple(chosen.values()), measure)
 
 
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
