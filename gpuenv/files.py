@@ -25,7 +25,7 @@ def is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is there, likewise; a name that is too long for the file system is none either."""
+    """Whether a folder is there; a name that is too long for the file system is none either."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
@@ -46,7 +46,7 @@ class NotRegularError(OSError):
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
-    """The descriptor of a regular file, for reading; a FIFO in its place keeps nobody waiting.
+    """The descriptor of a regular file, for reading; a FIFO in its place is not waited for.
 
     Args:
         path: where it lies.
@@ -109,7 +109,7 @@ def _within(descriptor: int, path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def replace_file(path: Path, text: str, *, durable: bool = False, private: bool = False, shared: bool = False) -> None:
-    """Puts a text in a file's place by one rename: whoever reads it meets the former content or the new one.
+    """Puts a text in a file's place by one rename: a reader meets the former content or the new one.
 
     Args:
         path: the file; its permissions stay where it is there already, and a new one is its owner's alone.

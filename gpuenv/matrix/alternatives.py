@@ -258,7 +258,7 @@ def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matr
 
 
 def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:
-    """What nobody has proven."""
+    """What is not proven."""
     if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
         yield Assumption("ROCm", f"{line.rocm} on the host")
     if not host.all_known or row is None or row.gfx is None:

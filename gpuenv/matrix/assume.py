@@ -270,13 +270,13 @@ def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _with_cupy(snapshot: Snapshot, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Snapshot:
-    """Another CuPy, whose files and libraries nobody was asked for."""
+    """Another CuPy, whose files and libraries are unknown."""
     sources = tuple(source for source in snapshot.sources if source.name not in _OF_THE_CUPY)
     return replace(snapshot, target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
 
 
 def _with_libraries(snapshot: Snapshot) -> Snapshot:
-    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries nobody was asked for."""
+    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries are unknown."""
     target, asked = snapshot.target, snapshot.source("libraries").state is not SourceState.NOT_ASKED
     if "toolkits" not in snapshot.assumed or not target.cupy or target.libraries or asked:
         return snapshot
@@ -301,7 +301,7 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
 def _cupy_of(value: str) -> tuple[str, str]:
     """The distribution and the version in a requirement of pip's; its extras and its marker are no facts."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
 
     expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
     try:
@@ -331,7 +331,7 @@ def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     target = snapshot.target
     packages = {entry: release for entry, release in target.packages.items() if entry != name}
     packages |= {} if is_gone else {name: value}
-    if is_cupy(name):  # beside the other CuPys that are there
+    if is_cupy(name):  # next to the other CuPys
         others = tuple(entry for entry in target.cupy if entry.distribution != name)
         return _with_cupy(snapshot, others if is_gone else (*others, CupyInstallation(name, value)), packages)
     if name == "numpy":

@@ -120,8 +120,8 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     if needs.driver is not None and needs.driver >= minimum and not needs.driver_absent:  # the libcuda in use decides
         least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
         of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
-        beside = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
-        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", beside, source, of_libcuda)
+        found = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
+        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", found, source, of_libcuda)
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
@@ -188,7 +188,7 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
 
 
 def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """There is a GPU, or nobody has seen or said that there is none."""
+    """There is a GPU, or it is not known that there is none."""
     if not needs.without_gpu:
         return None
     minors = minors_of(wheel, matrix)
@@ -329,8 +329,8 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release, and what it would share a process with, is not known to be bad."""
     for row in advisories_for(wheel.release.cupy, matrix):
         if row.cuda is None and (row.package is None or row.package in needs.packages):
-            beside = f" beside {row.package}" if row.package else ""
-            needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
+            also = f" beside {row.package}" if row.package else ""
+            needed = f"CuPy {row.mended_by} or newer{also}" if row.mended_by else f"another CuPy{also}"
             return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
     return None
 

@@ -20,7 +20,7 @@ class Platform:
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
-        gfx: likewise the targets of code for AMD GPUs. Null: not measured.
+        gfx: targets of the code for AMD GPUs. Null: not measured.
         hip: soname of the HIP runtime that is needed.
     """
 
@@ -150,7 +150,7 @@ class Image:
         platforms: as in a release of a wheel line.
         digest: of its manifest; null where no registry was asked.
         line: the wheel line that is installed in it, for an image of CuPy.
-        cupy: likewise the version.
+        cupy: its version.
     """
 
     reference: str
@@ -294,7 +294,7 @@ class CudaMinor:
 
     Attributes:
         linux: the driver released with it on Linux; null where none is documented.
-        windows: likewise on Windows.
+        windows: the driver released with it on Windows.
         capabilities: the set of compute capabilities that its NVRTC compiles for.
         ptx: the PTX version that its NVRTC writes.
         toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.

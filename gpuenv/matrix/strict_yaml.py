@@ -36,7 +36,7 @@ class Document:
     """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``).
 
     Attributes:
-        tags: what a value is marked with by somebody else's tool (``!reset``), by its path.
+        tags: what a value is marked with by another tool (``!reset``), by its path.
     """
 
     value: Plain
@@ -58,7 +58,7 @@ def parse(text: str) -> Document:
 
 
 def parse_shared(text: str) -> Document:
-    """Reads a document of somebody else's tool, which may use anchors, merge keys and tags of its own.
+    """Reads a document of another tool, which may use anchors, merge keys and tags of its own.
 
     An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
 

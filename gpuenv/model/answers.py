@@ -135,8 +135,8 @@ class Comparison:
 
     Attributes:
         differences: the likeliest explanation first.
-        findings: what the doctor finds here and not there, the one to cure first at the head.
-        try_first: the cure to try first, its steps in order; empty where nothing differs.
+        findings: what the doctor finds here and not there, the one to fix first at the head.
+        try_first: the fix to try first, its steps in order; empty where nothing differs.
         compared: how many facts both machines told.
     """
 

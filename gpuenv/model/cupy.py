@@ -68,7 +68,7 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | 
 
     Args:
         distribution: its name, which tells it where it is that of a wheel line.
-        packages: those beside it; of a build, conda's ``cuda-version`` or ``cudatoolkit`` tells it.
+        packages: the other ones; for a build, conda's ``cuda-version`` or ``cudatoolkit`` decides.
         linked: the one that its modules are linked with, which no name contradicts.
     """
     if linked is not None:
@@ -112,7 +112,7 @@ def line_of_build(release: str, cuda: CudaVersion) -> str | None:
 
 # With some values of these CuPy cannot be imported, or cannot allocate. Which values was measured by importing
 # cupy-cuda12x 13.6.0, 14.0.0, 14.0.1, 14.1.0 and 14.2.0 with each (2026-11-22): the variables of _NUMBERS end in
-# "invalid literal for int()", CUPY_ACCELERATORS in "Unknown accelerator" (a blank beside a name is a part of it),
+# "invalid literal for int()", CUPY_ACCELERATORS in "Unknown accelerator" (a blank next to a name is a part of it),
 # CUPY_GPU_MEMORY_LIMIT when the memory pool is made. A share above 100% and a size below 0 are refused then too:
 # SingleDeviceMemoryPool.set_limit of 14.2.0, called with both.
 _ACCELERATORS = ("cub", "cutensor", "cutensornet")

@@ -51,7 +51,7 @@ class Finding:
     """Something that is wrong.
 
     Attributes:
-        primary: whether this is the one to cure first.
+        primary: whether this is the one to fix first.
         follows_from: the code of the finding that this is a consequence of.
         fix: what to do, the best first.
         docs: where to read more: the ``gpuenv explain`` of its code.
@@ -86,7 +86,7 @@ class CheckRun:
 
 
 class Rankable(Protocol):
-    """A record of something that is wrong, with ``primary`` and ``follows_from`` beside these."""
+    """A record of something that is wrong, with ``primary`` and ``follows_from`` too."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -103,7 +103,7 @@ Found = TypeVar("Found", bound=Rankable)
 
 
 def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -> tuple[Found, ...]:
-    """Errors, warnings, notes, each in their order; the first error is the one to cure first.
+    """Errors, warnings, notes, each in their order; the first error is the one to fix first.
 
     Args:
         findings: in the order of what found them, none of them primary.
@@ -138,7 +138,7 @@ class Allowance:
     line: int | None = None
 
     def has_expired(self, today: str) -> bool:
-        """Whether its last day is over; ``today`` is an ISO date, and empty where nobody knows the day."""
+        """Whether its last day is over; ``today`` is an ISO date, and empty where the day is unknown."""
         return bool(today) and self.expires < today
 
 
@@ -200,7 +200,7 @@ class RequirementResult:
 
 
 class RepairStatus(str, Enum):
-    """How mending ended: nothing that gpuenv may mend, planned, done, put back, or failed before it changed a thing."""
+    """How a repair ended: nothing that gpuenv may repair, planned, done, undone, or failed before a change."""
 
     PLANNED = "planned"
     NOTHING = "nothing-to-mend"

@@ -67,7 +67,7 @@ def seen_to_be_absent(snapshot: Snapshot) -> bool:
 
     Not to be told where the GPU is on no PCI bus (WSL, Tegra, by their facts), where the bus that is shown is not the
     host's (a sandbox, a container on a host with the module at work), where a program may have switched it off, and
-    where nobody looked. Whoever assumes a driver means another machine than the one whose bus was read.
+    where nothing was read. An assumed driver means another machine than the one whose bus was read.
     """
     host = snapshot.host
     if nvidia_on_bus(snapshot) != () or snapshot.gpus or driver_sees_gpu(snapshot) or driver_nodes(snapshot):
@@ -86,7 +86,7 @@ def bus_is_own(snapshot: Snapshot) -> bool:
     """Whether a PCI bus that shows no NVIDIA GPU is to be believed.
 
     A sandbox shows a container another bus than the host's; and where the host's kernel has NVIDIA's module at work, it
-    has a GPU, since nobody loads it without one.
+    has a GPU, since the module is not loaded without one.
     """
     at_work = module_loaded(snapshot) or snapshot.driver.module_version.known
     return not (contained(snapshot) and (snapshot.host.sandbox.known or at_work))

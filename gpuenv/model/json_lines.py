@@ -1,6 +1,6 @@
-"""On which line of a JSON text a value stands, which the standard library does not tell. Pure.
+"""On which line of a JSON text a value stands, which the standard library does not tell.
 
-Values beside the path are passed over by the library's own reader: a token at a time, a recording of some megabytes
+Other values are passed over by the library's own reader: a token at a time, a recording of some megabytes
 takes gigabytes.
 """
 

@@ -46,7 +46,7 @@ def known(value: T, source: str) -> Reading[T]:
 
 
 def missing(reason: str) -> Reading[T]:
-    """A fact nobody could tell, and why."""
+    """A missing fact, and why."""
     return Reading(reason=reason)
 
 
@@ -56,11 +56,11 @@ def assumed(value: T) -> Reading[T]:
 
 
 def settle(answers: Sequence[Answer[T] | None], reason: str) -> Reading[T]:
-    """The first answer in the order of trust wins; the rest are kept beside it.
+    """The first answer in the order of trust wins; the rest are kept with it.
 
     Args:
         answers: of each source, the most trusted first; None where it has none.
-        reason: why the fact is missing, should nobody have answered.
+        reason: why the fact is missing where no source has it.
     """
     given = [answer for answer in answers if answer is not None]
     if not given:

@@ -134,7 +134,7 @@ class CondaChoice:
 
     Attributes:
         specs: what to hand to conda or mamba.
-        assumptions: what the choice rests on and nobody has measured.
+        assumptions: what the choice rests on and was not measured.
     """
 
     specs: tuple[str, ...]
@@ -161,7 +161,7 @@ class ImageChoice:
 
 @dataclass(frozen=True, slots=True)
 class Experimental:
-    """A candidate that might work and that nobody has proven, with what that would rest on."""
+    """A candidate that might work and is not proven, with what that would rest on."""
 
     candidate: Candidate
     assumptions: tuple[Assumption, ...]

@@ -1,4 +1,4 @@
-"""What gives a secret away, texts with every secret hidden, and an environment without any. Pure."""
+"""What gives a secret away, texts with every secret hidden, and an environment without any."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Trouble(str, Enum):
     DEVICE_UNAVAILABLE = "device-unavailable"  # another process has the GPU for itself
     CONTEXT_LOST = "context-lost"  # an error after which the process can use the GPU no more
     SIGNAL = "signal"  # the process was ended by a signal
-    KILLED = "killed"  # somebody else has ended the process, mostly the kernel, for want of the host's memory
+    KILLED = "killed"  # another program has ended the process, mostly the kernel for want of the host's memory
     ENDED_EARLY = "ended-early"  # the process ended before its verdict
     DEADLINE = "deadline"  # no answer in time; killed
     NO_DEVICE = "no-device"  # CUDA shows no GPU
@@ -122,7 +122,7 @@ class TestedGpu:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A measured number beside another one; ``ratio`` is this one over the other.
+    """A measured number and another one; ``ratio`` is this one over the other.
 
     Attributes:
         name: group and name, such as ``transfer.h2d_pinned``.
@@ -156,7 +156,7 @@ class SmokeResult:
         budget: seconds that the level should take at most.
         versions: of Python, NumPy and CuPy in the target environment, as it says itself.
         fault: the fault that was planted on purpose, or null.
-        compared: beside the baseline, where one was given.
+        compared: with the baseline, where one was given.
         started_at: ISO 8601.
     """
 

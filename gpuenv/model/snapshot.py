@@ -335,9 +335,9 @@ class GpuHealth:
         ecc: whether error correction is on.
         ecc_pending: whether it will be on after the next restart.
         ecc_corrected: corrected memory errors since the driver was loaded.
-        ecc_corrected_ever: likewise over the GPU's life.
+        ecc_corrected_ever: corrected memory errors over the GPU's life.
         ecc_uncorrected: uncorrected memory errors since the driver was loaded.
-        ecc_uncorrected_ever: likewise over the GPU's life.
+        ecc_uncorrected_ever: uncorrected memory errors over the GPU's life.
         pages_retired: how many memory pages are retired.
         pages_pending: whether a page waits to be retired, which the next restart does.
         rows_corrected: memory rows remapped after corrected errors.
@@ -460,7 +460,7 @@ class Gpu:
         memory_free: bytes.
         mig: whether MIG mode is on.
         fault: NVML's return code for a GPU that it could not open.
-        persistence: whether the driver stays loaded while nobody uses it.
+        persistence: whether the driver stays loaded while unused.
         processes: how many compute processes hold it, as far as NVML shows this user.
         virtualization: what stands between it and this system.
         health: memory errors, heat, power and clock.
@@ -557,10 +557,10 @@ class CupyInstallation:
         location: the folder that it is installed in.
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
-        module: the file of the package ``cupy`` that lies beside its metadata.
+        module: the file of the package ``cupy`` that lies next to its metadata.
         requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
         cuda_major: the CUDA that its modules are linked with, where its name does not tell; null for a wheel line.
-        place: whether the folder is the environment's own, and else what leads there; null where nobody told.
+        place: whether the folder is the environment's own, and else what leads there; null where unknown.
     """
 
     distribution: str
@@ -638,7 +638,7 @@ class LeftMetadata:
 
     Attributes:
         release: as they tell it; null where they tell none.
-        has_files: whether it is of a CuPy, and a package ``cupy`` lies beside it, be it links to nowhere.
+        has_files: whether it is of a CuPy, and a package ``cupy`` lies next to it, be it links to nowhere.
     """
 
     path: str
@@ -679,7 +679,7 @@ class Target:
         user_site: the folder of the user's own packages, where this interpreter uses it.
         cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
             ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
-        numpy_module: the file that ``import numpy`` would take, likewise.
+        numpy_module: the file that ``import numpy`` would take.
         numpy_fault: why that is no NumPy that this interpreter can import.
         pathfinder_hidden_by: the module named ``cuda`` that hides cuda.pathfinder, wherever that lies.
         packages: the distributions there that have to do with GPUs, by canonical name.
@@ -690,7 +690,7 @@ class Target:
         headers_cuda: the CUDA version of the headers that it meets first.
         preload: the libraries that the CuPy wheel's own configuration loads beforehand, with the version it wants.
         file_faults: files of CuPy and of CUDA distributions that are not as they were installed; at most 50.
-        file_faults_count: how many there are; null where nobody looked.
+        file_faults_count: how many there are; null where not looked for.
         left_metadata: metadata that are of no files there: of a name that is there twice, or empty.
         kernels: the kernels of Jupyter's that it offers.
         needs_of_cupy: what other distributions there need of CuPy.
@@ -700,7 +700,7 @@ class Target:
         kernel_cache_owners: how many other users own it or what lies in it.
         starts_without: where it told nothing: the variable without which it starts; or ``variables``, Python's own, or
             ``startup``, what runs when it starts.
-        startup_files: likewise, the files that run when it starts: of the environment, and of PYTHONPATH.
+        startup_files: where it fails to start, files that run when it starts: of the environment, and of PYTHONPATH.
         unstartable: why it cannot even be started: what it is a link to is not there, or is not to be reached.
         unreadable: the environment's own folders of packages that this user may not read.
         lost_environment: the virtual environment that the interpreter lies in, where its pyvenv.cfg is gone.

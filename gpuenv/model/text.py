@@ -24,7 +24,7 @@ class _Pattern:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any method of a compiled expression
         answer = getattr(re.compile(*self._given), name)
-        setattr(self, name, answer)  # the next time, nobody comes here
+        setattr(self, name, answer)  # so this is not called again
         return answer
 
 
@@ -129,7 +129,7 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([a-z]*)", re.IGNORECASE)
 def parse_size(text: str) -> int:
     """Bytes of ``80GiB``, ``512 MiB``, ``80GB`` (decimal) or ``80G`` (binary).
 
-    A number alone would be bytes, which nobody means.
+    A number alone would be bytes, which is never meant.
 
     Raises:
         ValueError: with an example of what was expected.
@@ -173,5 +173,5 @@ def quantity_text(quantity: Quantity) -> str:
 
 
 def share_text(ratio: float) -> str:
-    """One number beside another, in percent; what is little is not called nothing: 0.31%, 96%, 104%."""
+    """A share in percent; what is little is not called nothing: 0.31%, 96%, 104%."""
     return f"{ratio:.0%}" if ratio >= 0.01 or ratio <= 0 else f"{ratio * 100:.2g}%"  # noqa: PLR2004 - one percent

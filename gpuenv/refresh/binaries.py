@@ -46,7 +46,7 @@ class Binaries(NamedTuple):
         gfx: the targets of their code for AMD GPUs.
         hip: soname of the HIP runtime that they need.
         glibc: the newest symbol version of the C library that one of them needs, as 2.17.
-        libstdcxx: likewise of the C++ library, as 3.4.21.
+        libstdcxx: the newest of the C++ library, as 3.4.21.
     """
 
     code: GpuCode

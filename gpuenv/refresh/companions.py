@@ -1,4 +1,4 @@
-"""Packages that bring CUDA beside CuPy: the newest release of each, by its metadata, as rows."""
+"""Packages that bring CUDA and share an environment with CuPy: the newest release of each, by its metadata, as rows."""
 
 from __future__ import annotations
 

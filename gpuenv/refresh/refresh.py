@@ -94,8 +94,8 @@ def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workp
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         minors = pool.submit(lambda: [minor_piece(*found, matrix, toolkits, work) for found in new_minors(seen, index)])
         lines = pool.map(releases, zip(_lines(seen), _lines(matrix), strict=True))
-        beside = pool.map(companion, names)
-        for pieces in (minors.result(), *lines, *beside):
+        companions = pool.map(companion, names)
+        for pieces in (minors.result(), *lines, *companions):
             yield from pieces
 
 

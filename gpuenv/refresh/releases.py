@@ -113,7 +113,7 @@ def _of_cuda(
     except FileNotFoundError as error:
         raise MeasureError(f"{line.name} {version}: has no cupy/cuda/compiler.py") from error
     caps = read_caps(text, line.cuda_major)
-    # A CUDA major that has a successor gets no further minor: nobody meets what CuPy would make of one.
+    # A CUDA major that has a successor gets no further minor: what CuPy would make of one never matters.
     known = sorted(row.cuda for row in matrix.cuda_minors)
     last = max((cuda for cuda in known if cuda.major == line.cuda_major), default=known[-1])
     over = known[-1].major > line.cuda_major

@@ -203,7 +203,7 @@ class Progress(Protocol):
         """A sentence for the user."""
 
     def start(self, pieces: int, size: int | None) -> None:
-        """The work is known: how many pieces, and how many bytes are downloaded for them; None where nobody tells."""
+        """The work is known: how many pieces, and how many bytes are downloaded for them; None where unknown."""
 
     def piece(self, name: str, size: int | None) -> None:
         """A piece begins, with its bytes."""

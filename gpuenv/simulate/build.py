@@ -211,7 +211,7 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
 
 
 def kept_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
-    """The folder with the libraries of a CUDA release, likewise; it is kept beside the stub driver.
+    """The folder with the libraries of a CUDA release, from the cache or compiled; it is kept next to the stub driver.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -233,7 +233,7 @@ def _keep(made: Path, place: Path) -> None:
         part = Path(tempfile.mkdtemp(prefix=".stub-", dir=place.parent))
         try:
             shutil.copytree(made, part / "kept", symlinks=True)
-            shutil.rmtree(place, ignore_errors=True)  # of which somebody has removed a part
+            shutil.rmtree(place, ignore_errors=True)  # a part of it may have been removed
             (part / "kept").rename(place)
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -58,7 +58,7 @@ class Shown(Enum):
     COUNTED = "counted"
     """NVML counts it and may not open it, as under the device control group of a job; nvidia-smi leaves it out."""
     KERNEL = "kernel"
-    """The kernel module lists it, and the libraries do not: it was given to somebody else, or could not be started."""
+    """The kernel module lists it, and the libraries do not: it belongs to another process, or could not be started."""
     BUS = "bus"
     """The kernel module has not taken it: it is none that this driver supports."""
 
@@ -114,7 +114,7 @@ class DriverSpec:
         cuda: the CUDA level, as the driver's number.
         folder: where the libraries lie below the root; None for the distribution's usual place.
         nodes: the device nodes; None for those that a loaded module has.
-        compat: a libcuda of a cuda-compat package beside it.
+        compat: a libcuda of a cuda-compat package.
     """
 
     module: Module
@@ -196,7 +196,7 @@ class Expectation:
     """What is right to say of a machine.
 
     Attributes:
-        primary: the cause to cure first.
+        primary: the cause to fix first.
         wheel: the distribution that ``resolve`` names; None where none fits.
         facts: what ``probe`` says, by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` is a fact that is
             missing.
@@ -401,7 +401,7 @@ class _Part:
 _ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"
 _ADDRESSES = "addresses as sysfs writes them, 0000:3b:00.0"
 _ID, _FOUR_DIGITS = r"[0-9a-f]{4}", "four hexadecimal digits"
-# What somebody's own profile, which no test holds anybody to, says of expectations.
+# The expectations of a user's own profile, which no test reads.
 _NOTHING = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
 
 
@@ -590,7 +590,7 @@ def _is_below(path: str) -> bool:
     return all(part not in ("", ".", "..") for part in path.split("/")) and "\0" not in path
 
 
-PYTHON = "3.12"  # a profile is of a machine; the interpreter is that of whoever tries it
+PYTHON = "3.12"  # a profile is of a machine; the interpreter is the user's
 _LIBC = "glibc-2.36"
 
 

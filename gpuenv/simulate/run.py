@@ -67,7 +67,7 @@ def _laid_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | No
 def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:
     """The caller's variables with those of the machine: its libraries and programs are found before all others.
 
-    What keeps the host's programs out is laid out beside the machine; its driver's libraries the loader is kept from.
+    What keeps the host's programs out is laid out next to the machine; its driver's libraries the loader is kept from.
     """
     kept = {name: value for name, value in environment.items() if name not in _OWN and not name.startswith(_OWN_KINDS)}
     for name, value in {**machine.environment, "LD_AUDIT": str(stub.audit)}.items():
