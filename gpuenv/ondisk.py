@@ -29,6 +29,6 @@ class OnDisk(PathDistribution):
 
 
 def on_disk(distribution: Distribution) -> Distribution:
-    """The same distribution; what lies in an archive, or is known to a finder of somebody else, stays as it is."""
+    """The same distribution; what lies in an archive, or is known to another package's finder, stays as it is."""
     place = getattr(distribution, "_path", None)
     return OnDisk(place) if isinstance(place, Path) else distribution

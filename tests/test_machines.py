@@ -21,8 +21,7 @@ from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
-from gpuenv.simulate.profile import ProfileError, load
-from gpuenv.simulate.records import Profile, Shown
+from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
 from tests.scenarios.checks import shown_by
 from tests.support.processes import timed
 from tests.support.trust import rank

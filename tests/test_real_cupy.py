@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.cuda_libraries import WANTED
+from gpuenv.model.nvidia import WANTED
 
 pytestmark = pytest.mark.network
 

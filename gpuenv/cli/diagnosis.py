@@ -18,7 +18,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
     from gpuenv.doctor.diagnose import Diagnosis, Terms
-    from gpuenv.model.allowance import Allowance
+    from gpuenv.model.finding import Allowance
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.plugins.discover import Plugin
     from gpuenv.preflight.config import Config

@@ -32,8 +32,7 @@ from gpuenv.install.plan import Clock, Outcome, Plan, Result
 from gpuenv.install.planner import Prepared, prepare
 from gpuenv.install.text import plan_lines
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.finding import Severity
-from gpuenv.model.repair import Repair, RepairStatus
+from gpuenv.model.finding import Repair, RepairStatus, Severity
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.doctor import DoctorOptions

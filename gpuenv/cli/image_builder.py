@@ -31,7 +31,7 @@ from gpuenv.install.environment import ask_scheme
 from gpuenv.install.errors import InstallError
 from gpuenv.install.plan import Command, Pin
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.text import whole_number
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions

@@ -14,9 +14,7 @@ from gpuenv import files
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
-from gpuenv.model.unread import reason_of, text_of
+from gpuenv.model.text import pattern, reason_of, text_of, whole_number
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -52,7 +50,7 @@ class Subject:
 def matrix_path(path: Path | None) -> Path:
     """The matrix that was named, else the user's own where that is newer, else the shipped one."""
     from gpuenv.data import data_path
-    from gpuenv.user_folders import user_matrix
+    from gpuenv.files import user_matrix
 
     shipped = data_path("matrix.yaml")
     own = user_matrix(os.environ)
@@ -80,8 +78,8 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
     from gpuenv.data import COMPILED_MATRIX, data_path
-    from gpuenv.matrix.faults import MatrixError
     from gpuenv.matrix.load import load
+    from gpuenv.matrix.validate import MatrixError
 
     chosen = matrix_path(path)
     own = path is None and chosen != data_path("matrix.yaml")
@@ -231,8 +229,7 @@ def read_snapshot(path: Path) -> Snapshot:
     import json
 
     from gpuenv.model.codec import DecodeError, decode
-    from gpuenv.model.host import operating_system
-    from gpuenv.model.snapshot import SCHEMA, Snapshot
+    from gpuenv.model.snapshot import SCHEMA, Snapshot, operating_system
 
     try:
         text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")

@@ -26,10 +26,10 @@ from gpuenv.install.rollback import recover
 from gpuenv.install.text import outcome_lines
 from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.lines import is_cupy
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.unread import reason_of
+from gpuenv.model.text import reason_of
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.harmless import harmless
-from gpuenv.model.unread import reason_of
+from gpuenv.model.text import harmless, reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.html import Earlier
@@ -201,7 +200,7 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     Raises:
         CommandError: when it cannot be written.
     """
-    from gpuenv.atomic import replace_file
+    from gpuenv.files import replace_file
 
     try:
         if path.exists() and not path.is_file():

@@ -21,19 +21,17 @@ from gpuenv.cli.errors import CommandError, announce, columns
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.data import data_path
-from gpuenv.matrix.faults import MatrixError
+from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix, SourceKind
+from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
-from gpuenv.refresh.index import Index, PackageIndexError
+from gpuenv.refresh.index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.minors import compile_stub
-from gpuenv.refresh.pip_index import PipIndex
 from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
-from gpuenv.refresh.releases import CapsError, MetadataError
+from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
-from gpuenv.refresh.uv_index import UvIndex
-from gpuenv.user_folders import user_cache, user_matrix
 
 _BAR = 20
 _WIDTH = 79

@@ -40,13 +40,12 @@ from gpuenv.install.transaction import Work, execute
 from gpuenv.install.verify import Child, Doctor
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.enumeration import enumerated
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
-from gpuenv.model.sizes import size_text
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import enumerated, size_text
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.text import counted
 from gpuenv.smoke.plan import Order

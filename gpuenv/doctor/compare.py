@@ -15,13 +15,13 @@ from typing import Any
 from gpuenv.doctor.fixes.adapt import for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
+from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.causes import Cause
-from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
-from gpuenv.model.spelt import NONE, spelt
+from gpuenv.model.text import NONE, spelt
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
@@ -122,7 +122,7 @@ def compare(
             differences.append(Difference(fact, before, after, *_rank(fact, before, after, new)))
     differences = sorted(_harmless(_leading(differences), here), key=_order)
     return Comparison(
-        schema=SCHEMA,
+        schema=DIFF,
         differences=tuple(differences),
         findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
         try_first=_try_first(differences, new, here),

@@ -19,10 +19,19 @@ from gpuenv.doctor.registry import (
 )
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
-from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity, ranked
-from gpuenv.model.presence import contained
-from gpuenv.model.requirement import RequirementResult
+from gpuenv.model.finding import (
+    Allowance,
+    AllowanceResult,
+    AllowanceState,
+    CheckRun,
+    CheckStatus,
+    Evidence,
+    Finding,
+    RequirementResult,
+    Severity,
+    ranked,
+)
+from gpuenv.model.gpus import contained
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from gpuenv.doctor.predicates import is_passed_on
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
+from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.finding import Fix
-from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import nvidia_on_bus
+from gpuenv.model.gpus import nvidia_on_bus
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
 

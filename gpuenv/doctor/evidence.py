@@ -8,11 +8,10 @@ from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import HARDWARE
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
-from gpuenv.model.spelt import spelt
-from gpuenv.model.xid import HARDWARE
+from gpuenv.model.text import pattern, spelt
 
 _BRINGERS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")

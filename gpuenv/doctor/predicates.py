@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container
-from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import (
-    contained,
-    driver_sees_gpu,
-    nvidia_on_bus,
-)
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.gpus import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.nvidia import pci_key
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 # What keeps a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each kind of device,
 # such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c: the name of the driver.

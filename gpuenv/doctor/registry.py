@@ -11,8 +11,7 @@ from typing import Protocol
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Finding, Fix, Severity
-from gpuenv.model.requirement import RequirementResult
+from gpuenv.model.finding import Evidence, Finding, Fix, RequirementResult, Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot

@@ -13,8 +13,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import FileState
+from gpuenv.model.snapshot import FileState, Snapshot
 
 _REPLACING = (RepairKind.REPLACE, RepairKind.REPLACE_WITH_LIBRARIES)
 _REINSTALLING = (RepairKind.REINSTALL, RepairKind.REINSTALL_CRASHING)

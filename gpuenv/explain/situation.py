@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.explain.records import Hit
 from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branch_of
-from gpuenv.model.host import Container
-from gpuenv.model.lines import cuda_major_of, is_rocm
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.cupy import cuda_major_of, is_rocm
+from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
 MARKS = (

@@ -13,8 +13,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuenv.files import read_regular
-from gpuenv.user_folders import home_folder
+from gpuenv.files import home_folder, read_regular
 
 _LARGEST = 1 << 20
 _NONE = ("", "default")

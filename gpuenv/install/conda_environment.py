@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuenv.atomic import replace_file
-from gpuenv.files import read_regular
+from gpuenv.files import read_regular, replace_file
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change
 from gpuenv.install.environment import hex_digest, is_inside

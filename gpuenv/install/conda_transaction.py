@@ -41,10 +41,10 @@ from gpuenv.install.verify import (
     until_one_fails,
     working_frameworks,
 )
-from gpuenv.model.enumeration import enumerated
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.text import enumerated
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 

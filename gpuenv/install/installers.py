@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.files import is_file, read_at_most
+from gpuenv.files import is_file, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import Options, Patience, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
@@ -30,7 +30,6 @@ from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import NothingFits, TargetUnusable
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
-from gpuenv.toml_text import parse_toml
 
 Installer = Uv | Pip
 # The last two leave out what was uploaded after a day.

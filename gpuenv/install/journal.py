@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from gpuenv.atomic import replace_file, sync_folder
+from gpuenv.files import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.text import whole_number
 
 JOURNALS = ".gpuenv"  # the folder in the root of an environment
 _ROOM = "Make room or rights there, and try again."

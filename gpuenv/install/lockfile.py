@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpuenv.files import parse_toml
 from gpuenv.install.backends.base import file_name, make_pin
 from gpuenv.install.dependencies import marker_holds, parse
 from gpuenv.install.plan import Pin
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
-from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.toml_text import parse_toml
 
 _LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -41,9 +41,9 @@ from gpuenv.install.solver import (
     with_digests,
 )
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
-from gpuenv.model.enumeration import enumerated
-from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.nvidia import cuda_major_of_wheel
+from gpuenv.model.text import enumerated
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"

@@ -16,7 +16,7 @@ from gpuenv.install.dependencies import Package, faults, parse
 from gpuenv.install.environment import Holdings, Scheme, take_stock
 from gpuenv.install.plan import Plan, Proof
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.protocol import parse_facts

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
 from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
-from gpuenv.matrix.support import branch_of
-from gpuenv.model.identity import AMD
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,
     Candidate,
@@ -25,6 +24,7 @@ from gpuenv.model.resolution import (
     Rejection,
 )
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def conda_choice(
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedImage:
+class JudgedImage(NamedTuple):
     """An image, the wheel that would be used in it, and what stands against it."""
 
     image: Image
@@ -94,7 +93,13 @@ class JudgedImage:
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
     """Every image, the preferred one first."""
     inside = inside_container(needs)
-    best = {line.cuda_major: _best_wheel(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
+    preferred = by_preference(inside, matrix)
+
+    def best_wheel(cuda_major: int) -> WheelCandidate | None:
+        wheels = (wheel for wheel in preferred if wheel.line.cuda_major == cuda_major)
+        return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
+
+    best = {major: best_wheel(major) for major in dict.fromkeys(line.cuda_major for line in matrix.wheel_lines)}
     judged = (_judge_image(image, best, needs, inside, matrix) for image in matrix.images)
     return tuple(sorted(judged, key=lambda entry: _image_rank(entry, needs), reverse=True))
 
@@ -116,20 +121,15 @@ def inside_container(needs: Needs) -> Needs:
     )
 
 
-def _best_wheel(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
-    wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
-    return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
-
-
 def _judge_image(
     image: Image, best: dict[int, WheelCandidate | None], needs: Needs, inside: Needs, matrix: Matrix
 ) -> JudgedImage:
     wheel = _wheel_in(image, matrix) if image.line else best.get(image.cuda.major)
     name, _, tag = image.reference.partition(":")
     candidate = Candidate(CandidateKind.IMAGE, name, tag)
-    told = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
+    refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
     source = matrix.cite(image.source)
-    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in told)
+    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in refused)
     return JudgedImage(image, wheel, tuple(rejections))
 
 
@@ -196,8 +196,7 @@ def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, b
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     """What of AMD is on a machine: names of GPUs, their targets as far as they are known, and ROCm's release."""
 
     names: str
@@ -216,12 +215,15 @@ def experimental(
     found: list[Experimental] = []
     rejected: list[Rejection] = []
     for line in sorted(matrix.rocm_lines, key=lambda line: tuple(map(int, line.rocm.split("."))), reverse=True):
-        for wheel in _wheels(line):
-            if told := list(_installable(wheel, needs, matrix)):
-                rejected += told
+        as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
+        for wheel in (WheelCandidate(as_line, release, None) for release in line.releases):
+            verdicts = [(name, constraint(wheel, needs, matrix)) for name, constraint in INSTALLABLE]
+            refused = [(name, verdict) for name, verdict in verdicts if isinstance(verdict, Rejected)]
+            if refused:
+                rejected += (Rejection(wheel.candidate, name, *verdict[:3]) for name, verdict in refused)
                 continue
-            if told := list(_runs(wheel, line, host, needs, matrix)):
-                rejected += told  # nor does an older release, of which less was measured
+            if against := list(_runs(wheel, line, host, needs, matrix)):
+                rejected += against  # nor does an older release, of which less was measured
             else:
                 found.append(Experimental(wheel.candidate, tuple(_assumed(line, wheel.platform(needs), host))))
             break
@@ -240,22 +242,12 @@ def _host(snapshot: Snapshot) -> _Host | None:
     return _Host(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
 
 
-def _wheels(line: RocmLine) -> Iterator[WheelCandidate]:
-    as_line = WheelLine(line.name, 0, CudaVersion(0, 0), line.source, line.releases)
-    return (WheelCandidate(as_line, release, None) for release in line.releases)
-
-
-def _installable(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
-    for name, constraint in INSTALLABLE:
-        verdict = constraint(wheel, needs, matrix)
-        if isinstance(verdict, Rejected):
-            yield Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source)
-
-
 def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
     """ROCm's major is that of the HIP runtime that is needed, and the wheel has code for every GPU."""
     row, source = wheel.platform(needs), matrix.cite(wheel.release.source)
-    wanted = _rocm_major(line, row)
+    # The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for.
+    hip = _HIP.fullmatch(row.hip or "") if row is not None else None
+    wanted = hip[1] if hip else line.rocm.split(".")[0]
     if host.rocm is not None and host.rocm.split(".")[0] != wanted:
         yield Rejection(wheel.candidate, ConstraintName.ROCM_VERSION, f"ROCm {wanted}", f"ROCm {host.rocm}", source)
     code = row.gfx if row is not None else None
@@ -265,14 +257,8 @@ def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matr
         yield Rejection(wheel.candidate, name, needed, ", ".join(lacking), source)
 
 
-def _rocm_major(line: RocmLine, row: Platform | None) -> str:
-    """The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for."""
-    told = _HIP.fullmatch(row.hip or "") if row is not None else None
-    return told[1] if told else line.rocm.split(".")[0]
-
-
 def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:
-    """What nobody has proven."""
+    """What is not proven."""
     if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
         yield Assumption("ROCm", f"{line.rocm} on the host")
     if not host.all_known or row is None or row.gfx is None:

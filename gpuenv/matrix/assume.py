@@ -11,24 +11,39 @@ from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.cuda_libraries import WANTED, WantedLibrary
-from gpuenv.model.driver import Driver
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.host import Container, Host, architecture, operating_system
-from gpuenv.model.lines import cuda_major_of, is_cupy
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.cupy import cuda_major_of, is_cupy
+from gpuenv.model.gpus import visible_entries
+from gpuenv.model.nvidia import WANTED
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
-from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.target import CupyInstallation, Library, Toolkit
+from gpuenv.model.snapshot import (
+    Container,
+    CupyInstallation,
+    Driver,
+    Gpu,
+    Host,
+    Library,
+    Snapshot,
+    SourceState,
+    Toolkit,
+    architecture,
+    operating_system,
+)
+from gpuenv.model.text import parse_size, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
-from gpuenv.model.visible import visible_entries
 
 _NONE = "none"
 # A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to
 # the same (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU Enumeration, read 2026-11-22).
 _WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
-_OPERATING_SYSTEMS = ("linux", "windows", "darwin")
+_OF_A_GPU = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
+_MOST_GPUS = 1024  # more than any machine has
+_CUPY = "target.cupy"
+_FOLDER = "an assumed folder"
+_OF_THE_CUPY = ("libraries", "files")  # the sources that answer for the CuPy that is there, and for no other
+
+
+class AssumeError(ValueError):
+    """An assumption that cannot be understood or contradicts another; the message names it and what was expected."""
 
 
 def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot:
@@ -43,27 +58,23 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
         AssumeError: at the first that cannot be understood.
     """
     pairs = [_read_pair(text) for text in given]
-    _refuse_contradictions(pairs)
+    no_gpu = next((pair for pair in pairs if _is_no_gpu(*pair)), None)
+    of_a_gpu = next((pair for pair in pairs if pair[0] in _OF_A_GPU and not _is_no_gpu(*pair)), None)
+    if no_gpu and of_a_gpu:
+        raise AssumeError(f"--assume {'='.join(no_gpu)}: stands beside {'='.join(of_a_gpu)}, which only a GPU has")
     gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
     # Another system first: with the former one other facts go.
     for (key, value), text in sorted(zip(pairs, given, strict=True), key=lambda entry: entry[0][0] != "os"):
-        if key == "gpu":
-            continue
         try:
-            snapshot = _one(snapshot, key, value, matrix)
+            snapshot = snapshot if key == "gpu" else _assume_one(snapshot, key, value, matrix)
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
-    return _with_libraries(_hidden(_of_its_system(snapshot)))
-
-
-def _of_its_system(snapshot: Snapshot) -> Snapshot:
-    """A system without glibc and musl has none, whoever named one."""
-    if snapshot.host.os.value == "linux" or "host.os" not in snapshot.assumed:
-        return snapshot
-    assumed_facts = tuple(path for path in snapshot.assumed if path != "host.libc")
-    return replace(snapshot, host=replace(snapshot.host, libc=Reading()), assumed=assumed_facts)
+    if snapshot.host.os.value != "linux" and "host.os" in snapshot.assumed:  # without glibc and musl
+        facts = tuple(path for path in snapshot.assumed if path != "host.libc")
+        snapshot = replace(snapshot, host=replace(snapshot.host, libc=Reading()), assumed=facts)
+    return _with_libraries(_with_visible_count(snapshot))
 
 
 def assumed_keys(given: Iterable[str]) -> set[str]:
@@ -75,30 +86,41 @@ def assumed_keys(given: Iterable[str]) -> set[str]:
     return {_read_pair(text)[0] for text in given}
 
 
-def _hidden(snapshot: Snapshot) -> Snapshot:
+def _read_pair(text: str) -> tuple[str, str]:
+    """Key and value of an assumption; ``glibc=2.36`` is another way to write ``libc=glibc-2.36``."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not key or not (value or key.startswith("env.")):
+        raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+    return ("libc", f"{key}-{value}") if key in ("glibc", "musl") else (key, value)
+
+
+def _is_no_gpu(key: str, value: str) -> bool:
+    return (key == "gpu" and value.lower() == _NONE) or (key == "gpu-count" and value.strip("0") == "" != value)
+
+
+def _with_visible_count(snapshot: Snapshot) -> Snapshot:
     """What an assumed CUDA_VISIBLE_DEVICES, or assumed GPUs under the variable that is there, leave visible."""
-    told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
     if not {"gpus", "environment.CUDA_VISIBLE_DEVICES"} & set(snapshot.assumed):
         return snapshot
-    count = len(snapshot.gpus) if told is None else visible_entries(told, snapshot.gpus)
+    value = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
+    count = len(snapshot.gpus) if value is None else visible_entries(value, snapshot.gpus)
     return replace(snapshot, visible_count=assumed(count))
 
 
-def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
+def _assume_one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
     if key.startswith("env."):
         return _assume_variable(snapshot, key.removeprefix("env."), value)
     if key.startswith("package."):
         return _assume_package(snapshot, key.removeprefix("package."), value)
-    functions = _functions(matrix)
-    function = functions.get(key)
-    if function is None:
-        known = ("gpu", *functions, "env.NAME", "package.NAME")
-        near = difflib.get_close_matches(key, known, 1)
-        raise AssumeError(f"unknown key{f'; did you mean {near[0]}?' if near else ''} (one of {', '.join(known)})")
-    return function(snapshot, value)
+    keys = _keys(matrix)
+    if key in keys:
+        return keys[key](snapshot, value)
+    known = ("gpu", *keys, "env.NAME", "package.NAME")
+    near = difflib.get_close_matches(key, known, 1)
+    raise AssumeError(f"unknown key{f'; did you mean {near[0]}?' if near else ''} (one of {', '.join(known)})")
 
 
-def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str], Snapshot]:
+def _assume_host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str], Snapshot]:
     """An assumption that replaces one field of the host."""
 
     def apply(snapshot: Snapshot, value: str) -> Snapshot:
@@ -110,7 +132,7 @@ def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str]
 
 def _assume_system(snapshot: Snapshot, value: str) -> Snapshot:
     """An operating system; what was read of another one goes with it, and so does what that one alone has."""
-    name = _one_of(_OPERATING_SYSTEMS)(operating_system(value))
+    name = _one_of("linux", "windows", "darwin")(operating_system(value))
     before = snapshot.host.os.value
     if before not in (None, name) or (name != "linux" and before is None):
         target = replace(snapshot.target, platform=Reading())
@@ -133,15 +155,15 @@ def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     cuda = snapshot.driver.cuda
     if "driver.cuda" not in snapshot.assumed:
         level = cuda_of_branch(version, matrix)
-        said = f"the level of driver branch {version.branch}"
-        cuda = Reading(level, said) if level else missing("the branch is not in the matrix")
+        source = f"the level of driver branch {version.branch}"
+        cuda = Reading(level, source) if level else missing("the branch is not in the matrix")
     return _with_driver(snapshot, Driver(version=assumed(version), branch=assumed(version.branch), cuda=cuda))
 
 
 def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
-    """What the real driver said no longer counts."""
-    told = {"nvml", "libcuda", "nvidia-smi"}
-    sources = tuple(source for source in snapshot.sources if source.name not in told)
+    """What the real driver answered no longer counts."""
+    answered = {"nvml", "libcuda", "nvidia-smi"}
+    sources = tuple(source for source in snapshot.sources if source.name not in answered)
     return replace(snapshot, driver=driver, sources=sources).assuming("driver.version")
 
 
@@ -157,14 +179,10 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
     gpus = []
     for index, name in enumerate(names):
         try:
-            product = find_product(name, matrix)
+            found = find_product(name, matrix)
         except ProductError as error:
             raise AssumeError(f"--assume gpu={name}: {error}") from error
-        gpus.append(
-            Gpu(
-                index=assumed(index), name=assumed(product.name), compute_capability=assumed(product.compute_capability)
-            )
-        )
+        gpus.append(Gpu(assumed(index), name=assumed(found.name), compute_capability=assumed(found.compute_capability)))
     return _with_gpus(snapshot, gpus)
 
 
@@ -196,56 +214,13 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     """A variable of the environment, or none."""
     if not name:
         raise ValueError("expected the name of a variable, such as env.CUDA_VISIBLE_DEVICES")
-    variables = {told: text for told, text in snapshot.environment.items() if told != name}
+    variables = {other: text for other, text in snapshot.environment.items() if other != name}
     if value.lower() != _NONE or name == _WITH_NONE:
         variables[name] = value
     return replace(snapshot, environment=variables).assuming(f"environment.{name}")
 
 
-Pair = tuple[str, str]  # key and value
-
-_OF_A_GPU = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
-_FAMILIES = ("glibc", "musl")
-
-
-class AssumeError(ValueError):
-    """An assumption that cannot be understood or contradicts another; the message names it and what was expected."""
-
-
-def _read_pair(text: str) -> Pair:
-    """Key and value of an assumption; ``glibc=2.36`` is another way to write ``libc=glibc-2.36``.
-
-    Raises:
-        AssumeError: where it has no key or no value.
-    """
-    key, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not key or not (value or key.startswith("env.")):
-        raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
-    return ("libc", f"{key}-{value}") if key in _FAMILIES else (key, value)
-
-
-def _refuse_contradictions(pairs: Sequence[Pair]) -> None:
-    """Refuses a GPU, and what only a GPU has, beside the assumption that there is none.
-
-    Raises:
-        AssumeError: with both.
-    """
-    no_gpu = next((pair for pair in pairs if _is_no_gpu(pair)), None)
-    of_a_gpu = next((pair for pair in pairs if pair[0] in _OF_A_GPU and not _is_no_gpu(pair)), None)
-    if no_gpu and of_a_gpu:
-        raise AssumeError(f"--assume {'='.join(no_gpu)}: stands beside {'='.join(of_a_gpu)}, which only a GPU has")
-
-
-def _is_no_gpu(pair: Pair) -> bool:
-    key, value = pair
-    return (key == "gpu" and value.lower() == "none") or (key == "gpu-count" and value.strip("0") == "" != value)
-
-
-_ARCHITECTURES = ("x86_64", "amd64", "aarch64", "arm64")
-_MOST = 1024  # more GPUs than any machine has
-
-
-def _one_of(names: Sequence[str]) -> Callable[[str], str]:
+def _one_of(*names: str) -> Callable[[str], str]:
     """What reads one of these names, in whichever case."""
 
     def read(value: str) -> str:
@@ -257,47 +232,24 @@ def _one_of(names: Sequence[str]) -> Callable[[str], str]:
 
 
 def _read_arch(value: str) -> str:
-    """An architecture as the kernel names it.
-
-    Raises:
-        ValueError: with what was expected.
-    """
-    if value.lower() not in _ARCHITECTURES:
-        raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
-    return architecture(value)
+    return architecture(_one_of("x86_64", "amd64", "aarch64", "arm64")(value))
 
 
 def _read_yes(value: str) -> bool:
-    """Yes or no.
-
-    Raises:
-        ValueError: with what was expected.
-    """
     if value.lower() not in ("yes", "no", "true", "false"):
         raise ValueError("expected yes or no")
     return value.lower() in ("yes", "true")
 
 
 def _read_container(value: str) -> Container:
-    """Whether there is a container; which one is not asked."""
     return Container.OTHER if _read_yes(value) else Container.NONE
 
 
 def _read_count(value: str) -> int:
-    """A number of GPUs.
-
-    Raises:
-        ValueError: with what was expected.
-    """
     number = whole_number(value)
-    if number is None or number > _MOST:
-        raise ValueError(f"expected a whole number up to {_MOST}")
+    if number is None or number > _MOST_GPUS:
+        raise ValueError(f"expected a whole number up to {_MOST_GPUS}")
     return number
-
-
-_CUPY = "target.cupy"
-_FOLDER = "an assumed folder"
-_OF_THE_CUPY = ("libraries", "files")  # the sources that answer for the CuPy that is there, and for no other
 
 
 def _assume_python(snapshot: Snapshot, value: str) -> Snapshot:
@@ -318,13 +270,13 @@ def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _with_cupy(snapshot: Snapshot, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Snapshot:
-    """Another CuPy, whose files and libraries nobody was asked for."""
+    """Another CuPy, whose files and libraries are unknown."""
     sources = tuple(source for source in snapshot.sources if source.name not in _OF_THE_CUPY)
     return replace(snapshot, target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
 
 
 def _with_libraries(snapshot: Snapshot) -> Snapshot:
-    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries nobody was asked for."""
+    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries are unknown."""
     target, asked = snapshot.target, snapshot.source("libraries").state is not SourceState.NOT_ASKED
     if "toolkits" not in snapshot.assumed or not target.cupy or target.libraries or asked:
         return snapshot
@@ -333,23 +285,23 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
     level = next((level for level in levels if level and level.major == major), None)
     if level is None:
         return snapshot
-    found = tuple(_library(entry, level) for entry in WANTED.get(level.major, ()))
+    found = tuple(
+        Library(
+            wanted.name,
+            wanted.soname,
+            f"{_FOLDER}/{wanted.soname}",
+            ASSUMED,
+            release=str(level) if wanted.name == "nvrtc" else None,
+        )
+        for wanted in WANTED.get(level.major, ())
+    )
     return replace(snapshot, target=replace(target, libraries=found))
 
 
-def _library(wanted: WantedLibrary, level: CudaVersion) -> Library:
-    release = str(level) if wanted.name == "nvrtc" else None
-    return Library(wanted.name, wanted.soname, f"{_FOLDER}/{wanted.soname}", ASSUMED, release=release)
-
-
 def _cupy_of(value: str) -> tuple[str, str]:
-    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts.
-
-    Raises:
-        ValueError: for another distribution, or where it leaves the version open.
-    """
+    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
 
     expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
     try:
@@ -373,29 +325,18 @@ def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
         name = canonicalize_name(name, validate=True)
     except ValueError as error:
         raise ValueError("expected the name of a distribution, such as package.torch") from error
-    if is_cupy(name):
-        return _assume_cupy_package(snapshot, name, value)
-    if value.lower() != _NONE and not is_version(value):
+    is_gone = value.lower() == _NONE
+    if not is_gone and not is_version(value):
         raise ValueError("expected a version, or none")
-    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
-    if value.lower() != _NONE:
-        packages[name] = value
-    target = replace(snapshot.target, packages=packages)
+    target = snapshot.target
+    packages = {entry: release for entry, release in target.packages.items() if entry != name}
+    packages |= {} if is_gone else {name: value}
+    if is_cupy(name):  # next to the other CuPys
+        others = tuple(entry for entry in target.cupy if entry.distribution != name)
+        return _with_cupy(snapshot, others if is_gone else (*others, CupyInstallation(name, value)), packages)
     if name == "numpy":
-        target = replace(target, numpy=missing("assumed to be absent") if value.lower() == _NONE else assumed(value))
-    return replace(snapshot, target=target).assuming(f"target.packages.{name}")
-
-
-def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    """One CuPy distribution beside those that are there, or one of them gone."""
-    if value.lower() != _NONE and not is_version(value):
-        raise ValueError("expected a version, or none")
-    others = tuple(entry for entry in snapshot.target.cupy if entry.distribution != name)
-    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
-    if value.lower() != _NONE:
-        others += (CupyInstallation(name, value),)
-        packages[name] = value
-    return _with_cupy(snapshot, others, packages)
+        target = replace(target, numpy=missing("assumed to be absent") if is_gone else assumed(value))
+    return replace(snapshot, target=replace(target, packages=packages)).assuming(f"target.packages.{name}")
 
 
 def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
@@ -406,14 +347,14 @@ def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
     return replace(snapshot, toolkits=(toolkit,)).assuming("toolkits")
 
 
-def _functions(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
-    """What assumes each key; of all values, a driver alone needs the matrix."""
+def _keys(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
+    """What assumes each key, but for those with a name of their own in them and ``gpu``, which may be repeated."""
     return {
         "os": _assume_system,
-        "arch": _host("arch", _read_arch),
-        "libc": _host("libc", Libc.parse),
-        "container": _host("container", _read_container),
-        "wsl": _host("wsl", _read_yes),
+        "arch": _assume_host("arch", _read_arch),
+        "libc": _assume_host("libc", Libc.parse),
+        "container": _assume_host("container", _read_container),
+        "wsl": _assume_host("wsl", _read_yes),
         "python": _assume_python,
         "driver-cuda": _assume_driver_cuda,
         "driver": partial(_assume_driver, matrix=matrix),

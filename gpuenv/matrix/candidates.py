@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -55,16 +54,13 @@ class WheelCandidate:
 @lru_cache(maxsize=4)
 def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Every line, release and extra; the same records each time, so that what was found out of one is kept."""
-    return tuple(
-        candidate for line in matrix.wheel_lines for release in line.releases for candidate in _of(line, release)
-    )
-
-
-def _of(line: WheelLine, release: Release) -> Iterator[WheelCandidate]:
-    bare = WheelCandidate(line, release, None)
-    for extra in release.extras:
-        yield WheelCandidate(line, release, extra, bare=bare)
-    yield bare
+    found: list[WheelCandidate] = []
+    for line in matrix.wheel_lines:
+        for release in line.releases:
+            bare = WheelCandidate(line, release, None)
+            found += (WheelCandidate(line, release, extra, bare=bare) for extra in release.extras)
+            found.append(bare)
+    return tuple(found)
 
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:

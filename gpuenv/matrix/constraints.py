@@ -1,4 +1,4 @@
-"""One small function a constraint: fits, rejected, or unknown.
+"""One small function a constraint: it fits, is rejected, or that is unknown.
 
 Adding one is: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAINTS``.
 """
@@ -6,25 +6,19 @@ Adding one is: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAIN
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.needs import Brings, NeededGpu, Needs, advisories_for
-from gpuenv.matrix.ranges import within
+from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
+from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
-from gpuenv.matrix.support import branch_of, branches_for, reads_ptx
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
-@dataclass(frozen=True, slots=True)
-class Fits:
-    """Nothing stands against it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(NamedTuple):
     """It cannot work. ``change`` is the change that would lift this, where a user could make it."""
 
     needed: str
@@ -33,15 +27,14 @@ class Rejected:
     change: Change | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """The fact is not known; choosing this candidate assumes ``value``."""
 
     fact: str
     value: str
 
 
-Verdict = Fits | Rejected | Unknown
+Verdict = Rejected | Unknown | None  # None: it fits
 Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
 
 
@@ -49,14 +42,14 @@ def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """A withdrawn release is not chosen."""
     del needs
     if wheel.release.yanked is None:
-        return Fits()
+        return None
     return Rejected("a release that stands", f"withdrawn: {wheel.release.yanked}", matrix.cite(wheel.release.source))
 
 
 def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has wheels for this operating system and architecture."""
     if wheel.platform(needs) is not None:
-        return Unknown(*needs.platform_assumed) if needs.platform_assumed else Fits()
+        return Unknown(*needs.platform_assumed) if needs.platform_assumed else None
     return Rejected(" or ".join(wheel.release.platforms), needs.likely_platform, matrix.cite(wheel.release.source))
 
 
@@ -64,56 +57,40 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The C library is of the family, and no older than the one, that the wheels are built for."""
     row = wheel.platform(needs)
     if row is None or row.libc is None:
-        return Fits()
+        return None
     if needs.libc is None:
         also = wheel.brings.libc if wheel.brings else None
         return Unknown("host.libc", f"at least {max(row.libc, also) if also else row.libc}")
     if needs.libc.family == row.libc.family and needs.libc >= row.libc:
-        return Fits()
+        return None
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
 
 
 def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has a wheel for this Python."""
     row = wheel.platform(needs)
-    without = row.without if row else ()
-    known, implementation = needs.python, needs.implementation
-    if (
-        known
-        and implementation in (None, "cpython")
-        and known.tag in wheel.release.pythons
-        and known.tag not in without
-    ):
-        return Fits()
-    offered = ", ".join(_python_of(tag) for tag in wheel.release.pythons if tag not in without)
+    tags = [tag for tag in wheel.release.pythons if row is None or tag not in row.without]
+    known, is_cpython = needs.python, needs.implementation in (None, "cpython")
+    if known and is_cpython and known.tag in tags:
+        return None
+    offered = ", ".join(f"{tag[2]}.{tag[3:]}" for tag in tags)
     if known is None:
         return Unknown("target.python", f"one of {offered}")
     source = matrix.cite(wheel.release.source)
-    if implementation not in (None, "cpython"):
-        return Rejected(f"CPython {offered}", str(implementation), source)
+    if not is_cpython:
+        return Rejected(f"CPython {offered}", str(needs.implementation), source)
     return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
 
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
-    if needs.numpy is None or in_range(needs.numpy, wheel.release.numpy):
-        return Fits()
-    if in_range(needs.numpy, wheel.release.numpy) is None:
+    fitting = needs.numpy is None or in_range(needs.numpy, wheel.release.numpy)
+    if fitting is None:
         return Unknown("target.numpy", wheel.release.numpy)
+    if fitting or needs.numpy is None:
+        return None
     change = Change("target.numpy", wheel.release.numpy, needs.numpy)
     return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
-
-
-def in_range(release: str, wanted: str) -> bool | None:
-    """Whether a release is in a version range; None where it is no version."""
-    try:
-        return within(release, wanted)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        return None
-
-
-def _python_of(tag: str) -> str:
-    return f"{tag[2]}.{tag[3:]}"
 
 
 INSTALLABLE: tuple[tuple[ConstraintName, Constraint], ...] = (
@@ -139,12 +116,12 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     if needs.driver is None and needs.driver_cuda is None and not needs.driver_absent:
         return Unknown("driver.version", wanted)
     if _driver_runs(wheel, needs, minimum) and not needs.driver_absent:
-        return Fits()
-    if _is_of_libcuda(needs, minimum):
+        return None
+    if needs.driver is not None and needs.driver >= minimum and not needs.driver_absent:  # the libcuda in use decides
         least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
         of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
-        beside = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
-        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", beside, source, of_libcuda)
+        found = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
+        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", found, source, of_libcuda)
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
@@ -166,7 +143,7 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
     if needs.driver_cuda is None:
         return Unknown("driver.cuda", f">= {least}")
     if needs.driver_cuda >= least:
-        return Fits()
+        return None
     needed = f"a JetPack with CUDA {least if wheel.line.last_cuda else row.major}"
     return Rejected(
         needed,
@@ -195,16 +172,11 @@ def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) ->
     return by_level and needs.driver >= minimum
 
 
-def _is_of_libcuda(needs: Needs, minimum: DriverVersion) -> bool:
-    """Whether a driver that does not run a line is new enough itself, so that the libcuda in use decides."""
-    return needs.driver is not None and needs.driver >= minimum and not needs.driver_absent
-
-
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver branch still supports every GPU, and already does; one that it lists is believed."""
     del wheel
     if needs.driver is None or needs.tegra:
-        return Fits()
+        return None
     branch = branch_of(needs.driver, matrix)
     for gpu in needs.gpus:
         row = None if gpu.driven else branches_for(gpu.compute_capability, matrix)
@@ -212,13 +184,13 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
         if row is not None and wanted is not None:
             change = Change("driver.version", wanted, str(needs.driver))
             return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
-    return Fits()
+    return None
 
 
 def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """There is a GPU, or nobody has seen or said that there is none."""
+    """There is a GPU, or it is not known that there is none."""
     if not needs.without_gpu:
-        return Fits()
+        return None
     minors = minors_of(wheel, matrix)
     covered = _covered(minors)
     wanted = f"of compute capability {covered[0]} to {covered[-1]}" if covered else "that it makes code for"
@@ -236,7 +208,7 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     if not needs.gpus or any(gpu.compute_capability is None for gpu in needs.gpus):
         supported = sorted({capability for row in serving for capability in row.capabilities})
         return Unknown("gpus[].compute_capability", f"one of {', '.join(map(str, supported))}")
-    return Fits()
+    return None
 
 
 def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
@@ -272,18 +244,18 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     row = wheel.platform(needs)
     known = [gpu for gpu in needs.gpus if gpu.compute_capability]
     if row is None or not known:
-        return Fits()
+        return None
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
     lacking = _without_code(row.sass, known)
     if not lacking:
-        return Fits()
+        return None
     wrote, by_driver = wheel.release.built_with, _without_code((*row.sass, *_made_of_ptx(row, known)), known)
     if wrote is not None and not by_driver and not needs.driver_absent:
         if needs.driver_cuda is None:
             return Unknown("driver.cuda", f">= {wrote}")
         if reads_ptx(needs.driver_cuda, wrote):
-            return Fits()
+            return None
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
     return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
 
@@ -294,9 +266,9 @@ def _without_code(codes: Collection[str], gpus: Collection[NeededGpu]) -> tuple[
 
 def _made_of_ptx(row: Platform, gpus: Collection[NeededGpu]) -> list[str]:
     """PTX as the code that a driver would make of it."""
-    oldest = [_made_for(code) for code in row.ptx]
+    oldest = min(map(_made_for, row.ptx), default=None)
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
-    return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
+    return [str(capability) for capability in capabilities if oldest is not None and capability >= oldest]
 
 
 def runs(code: str, gpu: ComputeCapability | None) -> bool:
@@ -318,11 +290,11 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
     if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
-        return Fits()
+        return None
     if needs.libc is None:
-        return Fits()  # ``libc`` tells what is assumed
+        return None  # ``libc`` tells what is assumed
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
-        return Fits()
+        return None
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
@@ -334,7 +306,7 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
             found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
             return Rejected(f"{other.distribution} {wanted}", found, other.source, change)
-    return Fits()
+    return None
 
 
 def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
@@ -357,10 +329,10 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release, and what it would share a process with, is not known to be bad."""
     for row in advisories_for(wheel.release.cupy, matrix):
         if row.cuda is None and (row.package is None or row.package in needs.packages):
-            beside = f" beside {row.package}" if row.package else ""
-            needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
+            also = f" beside {row.package}" if row.package else ""
+            needed = f"CuPy {row.mended_by} or newer{also}" if row.mended_by else f"another CuPy{also}"
             return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
-    return Fits()
+    return None
 
 
 CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (

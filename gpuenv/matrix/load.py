@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.files import TooLargeError, read_at_most
-from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
-from gpuenv.matrix.validate import faults
+from gpuenv.matrix.validate import Fault, MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode
 
 _LARGEST = 8 * 1024 * 1024  # bytes, as strict_yaml has it

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from gpuenv.matrix.products import capability_by_name, product_by_pci
-from gpuenv.matrix.ranges import within
-from gpuenv.matrix.records import Advisory, Companion, Matrix
-from gpuenv.matrix.support import branch_of
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
-from gpuenv.model.driver import LibraryOrigin, Module
-from gpuenv.model.gpu import Gpu, PciGpu
-from gpuenv.model.identity import NVIDIA
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import is_tegra, seen_to_be_absent
+from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
+from gpuenv.matrix.ranges import in_range, within
+from gpuenv.matrix.records import Advisory, Matrix
+from gpuenv.model.gpus import is_tegra, seen_to_be_absent
+from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
@@ -27,14 +22,10 @@ _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolv
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class Brings:
+class Brings(NamedTuple):
     """A distribution of the target that brings CUDA libraries, or needs those of one major.
 
     Attributes:
-        distribution: its canonical name.
-        version: its version.
-        cuda_major: of the libraries.
         source: who says so: its metadata, or a row.
         is_library: whether it is itself one of the CUDA libraries.
         cuda: the minor that it pins, where it pins one.
@@ -52,8 +43,8 @@ class Brings:
 
 def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
     """Every such distribution of the target, as far as the matrix or its own name and version tell."""
-    told = (_brings(name, version, matrix) for name, version in packages.items())
-    return tuple(sorted((entry for entry in told if entry is not None), key=lambda entry: entry.distribution))
+    found = (_brings(name, version, matrix) for name, version in packages.items())
+    return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
 
 
 def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
@@ -65,19 +56,12 @@ def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
     if local and any(row.distribution == name for row in matrix.companions):
         cuda = CudaVersion(int(local[1]), int(local[2]))
         return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
-    row = None if build else _companion(name, version, matrix)
+    rows = [] if build else [row for row in matrix.companions if row.distribution == name]
+    row = next((row for row in rows if in_range(version, row.versions)), None)
     if row is None:
         return None
     source = matrix.cite(row.source)
     return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
-
-
-def _companion(name: str, version: str, matrix: Matrix) -> Companion | None:
-    rows = [row for row in matrix.companions if row.distribution == name]
-    try:
-        return next((row for row in rows if within(version, row.versions)), None)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        return None
 
 
 @lru_cache(maxsize=1024)
@@ -91,8 +75,7 @@ _MOST_COMMON = ("linux", "x86_64")
 _BRACKETS = pattern(r"\[([^\]]+)\]$")
 
 
-@dataclass(frozen=True, slots=True)
-class NeededGpu:
+class NeededGpu(NamedTuple):
     """A GPU that the choice must serve; ``driven`` is one that the driver itself lists."""
 
     label: str
@@ -108,16 +91,12 @@ class Needs:
         platform: ``linux-x86_64`` and the like, as the matrix spells it; where one half alone is known, with the most
             common other half.
         platform_assumed: the fact behind that other half, and what it is taken for; None where both are known.
-        libc: of the target.
-        python: of the target.
-        implementation: of the target's Python.
         numpy: version in the target; None for none, too.
         driver: version of the driver; of the one to come, where it only waits for a restart.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
         forward_compatible: the libcuda in use is newer than the kernel module's driver.
         windows: driver numbers are those of Windows, also under WSL.
-        tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         gpus_absent: it is assumed that there is no GPU; where none was seen, one may still come, as to a container.
         gpus_not_there: wherever a GPU would show itself was looked, and there is none.
@@ -183,10 +162,16 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         driver=driver_to_come(snapshot, matrix),
         driver_absent=driver_absent(snapshot),
         driver_cuda=_level(snapshot, matrix),
-        forward_compatible=_forward_compatible(snapshot, matrix),
+        # A newer libcuda works with an older kernel module.
+        forward_compatible=compat_in_use(snapshot, matrix)
+        and snapshot.driver.cuda_init.value not in _REFUSED
+        and not versions_differ(snapshot, matrix),
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
-        gpus=_gpus(snapshot, matrix),
+        gpus=(
+            tuple(gpu_listed(gpu, matrix) for gpu in visible_gpus(snapshot))
+            or tuple(gpu_on_bus(device, matrix) for device in snapshot.pci_gpus or () if device.vendor == NVIDIA)
+        ),
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
         gpus_not_there=seen_to_be_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
@@ -252,18 +237,12 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     return seen or snapshot.gpus
 
 
-def _forward_compatible(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a newer libcuda works beside an older kernel module."""
-    refused = snapshot.driver.cuda_init.value in _REFUSED or versions_differ(snapshot, matrix)
-    return compat_in_use(snapshot, matrix) and not refused
-
-
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
     """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
     driver = snapshot.driver
-    told = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
+    level = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
     version = driver_to_come(snapshot, matrix)
-    return cuda_of_branch(version, matrix) if told is None and version is not None else told
+    return cuda_of_branch(version, matrix) if level is None and version is not None else level
 
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
@@ -284,13 +263,6 @@ def _spelt(os: str, arch: str) -> str:
     if os == "linux" and arch == "arm64":
         arch = "aarch64"
     return f"{os}-{arch}"
-
-
-def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
-    if snapshot.gpus:
-        return tuple(gpu_listed(gpu, matrix) for gpu in visible_gpus(snapshot))
-    on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
-    return tuple(gpu_on_bus(device, matrix) for device in on_bus)
 
 
 def gpu_on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:

@@ -1,13 +1,15 @@
-"""GPU products by the names people and drivers use, by PCI device id, and what they do at most."""
+"""GPUs by the names that people and drivers use and by PCI id; which drivers and which CUDAs serve them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
-from gpuenv.matrix.records import Matrix, Peak, Product
-from gpuenv.model.versions import ComputeCapability
+from gpuenv.matrix.records import Matrix, Product
+from gpuenv.model.causes import Cause
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 _MAKERS = {"nvidia", "tesla", "geforce"}
 # A virtual GPU's name, such as GRID A100D-20C: board, letters for its kind, megabytes or gigabytes, and the licence.
@@ -33,9 +35,9 @@ def find_product(name: str, matrix: Matrix) -> Product:
     if len(capabilities) == 1:
         return found[0]
     if capabilities:
-        told = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
+        labels = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
         how = "name several one by one" if _SEVERAL.search(name) else "name it in full"
-        raise ProductError(f"the GPU {name!r} could be: {', '.join([*told][:6])}; {how}")
+        raise ProductError(f"the GPU {name!r} could be: {', '.join([*labels][:6])}; {how}")
     import difflib  # noqa: PLC0415 - for an error alone
 
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
@@ -46,9 +48,9 @@ def find_product(name: str, matrix: Matrix) -> Product:
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
     """The compute capability of a product that a driver names; None where the name does not decide it."""
-    for told in (name, _VIRTUAL.sub(r"\1", name)):
+    for spelling in (name, _VIRTUAL.sub(r"\1", name)):
         try:
-            return find_product(told, matrix).compute_capability
+            return find_product(spelling, matrix).compute_capability
         except ProductError:
             continue
     return None
@@ -147,10 +149,69 @@ _TERA, _GIGA = 1e12, 1e9
 
 def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
     """Product name, as the driver tells it -> name of the number -> FLOP/s or B/s."""
-    return {name: _numbers(peak) for peak in matrix.peaks for name in peak.names}
+    found: dict[str, dict[str, float]] = {}
+    for peak in matrix.peaks:
+        rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
+        numbers = {f"blas.matmul_{name}": rate * _TERA for name, rate in rates.items() if rate is not None}
+        found |= {name: {**numbers, "transfer.device_copy": peak.memory * _GIGA} for name in peak.names}
+    return found
 
 
-def _numbers(peak: Peak) -> dict[str, float]:
-    rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
-    found = {f"blas.matmul_{name}": rate * _TERA for name, rate in rates.items() if rate is not None}
-    return {**found, "transfer.device_copy": peak.memory * _GIGA}
+_SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
+
+
+class BranchRange(NamedTuple):
+    """The first and the last driver branch of a GPU generation; None where it is open or not known."""
+
+    first: int | None
+    last: int | None
+    source: str
+
+    def wants(self, branch: int) -> str | None:
+        """The branch that is needed instead, in words; None where this one will do."""
+        if self.last is not None and branch > self.last:
+            return f"branch {self.last} or older"
+        if self.first is not None and branch < self.first:
+            return f"branch {self.first} or newer"
+        return None
+
+
+@lru_cache(maxsize=1024)
+def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
+    """The driver branches of a GPU's generation; None where the matrix does not say."""
+    row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
+    return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
+
+
+def outside(compiled_for: Collection[ComputeCapability], gpus: Collection[ComputeCapability]) -> Cause:
+    """Whether GPUs are too old or too new for a CUDA that compiles for these, or only CuPy does not know them."""
+    if any(gpu < min(compiled_for) for gpu in gpus):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT
+    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - set(compiled_for) else Cause.CUPY_TOO_OLD_FOR_GPU
+
+
+def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
+    """Whether a driver of one CUDA level compiles the PTX that another CUDA wrote.
+
+    Each CUDA writes a newer PTX ISA than the one before, but for 12.5 and 12.6, which both write 8.5 (PTX ISA, Release
+    Notes, table of PTX ISA versions).
+    """
+    return driver >= _SAME_PTX.get(wrote, wrote)
+
+
+@lru_cache(maxsize=1024)
+def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
+    """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
+    known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]
+    newest = max((row.branch for row in matrix.driver_branches), default=0)
+    return max(known, default=driver.branch) if driver.branch <= newest else driver.branch
+
+
+# The newest major compute capability of CUDA majors that were not measured: a cubin runs on its own major alone.
+_NEWEST_OF_OLD = {8: 6, 9: 7}
+OF_OLD = "NVIDIA, Volta Compatibility Guide and Turing Compatibility Guide, Building Applications (read 2026-11-22)"
+
+
+def newest_of_old(cuda: CudaVersion) -> int | None:
+    """The newest major compute capability that an old CUDA knows; None for one that was measured, or is older still."""
+    return _NEWEST_OF_OLD.get(cuda.major)

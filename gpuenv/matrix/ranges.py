@@ -15,7 +15,15 @@ def within(release: str, wanted: str) -> bool:
     Raises:
         ValueError: where it is no version.
     """
-    return _range(wanted).contains(version_of(release), prereleases=True)
+    return _specifiers(wanted).contains(version_of(release), prereleases=True)
+
+
+def in_range(release: str, wanted: str) -> bool | None:
+    """Whether a release is in a range, as ``within``; None where it is no version."""
+    try:
+        return within(release, wanted)
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -29,7 +37,7 @@ def version_of(release: str) -> Version:
 
 
 @lru_cache(maxsize=1024)
-def _range(wanted: str) -> SpecifierSet:
+def _specifiers(wanted: str) -> SpecifierSet:
     return SpecifierSet(wanted)
 
 

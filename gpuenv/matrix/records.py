@@ -20,7 +20,7 @@ class Platform:
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
-        gfx: likewise the targets of code for AMD GPUs. Null: not measured.
+        gfx: targets of the code for AMD GPUs. Null: not measured.
         hip: soname of the HIP runtime that is needed.
     """
 
@@ -47,15 +47,12 @@ class Release:
     """One CuPy version of a wheel line.
 
     Attributes:
-        cupy: the version.
         pythons: ABI tags, such as cp312 and cp314t.
         platforms: by ``linux-x86_64``, ``linux-aarch64``, ``windows-x86_64`` and so on.
         numpy: the range of NumPy that its metadata asks for.
-        source: where this was read.
         requires_python: the range of Python that its metadata asks for.
         extras: extras that bring CUDA libraries.
         yanked: why it was withdrawn; null when it was not.
-        uploaded: date.
         nvrtc_caps: the highest capability that this CuPy asks NVRTC for, from each NVRTC minor on. Null: not measured.
         caps_as_text: whether this CuPy compares the caps as text, so that they never hold from 10.0 on.
         built_with: the CUDA version it was compiled with. Null: not measured.
@@ -81,10 +78,7 @@ class WheelLine:
 
     Attributes:
         name: ``cupy-cuda12x``.
-        cuda_major: the major version.
         first_cuda: the first minor that it serves.
-        source: where this was read.
-        releases: its versions.
         last_cuda: the last minor that it serves; null: every later one of the major.
     """
 
@@ -120,14 +114,10 @@ class CondaBuild:
     """A release of CuPy on a conda channel, built with one CUDA and running on every minor of its major.
 
     Attributes:
-        cupy: the version.
         cuda: the CUDA version it was built with.
-        pythons: ABI tags.
         platforms: as in a release of a wheel line.
         numpy: the range that its recipe asks for.
         libc: the oldest C library that its compilers build for.
-        source: where this was read.
-        channel: the channel.
     """
 
     cupy: str
@@ -153,16 +143,14 @@ class Image:
     """A container image, and the drivers that its own condition (NVIDIA_REQUIRE_CUDA) admits.
 
     Attributes:
-        reference: with its tag.
         cuda: the CUDA version in it; a driver of this level or above is admitted.
         flavour: ``base`` and ``runtime`` have no headers.
         branches: driver branches that are admitted below that level, through the cuda-compat package inside.
         brands: brands of GPUs to which that is restricted.
         platforms: as in a release of a wheel line.
-        source: where this was read.
         digest: of its manifest; null where no registry was asked.
         line: the wheel line that is installed in it, for an image of CuPy.
-        cupy: likewise the version.
+        cupy: its version.
     """
 
     reference: str
@@ -182,7 +170,6 @@ class Companion:
     """A package that brings CUDA libraries of its own into the environment that it shares with CuPy.
 
     Attributes:
-        distribution: its canonical name.
         versions: the versions that this was read from, as a range.
         cuda_major: the CUDA major version that it is built for.
         source: the file whose metadata says so.
@@ -205,11 +192,7 @@ class Advisory:
     """A combination that is known to be bad.
 
     Attributes:
-        name: a slug.
-        date: when it was reported.
         cupy: the versions of CuPy that have the fault, as a range.
-        text: what goes wrong.
-        source: who says so.
         package: another package that must be there for it to matter.
         cuda: a CUDA version that must be in use for it to matter.
         mended_by: the version of CuPy that mends it.
@@ -245,10 +228,6 @@ class MatrixSource:
     Attributes:
         kind: a binary or a document.
         seen: when it was read, ISO 8601.
-        title: the document's title.
-        section: and its section.
-        file: the binary's file name.
-        sha256: its digest.
         note: what else a reader should know.
         also: further files that were read for the row, each with its sha256.
     """
@@ -284,13 +263,10 @@ class DriverBranch:
     """A driver branch.
 
     Attributes:
-        branch: its number.
         cuda: the CUDA level that its libcuda reports.
-        source: of the level.
         first: its first known release on Linux.
         state: how it is supported; null where no document says.
         until: month in which its support ends or ended.
-        state_source: of the state.
     """
 
     branch: int
@@ -317,9 +293,8 @@ class CudaMinor:
     """A CUDA minor version.
 
     Attributes:
-        cuda: the version.
         linux: the driver released with it on Linux; null where none is documented.
-        windows: likewise on Windows.
+        windows: the driver released with it on Windows.
         capabilities: the set of compute capabilities that its NVRTC compiles for.
         ptx: the PTX version that its NVRTC writes.
         toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.
@@ -327,8 +302,6 @@ class CudaMinor:
         builtins: soname of the library that this NVRTC loads, which has to be of the very minor.
         libc: the oldest C library that its NVRTC wheel for Linux x86_64 accepts.
         cudart: the lowest CUDA level of a driver that its cudart accepts; null: not measured.
-        driver_source: source of the drivers.
-        source: source of the rest.
     """
 
     cuda: CudaVersion
@@ -350,9 +323,6 @@ class Generation:
     """GPUs that entered and left driver support together.
 
     Attributes:
-        name: as NVIDIA calls it.
-        capabilities: their compute capabilities.
-        source: where this was read.
         first_branch: the first driver branch that knows them; null where it is older than the matrix.
         last_branch: the last one; null while support goes on.
     """
@@ -369,9 +339,6 @@ class Product:
     """A GPU product by the names it is known under, and its PCI device ids.
 
     Attributes:
-        name: as NVIDIA sells it.
-        compute_capability: of the GPU.
-        source: where this was read.
         aliases: further names, such as those that people use.
         pci: device ids, four hexadecimal digits.
     """
@@ -390,7 +357,6 @@ class Peak:
     Attributes:
         names: as the driver names it.
         memory: of its memory, in GB/s (10^9 bytes).
-        source: where this was read.
         f16: matrix product in half precision with sums in single, in TFLOP/s (10^12).
         f32: in single precision without TF32.
         f64: in double precision.
@@ -412,7 +378,6 @@ class NgcRelease:
         image: the last part of its name below nvcr.io/nvidia, such as ``pytorch``.
         release: as its tags begin: 25.12.
         cuda: the CUDA that it is based on.
-        source: where this was read.
     """
 
     image: str
@@ -429,20 +394,7 @@ class Matrix:
         schema: name and major version of the form.
         revision: the day of the last change, ISO 8601.
         sources: by the name under which rows cite them.
-        driver_branches: of the driver.
-        cuda_majors: of CUDA.
-        cuda_minors: of CUDA.
-        generations: of GPUs.
-        wheel_lines: of CuPy for CUDA.
-        products: GPUs by name.
         older_products: those that no CuPy runs on any more.
-        conda_builds: of CuPy.
-        images: container images.
-        companions: packages that bring CUDA libraries.
-        advisories: combinations that are known to be bad.
-        rocm_lines: of CuPy for AMD GPUs.
-        peaks: what products do at most.
-        ngc_releases: of NVIDIA's framework images.
     """
 
     schema: str

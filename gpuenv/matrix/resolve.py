@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
 from gpuenv.matrix.candidates import (
@@ -13,17 +14,18 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits, in_range
-from gpuenv.matrix.explanation import explain
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
 from gpuenv.matrix.needs import Needs, needs_of
-from gpuenv.matrix.ranges import version_of
+from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.pattern import pattern
+from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
+    Candidate,
+    CandidateKind,
     Change,
-    CondaChoice,
+    ConstraintName,
     ImageChoice,
     NvrtcRange,
     Reachable,
@@ -32,6 +34,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
@@ -52,8 +55,8 @@ def merged(changes: Sequence[Change]) -> tuple[Change, ...] | None:
 
 def driver_floor(text: str) -> DriverVersion | None:
     """The oldest driver that ``>= 580.65.06`` or ``branch 570 or newer`` admits."""
-    told = _FLOOR.search(text)
-    return DriverVersion.parse(told[1] or told[2]) if told else None
+    floor = _FLOOR.search(text)
+    return DriverVersion.parse(floor[1] or floor[2]) if floor else None
 
 
 def _both(one: Change, other: Change) -> Change | None:
@@ -62,19 +65,18 @@ def _both(one: Change, other: Change) -> Change | None:
     if one.fact != "driver.version":
         return None
     floors = [change for change in (one, other) if driver_floor(change.needed)]
-    ceilings = [int(told[1]) for change in (one, other) if (told := _CEILING.search(change.needed))]
+    ceilings = [int(ceiling[1]) for change in (one, other) if (ceiling := _CEILING.search(change.needed))]
     if not floors:
         return Change(one.fact, f"branch {min(ceilings)} or older", one.found)
     floor = max(floors, key=lambda change: driver_floor(change.needed) or DriverVersion("", ()))
     lowest = driver_floor(floor.needed)
     if lowest is None or (ceilings and lowest.branch > min(ceilings)):
         return None
-    said = _CEILING.sub("", floor.needed).rstrip(", ")
-    return Change(one.fact, f"{said}, branch {min(ceilings)} or older" if ceilings else said, one.found)
+    needed = _CEILING.sub("", floor.needed).rstrip(", ")
+    return Change(one.fact, f"{needed}, branch {min(ceilings)} or older" if ceilings else needed, one.found)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A candidate with everything that stands against it, and what choosing it would assume."""
 
     wheel: WheelCandidate
@@ -91,10 +93,7 @@ class Judged:
 def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) -> Resolution:
     """The wheel, the conda specification and the image that fit a machine best, and why no other one does.
 
-    Args:
-        snapshot: the machine.
-        matrix: the rows.
-        wheels_only: leave conda and images out, where very many machines are looked at.
+    With ``wheels_only``, conda and images are left out: for very many machines.
     """
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
@@ -102,11 +101,12 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     reachable = _lasting(_reachable(judged), matrix)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
+    in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
     for_amd, against_amd = experimental(snapshot, needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
-        conda=_conda(conda, needs, matrix),
+        conda=conda_choice(in_conda.wheel, in_conda.assumptions, needs, matrix) if in_conda else None,
         image=_image(images, needs, matrix),
         rejected=(
             *(rejection for entry in (*judged, *conda) for rejection in entry.rejections),
@@ -122,7 +122,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
-    words = [explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    words = [_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
     return replace(resolution, explanation="\n".join(words))
 
 
@@ -136,11 +136,6 @@ def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
             yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."
-
-
-def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:
-    chosen = next((entry for entry in judged if entry.fits), None)
-    return conda_choice(chosen.wheel, chosen.assumptions, needs, matrix) if chosen else None
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -237,6 +232,12 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     return tuple(best.values())
 
 
+def _size(entry: Reachable) -> tuple[int, tuple[int, ...]]:
+    """How many changes, and the driver that they need."""
+    floors = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
+    return len(entry.changes), next((floor.parts for floor in floors if floor is not None), ())
+
+
 def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachable, ...]:
     """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
     ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
@@ -253,19 +254,88 @@ def _next_better(
     if chosen is None and needs.driver_absent:
         return min(reachable, key=lambda entry: len(entry.changes), default=None)
     if chosen is None:
-        return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
-    above = judged[: judged.index(chosen)]
-    better = [entry for entry in above if entry.changes is not None and not _same_release(entry, chosen)]
+        return min(reachable, key=_size, default=None)
+    better = [
+        entry
+        for entry in judged[: judged.index(chosen)]
+        if entry.changes is not None and entry.wheel.release is not chosen.wheel.release
+    ]
     if not better:
         return None
     nearest = min(better, key=lambda entry: len(entry.changes or ()))
     return Reachable(nearest.wheel.candidate, nearest.changes or ())
 
 
-def _same_release(one: Judged, other: Judged) -> bool:
-    return one.wheel.line is other.wheel.line and one.wheel.release is other.wheel.release
+_WORDS = {
+    "driver.version": "driver",
+    "target.python": "Python",
+    "target.numpy": "NumPy",
+    "gpus": "a GPU",
+    "driver.cuda": "libcuda of CUDA",
+}
+_GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
 
 
-def _driver_needed(entry: Reachable) -> tuple[int, ...]:
-    told = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
-    return next((floor.parts for floor in told if floor is not None), ())
+def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) -> str:
+    """What was chosen for which machine, what was not and why, and what would change it.
+
+    ``fitting`` are the candidates that nothing stands against, the best first.
+    """
+    wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
+    extra = f"[{wheel.extra}]" if wheel and wheel.extra else ""
+    lines = [f"{wheel.distribution}{extra} {wheel.version} fits best." if wheel else "No wheel of CuPy fits."]
+    driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
+    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
+    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
+    lines.append(f"Decided for {', '.join(str(fact) for fact in facts if fact is not None)}.")
+    seen = {wheel.distribution} if wheel else set()
+    for candidate in fitting:
+        if candidate.name not in seen:
+            seen.add(candidate.name)
+            lines.append(f"Also fits: {candidate.label}.")
+    wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    lines += _refused(wheels, {candidate.name for candidate in fitting})
+    unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
+    if unknown:
+        lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
+    if resolution.conda is not None:
+        lines.append(f"With conda: {' '.join(resolution.conda.specs)} from {resolution.conda.channel}.")
+    if resolution.image is not None:
+        packages = " ".join(resolution.image.requirements)
+        then = f", and in it {packages}" if packages else ""
+        lines.append(f"In a container: {resolution.image.reference}{then}.")
+    for entry in resolution.experimental:
+        rests = " and ".join(f"{assumption.fact} is {assumption.value}" for assumption in entry.assumptions)
+        lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
+    if wheel is None:
+        lines += [f"{entry.candidate.label} would fit with {changes_text(entry)}." for entry in reachable]
+    if better is not None:
+        kind = "Smallest change" if wheel is None else "Next better"
+        lines.append(f"{kind}: {better.candidate.label} with {changes_text(better)}.")
+    return "\n".join(lines)
+
+
+def changes_text(entry: Reachable) -> str:
+    """``driver >= 580.65.06 and NumPy >=2.0``."""
+    return " and ".join(map(change_text, entry.changes))
+
+
+def change_text(change: Change) -> str:
+    """``driver >= 580.65.06``."""
+    return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
+
+
+def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
+    """For each CUDA major above those that fit, and for all where none does, the reasons against its newest release."""
+    seen = {cuda_major(name) for name in fitting}
+    for rejection in rejected:
+        candidate = rejection.candidate
+        major = cuda_major(candidate.name)
+        if major in seen or (fitting and major is not None and major < max(filter(None, seen))):
+            continue
+        seen.add(major)
+        reasons = [entry for entry in rejected if entry.candidate == candidate]
+        of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
+        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one of them is enough in words; JSON has all
+        why = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in named)
+        yield f"Not {candidate.name} {candidate.version}: {why}."

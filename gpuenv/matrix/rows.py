@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv.matrix.alternatives import admits
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.constraints import runs
-from gpuenv.matrix.explanation import changes_text
-from gpuenv.matrix.products import find_product
+from gpuenv.matrix.products import branch_of, find_product
 from gpuenv.matrix.records import DriverBranch, Matrix, MatrixSource, Product
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.support import branch_of
+from gpuenv.matrix.resolve import changes_text, resolve
 from gpuenv.model.codec import encode
-from gpuenv.model.resolution import Rejection, Resolution
+from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
@@ -40,9 +37,6 @@ class Row:
 
     Attributes:
         name: what ``--row`` takes: ``driver/580``, ``cuda/12.9``, ``cupy-cuda12x/14.2.0``.
-        table: the table it stands in.
-        facts: its values as text, in the order of its record.
-        proofs: its sources.
     """
 
     name: str
@@ -60,8 +54,7 @@ class Rows:
     schema: str = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """Filters; all that are given must hold."""
 
     row: str | None = None
@@ -81,33 +74,30 @@ def select(matrix: Matrix, asked: Asked) -> Rows:
         NoSuchRowError: where a filter names nothing.
         ProductError, ValueError: where a GPU or a driver cannot be understood.
     """
-    filters = list(_filters(matrix, asked))
-    rows = tuple(row for record, row in _every(matrix) if all(passes(record, row) for passes in filters))
+    filters: list[_Filter] = []
+    if asked.row is not None:
+        name = asked.row.lower()
+        filters.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
+    if asked.line is not None:
+        filters.append(_of_line(matrix, asked.line))
+    if asked.gpu is not None:
+        filters.append(_of_gpu(find_product(asked.gpu, matrix)))
+    if asked.driver is not None:
+        filters.append(_of_driver(matrix, DriverVersion.parse(asked.driver)))
+    rows = tuple(
+        row
+        for table, records, name_of in _tables(matrix)
+        for record in records
+        for row in (_row(name_of(record), table, record, matrix),)
+        if all(passes(record, row) for passes in filters)
+    )
     if not rows:
-        raise NoSuchRowError(f"no row is meant by {', '.join(_told(asked))}; `gpuenv matrix show` lists them all")
+        given = ", ".join(f"--{name} {value}" for name, value in asked._asdict().items() if value is not None)
+        raise NoSuchRowError(f"no row is meant by {given}; `gpuenv matrix show` lists them all")
     return Rows(rows, matrix.revision)
 
 
-def _told(asked: Asked) -> Iterator[str]:
-    for field in dataclasses.fields(asked):
-        value = getattr(asked, field.name)
-        if value is not None:
-            yield f"--{field.name} {value}"
-
-
 _Filter = Callable[[object, Row], bool]
-
-
-def _filters(matrix: Matrix, asked: Asked) -> Iterator[_Filter]:
-    if asked.row is not None:
-        wanted = asked.row.lower()
-        yield lambda _, row: row.name.lower() == wanted or row.name.lower().startswith(f"{wanted}/")
-    if asked.line is not None:
-        yield _of_line(matrix, asked.line)
-    if asked.gpu is not None:
-        yield _of_gpu(find_product(asked.gpu, matrix))
-    if asked.driver is not None:
-        yield _of_driver(matrix, DriverVersion.parse(asked.driver))
 
 
 def _of_line(matrix: Matrix, name: str) -> _Filter:
@@ -133,17 +123,12 @@ def _of_gpu(product: Product) -> _Filter:
     def passes(record: object, row: Row) -> bool:
         if row.table in ("products", "older_products"):
             return record is product
-        if row.table == "wheel_lines":
-            return _has_code(record, capability)
+        if row.table == "wheel_lines":  # some wheel has machine code for the GPU; PTX needs a driver to tell
+            codes = [code for platform in getattr(record, "platforms", {}).values() for code in platform.sass or ()]
+            return any(runs(code, capability) for code in codes)
         return capability in getattr(record, "capabilities", ())
 
     return passes
-
-
-def _has_code(release: object, capability: ComputeCapability) -> bool:
-    """Whether some wheel of a release has machine code for the GPU; PTX needs a driver to tell."""
-    codes = [code for platform in getattr(release, "platforms", {}).values() for code in platform.sass or ()]
-    return any(runs(code, capability) for code in codes)
 
 
 def _of_driver(matrix: Matrix, driver: DriverVersion) -> _Filter:
@@ -164,13 +149,6 @@ def _of_driver(matrix: Matrix, driver: DriverVersion) -> _Filter:
         return row.table == "images" and level is not None and admits(record, level, branch)  # type: ignore[arg-type]
 
     return passes
-
-
-def _every(matrix: Matrix) -> Iterator[tuple[object, Row]]:
-    """Every row with its record, table by table."""
-    for table, records, name in _tables(matrix):
-        for record in records:
-            yield record, _row(name(record), table, record, matrix)
 
 
 _Table = tuple[str, Sequence[Any], Callable[[Any], str]]
@@ -218,16 +196,14 @@ MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.13")
 MACHINE_TEXT = "Linux x86_64 with glibc 2.36 and Python 3.13"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A column: GPUs of one compute capability."""
 
     generation: str
     capability: ComputeCapability
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """What fits one branch and one kind of GPU, and why."""
 
     line: str | None
@@ -235,8 +211,7 @@ class Cell:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The table: a row a driver branch, newest first; a cell a kind of GPU."""
 
     kinds: tuple[Kind, ...]
@@ -272,18 +247,15 @@ def _cell(machine: Snapshot, kind: Kind, matrix: Matrix) -> Cell:
 
 def _reason(resolution: Resolution) -> Iterator[str]:
     """What fits; else what stands against the newest release of each line; and what would be better."""
+    seen = set()
     if resolution.wheel is not None:
         yield f"{' '.join(resolution.wheel.requirements)} fits."
-    for rejection in _newest_of_each_line(resolution):
-        yield f"{rejection.candidate.name} needs {rejection.needed}, found {rejection.found}."
+        seen.add(resolution.wheel.distribution)
+    for rejection in resolution.rejected:
+        name = rejection.candidate.name
+        if name.startswith("cupy-") and name not in seen:
+            seen.add(name)
+            yield f"{name} needs {rejection.needed}, found {rejection.found}."
     if resolution.next_better is not None:
         better = resolution.next_better
         yield f"{better.candidate.label} would fit with {changes_text(better)}."
-
-
-def _newest_of_each_line(resolution: Resolution) -> Iterator[Rejection]:
-    seen = {resolution.wheel.distribution} if resolution.wheel else set()
-    for entry in resolution.rejected:
-        if entry.candidate.name.startswith("cupy-") and entry.candidate.name not in seen:
-            seen.add(entry.candidate.name)
-            yield entry

@@ -17,7 +17,7 @@ _TAGS = frozenset(
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _DEEPEST = 50
 LARGEST = 8 * 1024 * 1024  # characters
-_MOST = 50  # problems that are told; nobody reads more
+_MOST = 50  # problems in a message
 _MOST_VALUES = 20_000  # with every alias written out
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
@@ -36,9 +36,7 @@ class Document:
     """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``).
 
     Attributes:
-        value: the values.
-        lines: the lines.
-        tags: what a value is marked with by somebody else's tool (``!reset``), by its path.
+        tags: what a value is marked with by another tool (``!reset``), by its path.
     """
 
     value: Plain
@@ -52,28 +50,22 @@ def parse(text: str) -> Document:
     Raises:
         YamlError: for broken YAML, 8 MiB or 50 levels; for repeated keys, aliases, tags and keys that are no text, all.
     """
-    root = _composed(text)
-    if root is None:
-        return Document(None, {})
-    reading = _Reading({}, set(), [])
-    value = reading.plain(root, "")
-    if reading.problems:
-        raise YamlError(*reading.problems[:_MOST])
-    return Document(value, reading.lines)
+    reader = _Reader(shared=False)
+    document = reader.read(text)
+    if reader.problems:
+        raise YamlError(*reader.problems[:_MOST])
+    return document
 
 
 def parse_shared(text: str) -> Document:
-    """Reads a document of somebody else's tool, which may use anchors, merge keys and tags of its own.
+    """Reads a document of another tool, which may use anchors, merge keys and tags of its own.
 
     An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
 
     Raises:
         YamlError: as ``parse`` does, but for aliases and tags.
     """
-    root = _composed(text)
-    lines: dict[str, int] = {}
-    tags: dict[str, str] = {}
-    return Document(_Sharing(lines, tags).plain(root, "") if root is not None else None, lines, tags)
+    return _Reader(shared=True).read(text)
 
 
 # By LibYAML where it is there.
@@ -110,86 +102,69 @@ def _composed(text: str) -> yaml.Node | None:
     return root
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What has been read so far: the line of each path, the nodes that were met, and what is not plain."""
+class _Reader:
+    """Makes plain values of a document; a ``shared`` one has its aliases written out, as long as it stays small."""
 
-    lines: dict[str, int]
-    seen: set[int]
-    problems: list[str]
-
-    def plain(self, node: yaml.Node, path: str) -> Plain:
-        line = node.start_mark.line + 1
-        self.lines[path.lstrip(".")] = line
-        if node.tag and node.tag not in _TAGS:
-            self.problems.append(f"line {line}: the tag {node.tag}; expected plain values")
-        if isinstance(node, yaml.ScalarNode):
-            return None if not node.style and node.value in _NOTHING else str(node.value)
-        if id(node) in self.seen:
-            self.problems.append(f"line {line}: an alias; write the values out")
-            return None  # not gone into again: it may stand for more than memory holds
-        self.seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            return [self.plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
-        return self._mapping(node, path)
-
-    def _mapping(self, node: yaml.Node, path: str) -> Plain:
-        found: dict[str, Plain] = {}
-        for key, value in node.value:
-            at = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
-                self.problems.append(f"line {at}: a key that is no text")
-                continue
-            if key.value in found:
-                self.problems.append(f"line {at}: the key {key.value} stands here a second time")
-            found[key.value] = self.plain(value, f"{path}.{key.value}")
-        return found
-
-
-class _Sharing:
-    """Writes a document with aliases out, as long as it stays small."""
-
-    def __init__(self, lines: dict[str, int], tags: dict[str, str]) -> None:
-        self._lines, self._tags = lines, tags
-        self._inside: set[int] = set()
+    def __init__(self, *, shared: bool) -> None:
+        self.problems: list[str] = []
+        self._shared = shared
+        self._lines: dict[str, int] = {}
+        self._tags: dict[str, str] = {}
+        self._met: set[int] = set()  # nodes; where they are shared, those that the present one lies in
         self._count = 0
 
-    def plain(self, node: yaml.Node, path: str) -> Plain:
-        """The values of a node."""
-        line = node.start_mark.line + 1
+    def read(self, text: str) -> Document:
+        root = _composed(text)
+        return Document(None if root is None else self._plain(root, ""), self._lines, self._tags)
+
+    def _refuse(self, line: int, problem: str) -> None:
+        self.problems.append(f"line {line}: {problem}")
+        if self._shared:
+            raise YamlError(*self.problems)
+
+    def _plain(self, node: yaml.Node, path: str) -> Plain:
+        line, place = node.start_mark.line + 1, path.lstrip(".")
         self._count += 1
-        if self._count > _MOST_VALUES:
-            raise YamlError(f"line {line}: aliases make this more than {_MOST_VALUES} values")
-        if id(node) in self._inside:
-            raise YamlError(f"line {line}: a value that holds itself")
-        self._lines.setdefault(path.lstrip("."), line)
+        if self._shared and self._count > _MOST_VALUES:
+            self._refuse(line, f"aliases make this more than {_MOST_VALUES} values")
+        self._lines.setdefault(place, line)
         if node.tag and node.tag not in _TAGS:
-            self._tags.setdefault(path.lstrip("."), node.tag)
+            if self._shared:
+                self._tags.setdefault(place, node.tag)
+            else:
+                self._refuse(line, f"the tag {node.tag}; expected plain values")
         if isinstance(node, yaml.ScalarNode):
             return None if not node.style and node.value in _NOTHING else str(node.value)
-        self._inside.add(id(node))
-        found = self._sequence(node, path) if isinstance(node, yaml.SequenceNode) else self._mapping(node, path)
-        self._inside.discard(id(node))
+        if id(node) in self._met:
+            self._refuse(line, "a value that holds itself" if self._shared else "an alias; write the values out")
+            return None  # not gone into again: it may stand for more than memory holds
+        self._met.add(id(node))
+        found: Plain
+        if isinstance(node, yaml.SequenceNode):
+            found = [self._plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
+        else:
+            found = self._mapping(node, path)
+        if self._shared:
+            self._met.discard(id(node))
         return found
-
-    def _sequence(self, node: yaml.SequenceNode, path: str) -> Plain:
-        return [self.plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:
         found: dict[str, Plain] = {}
         merged: list[yaml.Node] = []
         for key, value in node.value:
-            at = key.start_mark.line + 1
+            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise YamlError(f"line {at}: a key that is no text")
-            if key.value == "<<":
+                self._refuse(line, "a key that is no text")
+                continue
+            if self._shared and key.value == "<<":
                 merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
                 continue
             if key.value in found:
-                raise YamlError(f"line {at}: the key {key.value} stands here a second time")
-            self._lines[f"{path}.{key.value}".lstrip(".")] = at
-            found[key.value] = self.plain(value, f"{path}.{key.value}")
+                self._refuse(line, f"the key {key.value} stands here a second time")
+            if self._shared:
+                self._lines[f"{path}.{key.value}".lstrip(".")] = line
+            found[key.value] = self._plain(value, f"{path}.{key.value}")
         for other in merged:
-            told = self.plain(other, path)
-            found = {**told, **found} if isinstance(told, dict) else found
+            values = self._plain(other, path)
+            found = {**values, **found} if isinstance(values, dict) else found
         return found

@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
+from math import prod
+from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import conda_candidates, judge_images
 from gpuenv.matrix.assume import AssumeError, assume, refuse_unread
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
 from gpuenv.matrix.constraints import fits
-from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.model.answers import Better, Fleet, Shared, Supposed, WhatIf, WhyNot
-from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection, Resolution
+from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 
 LARGEST = 1000  # rows; more than anybody reads
@@ -35,9 +37,7 @@ def what_if(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> WhatIf:
         AssumeError: for a value that cannot be understood, or a table without end.
     """
     dimensions = [tuple(_values(text)) for text in given]
-    size = 1
-    for values in dimensions:
-        size *= len(values)
+    size = prod(map(len, dimensions))
     if size > LARGEST:
         raise AssumeError(f"--what-if: {size} combinations are more than the {LARGEST} of a table")
     rows = (tuple(value for values in combination for value in values) for combination in product(*dimensions))
@@ -65,10 +65,10 @@ def _own(error: AssumeError) -> AssumeError:
 def _values(text: str) -> Iterator[tuple[str, ...]]:
     """One entry a value; several assumptions where it names several GPUs."""
     key, equals, values = text.partition("=")
-    told = [value.strip() for value in values.split(",")]
-    if not equals or not key.strip() or not all(told):
+    choices = [value.strip() for value in values.split(",")]
+    if not equals or not key.strip() or not all(choices):
         raise AssumeError(f"--what-if {text}: expected KEY=VALUE,VALUE, such as driver=580,590")
-    for value in dict.fromkeys(told):
+    for value in dict.fromkeys(choices):
         parts = value.split("+") if key.strip() == "gpu" else [value]
         yield tuple(f"{key.strip()}={part.strip()}" for part in parts)
 
@@ -80,16 +80,15 @@ def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Suppo
         raise _own(error) from error
     wheel = resolution.wheel
     candidate = Candidate(CandidateKind.WHEEL, wheel.distribution, wheel.version, wheel.extra) if wheel else None
-    return Supposed(tuple(given), candidate, wheel.requirements if wheel else (), tuple(_better(resolution, matrix)))
-
-
-def _better(resolution: Resolution, matrix: Matrix) -> Iterator[Better]:
-    """Lines of a higher CUDA major than the one that was chosen; all where none was."""
+    # Better are lines of a higher CUDA major than the one that was chosen; all where none was.
     majors = {line.name: line.cuda_major for line in matrix.wheel_lines}
-    chosen = resolution.wheel.cuda_major if resolution.wheel else 0
-    for entry in resolution.reachable:
-        if majors[entry.candidate.name] > chosen:
-            yield Better(entry.candidate, entry.changes)
+    chosen = wheel.cuda_major if wheel else 0
+    better = (
+        Better(entry.candidate, entry.changes)
+        for entry in resolution.reachable
+        if majors[entry.candidate.name] > chosen
+    )
+    return Supposed(tuple(given), candidate, wheel.requirements if wheel else (), tuple(better))
 
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z][\w./-]*|\d\dx)(?:\[(?P<extra>\w+)\])?(?:(?:==?|:)(?P<version>[\w.-]+))?")
@@ -99,8 +98,7 @@ class UnknownCandidateError(ValueError):
     """A name that no candidate has; the message tells those that there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     candidate: Candidate
     rejections: tuple[Rejection, ...]
     changes: tuple[Change, ...] | None
@@ -139,10 +137,10 @@ def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_Entry]:
 
 def _meant(name: str, entries: list[_Entry]) -> _Entry:
     """The first of that name that fits, else the first: they stand in the order of preference."""
-    told = _NAMED.fullmatch(name.strip())
-    if told is None:
+    parts = _NAMED.fullmatch(name.strip())
+    if parts is None:
         raise UnknownCandidateError(f"--why-not {name}: expected a line such as cupy-cuda13x, a release or an image")
-    wanted = told["name"].lower()
+    wanted = parts["name"].lower()
     full = f"cupy-cuda{wanted}" if re.fullmatch(r"\d\dx", wanted) else wanted
     named = [entry for entry in entries if _is_named(entry.candidate, full)]
     if not named:
@@ -153,7 +151,7 @@ def _meant(name: str, entries: list[_Entry]) -> _Entry:
     meant = [
         entry
         for entry in named
-        if told["version"] in (None, entry.candidate.version) and told["extra"] in (None, entry.candidate.extra)
+        if parts["version"] in (None, entry.candidate.version) and parts["extra"] in (None, entry.candidate.extra)
     ]
     if not meant:
         versions = ", ".join(dict.fromkeys(entry.candidate.version for entry in named))
@@ -172,14 +170,12 @@ _EXACT = 3  # answers; a larger set is put together greedily
 
 
 def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
-    """The fewest answers, and the machines that each of them serves.
-
-    Args:
-        machines: by a name of each.
-        matrix: the rows.
-    """
+    """The fewest answers, and the machines that each of them serves."""
     needs = {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}
-    order = by_preference(next(iter(needs.values())), matrix) if len(needs) == 1 else _order(needs, matrix)
+    # With the extra before without, unless every machine has a toolkit of its own.
+    orders = {by_preference(entry, matrix) for entry in needs.values()}
+    first = next(iter(needs.values()))
+    order = orders.pop() if len(orders) == 1 else by_preference(replace(first, toolkits=()), matrix)
     serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
     servable = frozenset(name for names in serves.values() for name in names)
     answers: list[Shared] = []
@@ -187,14 +183,10 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     for wheel in _smallest(order, serves, servable):
         served = tuple(name for name in needs if name in serves[wheel] & left)
         left -= serves[wheel]
-        answers.append(_shared(wheel, served, needs, matrix))
+        # The requirements serve the GPUs of all these machines together.
+        together = replace(needs[served[0]], gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
+        answers.append(Shared(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
     return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
-
-
-def _order(needs: Mapping[str, Needs], matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    """With the extra before without, unless every machine has a toolkit of its own."""
-    firsts = {by_preference(entry, matrix) for entry in needs.values()}
-    return firsts.pop() if len(firsts) == 1 else by_preference(replace(next(iter(needs.values())), toolkits=()), matrix)
 
 
 def _smallest(
@@ -209,23 +201,9 @@ def _smallest(
         for chosen in combinations(useful.values(), count):
             if frozenset(name for wheel in chosen for name in serves[wheel]) == servable:
                 return chosen
-    return _greedy(list(useful.values()), serves, servable)
-
-
-def _greedy(
-    useful: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[str]], servable: frozenset[str]
-) -> tuple[WheelCandidate, ...]:
-    chosen: list[WheelCandidate] = []
+    picked: list[WheelCandidate] = []  # more than a few: always the one that serves most of the rest
     left = servable
     while left:
-        best = max(useful, key=lambda wheel: len(serves[wheel] & left))
-        chosen.append(best)
-        left -= serves[best]
-    return tuple(chosen)
-
-
-def _shared(wheel: WheelCandidate, served: tuple[str, ...], needs: Mapping[str, Needs], matrix: Matrix) -> Shared:
-    """The requirements serve the GPUs of all machines together."""
-    gpus = tuple(gpu for name in served for gpu in needs[name].gpus)
-    together = replace(needs[served[0]], gpus=gpus)
-    return Shared(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served)
+        picked.append(max(useful.values(), key=lambda wheel: len(serves[wheel] & left)))
+        left -= serves[picked[-1]]
+    return tuple(picked)

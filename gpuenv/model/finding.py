@@ -1,4 +1,4 @@
-"""What the doctor says: findings with evidence and cure, and how each check went."""
+"""What the doctor reports: findings with evidence and fix, how each check went, requirements, and what was repaired."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
-from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause, Fix
 
 __all__ = ["CheckRun", "CheckStatus", "Evidence", "Finding", "Fix", "Found", "Severity", "ranked"]
@@ -40,7 +39,7 @@ class Evidence:
 
     @property
     def to_the_point(self) -> bool:
-        """Whether it speaks for the finding; some is told so that nobody takes it for a reason."""
+        """Whether it supports the finding; some evidence is listed so that it is not taken for a reason."""
         return not self.source.startswith("not to the point")
 
 
@@ -49,13 +48,8 @@ class Finding:
     """Something that is wrong.
 
     Attributes:
-        code: stable, such as DRV102.
-        cause: the root cause.
-        severity: how much it matters.
-        primary: whether this is the one to cure first.
+        primary: whether this is the one to fix first.
         follows_from: the code of the finding that this is a consequence of.
-        title: one sentence.
-        evidence: the facts behind it.
         fix: what to do, the best first.
         docs: where to read more: the ``gpuenv explain`` of its code.
         allowed: the entry of the caller's allow-list that makes a note of it; null where there is none.
@@ -78,10 +72,6 @@ class CheckRun:
     """How one check went; ``duration`` is in seconds.
 
     Attributes:
-        code: of the check.
-        status: how it went.
-        reason: why it was skipped, or how it crashed.
-        duration: seconds.
         undecided: whether it was asked and could not tell, which is neither clean nor a fault.
     """
 
@@ -96,7 +86,7 @@ Found = TypeVar("Found", bound=Finding)
 
 
 def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -> tuple[Found, ...]:
-    """Errors, warnings, notes, each in their order; the first error is the one to cure first.
+    """Errors, warnings, notes, each in their order; the first error is the one to fix first.
 
     Args:
         findings: in the order of what found them, none of them primary.
@@ -109,3 +99,116 @@ def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -
     primary = replace(in_order[0], primary=True)
     others = (replace(entry, follows_from=primary.code) if follows(entry, primary) else entry for entry in in_order[1:])
     return (primary, *others)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """An entry of the allow-list: a finding that is known and accepted until a day.
+
+    Attributes:
+        code: of the check, such as GPU206.
+        reason: why it is accepted, in the words of the configuration.
+        expires: the last day on which it counts, ISO 8601.
+        source: where it stands: ``gpuenv.toml: line 3``.
+        file: that file, as the caller would write its path.
+    """
+
+    code: str
+    reason: str
+    expires: str
+    source: str
+    file: str | None = None
+    line: int | None = None
+
+    def has_expired(self, today: str) -> bool:
+        """Whether its last day is over; ``today`` is an ISO date, and empty where the day is unknown."""
+        return bool(today) and self.expires < today
+
+
+class AllowanceState(str, Enum):
+    """What became of an entry: it allowed a finding, its day is over, or there was nothing to allow."""
+
+    USED = "used"
+    EXPIRED = "expired"
+    UNUSED = "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceResult:
+    """An entry of the allow-list, and what became of it."""
+
+    allowance: Allowance
+    state: AllowanceState
+
+
+class RequirementStatus(str, Enum):
+    """Met, violated, or unknown for want of a fact."""
+
+    MET = "met"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementResult:
+    """One requirement, held against a machine.
+
+    Attributes:
+        text: the requirement as it was written.
+        key: what it is about, such as ``memory``.
+        found: what the machine has, in a few words.
+        evidence: the facts behind that, each with its Snapshot path.
+        missing: the fact that is not known; null unless the status is unknown.
+        of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
+        by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
+            brought about; that something is there and is of another kind has nothing to do with such a fault.
+        by_unusable: whether it would be met if every GPU that the machine lists could be used: one that is lost, or
+            that a variable hides, is then the reason.
+        source: who asks: ``--require``, or a file and its line.
+        file: that file, as the caller would write its path; null for the command line.
+    """
+
+    text: str
+    key: str
+    status: RequirementStatus
+    found: str
+    evidence: tuple[Evidence, ...]
+    missing: str | None
+    of_host: bool
+    source: str
+    file: str | None = None
+    line: int | None = None
+    by_absence: bool = False
+    by_unusable: bool = False
+
+
+class RepairStatus(str, Enum):
+    """How a repair ended: nothing that gpuenv may repair, planned, done, undone, or failed before a change."""
+
+    PLANNED = "planned"
+    NOTHING = "nothing-to-mend"
+    MENDED = "mended"
+    RESTORED = "restored"
+    NOT_RESTORED = "not-restored"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was done.
+
+    Attributes:
+        gone: the codes of findings that are there no more.
+        left: the codes of findings that are left, errors and warnings: their cures are for a person.
+        transaction: the number to roll back; null where nothing was changed.
+        undo: how it is undone, as an argv list; null where there is nothing to undo.
+        plan: what would be done, line by line, where that was only to be shown.
+    """
+
+    status: RepairStatus
+    message: str
+    gone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    transaction: str | None = None
+    undo: tuple[str, ...] | None = None
+    plan: tuple[str, ...] = ()

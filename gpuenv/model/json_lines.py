@@ -1,6 +1,6 @@
-"""On which line of a JSON text a value stands, which the standard library does not tell. Pure.
+"""On which line of a JSON text a value stands, which the standard library does not tell.
 
-Values beside the path are passed over by the library's own reader: a token at a time, a recording of some megabytes
+Other values are passed over by the library's own reader: a token at a time, a recording of some megabytes
 takes gigabytes.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _READER = json.JSONDecoder()
@@ -22,26 +21,15 @@ def line_of(text: str, path: str) -> int | None:
         path: keys and indices from the outermost value; empty for that itself.
     """
     begins = _after_blank(text, 0)
-    place = _place(text, begins, "", path) if path else begins
+    place = _find(text, begins, "", path) if path else begins
     return None if place is None else text.count("\n", 0, place) + 1
 
 
-def _place(text: str, at: int, here: str, path: str) -> int | None:
-    """Where a key or an entry of a list begins that lies somewhere in the value at ``here``."""
-    found = None
-    for there, begins, value in _entries(text, at, here):
-        inner = begins if there == path else None
-        if path.startswith((f"{there}.", f"{there}[")):
-            inner = _place(text, value, there, path)
-        found = found if inner is None else inner
-    return found
-
-
-def _entries(text: str, at: int, here: str) -> Iterator[tuple[str, int, int]]:
-    """The path of each entry of an object or a list, where it begins, and where its value does."""
+def _find(text: str, at: int, here: str, path: str) -> int | None:
+    """Where the key or the entry of a list begins that is at ``path``, in the value at ``here``."""
     if text[at] not in "{[":
-        return
-    is_object, number = text[at] == "{", 0
+        return None
+    found, is_object, number = None, text[at] == "{", 0
     at = _after_blank(text, at + 1)
     while text[at] not in "}]":
         begins, there = at, f"{here}[{number}]"
@@ -49,10 +37,15 @@ def _entries(text: str, at: int, here: str) -> Iterator[tuple[str, int, int]]:
             key, at = _READER.raw_decode(text, at)
             there = f"{here}.{key}".lstrip(".")
             at = _after_blank(text, _after_blank(text, at) + len(":"))
-        yield there, begins, at
+        if there == path:
+            found = begins
+        elif path.startswith((f"{there}.", f"{there}[")):
+            inner = _find(text, at, there, path)
+            found = found if inner is None else inner
         at = _after_blank(text, _READER.raw_decode(text, at)[1])
         at = _after_blank(text, at + len(",")) if text[at] == "," else at
         number += 1
+    return found
 
 
 def _after_blank(text: str, at: int) -> int:

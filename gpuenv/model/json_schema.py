@@ -1,4 +1,4 @@
-"""The JSON Schema of a record, from its type hints: what ``codec.encode`` writes is what this describes. Pure."""
+"""The JSON Schema of a record, from its type hints: what ``codec.encode`` writes is what this describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fact with its source, and what the other sources said."""
+"""A fact with its source, and the answers of other sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PASTED = "pasted "  # the beginning of the sources of a paste
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What one source said."""
+    """The answer of one source."""
 
     value: T
     source: str
@@ -22,7 +22,7 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """The value settled on, who said it, what the others said, and why there is none when there is none."""
+    """The value settled on, its source, the answers of others, and why there is no value where there is none."""
 
     value: T | None = None
     source: str | None = None
@@ -46,21 +46,21 @@ def known(value: T, source: str) -> Reading[T]:
 
 
 def missing(reason: str) -> Reading[T]:
-    """A fact nobody could tell, and why."""
+    """A missing fact, and why."""
     return Reading(reason=reason)
 
 
 def assumed(value: T) -> Reading[T]:
-    """A fact the caller told to assume."""
+    """A fact that the caller assumes."""
     return Reading(value, ASSUMED)
 
 
 def settle(answers: Sequence[Answer[T] | None], reason: str) -> Reading[T]:
-    """The first answer in the order of trust wins; the rest are kept beside it.
+    """The first answer in the order of trust wins; the rest are kept with it.
 
     Args:
-        answers: what each source said, the most trusted first; None where it said nothing.
-        reason: why the fact is missing, should nobody have answered.
+        answers: of each source, the most trusted first; None where it has none.
+        reason: why the fact is missing where no source has it.
     """
     given = [answer for answer in answers if answer is not None]
     if not given:

@@ -61,9 +61,6 @@ class Rejection:
 
     Attributes:
         candidate: what was held against the machine.
-        constraint: by which rule.
-        needed: what the candidate needs.
-        found: what is there.
         source: the citation of the row that says so.
     """
 
@@ -112,14 +109,11 @@ class WheelChoice:
     """The wheel that fits best.
 
     Attributes:
-        distribution: the wheel line.
-        version: CuPy's version.
         extra: the extra that brings CUDA, where it is needed.
         requirements: what to hand to pip or uv, pins included.
         cuda_major: the line's CUDA major version.
         nvrtc: the NVRTC minors that serve these GPUs; null where no GPU is known.
         needs_toolkit: what must come from elsewhere; null where the extra brings it all.
-        tags: the wheel's tags.
         replaces: other distributions of CuPy in the target; they own the same files and have to go first.
     """
 
@@ -140,8 +134,7 @@ class CondaChoice:
 
     Attributes:
         specs: what to hand to conda or mamba.
-        channel: where it comes from.
-        assumptions: what the choice rests on and nobody has measured.
+        assumptions: what the choice rests on and was not measured.
     """
 
     specs: tuple[str, ...]
@@ -168,7 +161,7 @@ class ImageChoice:
 
 @dataclass(frozen=True, slots=True)
 class Experimental:
-    """A candidate that might work and that nobody has proven, with what that would rest on."""
+    """A candidate that might work and is not proven, with what that would rest on."""
 
     candidate: Candidate
     assumptions: tuple[Assumption, ...]
@@ -186,7 +179,6 @@ class Resolution:
         assumptions: what was assumed, by the caller or for want of a fact.
         next_better: the better candidate that is nearest, and what it would take; null where there is none.
         reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
-        explanation: all this in words.
         matrix_revision: the matrix that was used.
         experimental: what could be tried on an AMD GPU, where there is no NVIDIA GPU.
     """

@@ -1,10 +1,10 @@
-"""What gives a secret away, texts with every secret hidden, and an environment without any. Pure."""
+"""What gives a secret away, texts with every secret hidden, and an environment without any."""
 
 from __future__ import annotations
 
 import re
 
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern
 
 TYPE_CHECKING = False  # this is imported before the first child is started: typing takes as long as that
 if TYPE_CHECKING:
@@ -53,12 +53,9 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if not _has_credentials(value) and (not SECRET_NAME.search(name) or name.startswith(_OF_CUDA))
+        if not (_SCHEME in value and _CREDENTIALS.search(value))
+        and (not SECRET_NAME.search(name) or name.startswith(_OF_CUDA))
     }
-
-
-def _has_credentials(value: str) -> bool:
-    return _SCHEME in value and _CREDENTIALS.search(value) is not None
 
 
 def for_the_target(environment: Mapping[str, str]) -> dict[str, str]:

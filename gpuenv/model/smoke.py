@@ -39,47 +39,26 @@ BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
 
 
 class Trouble(str, Enum):
-    """What came between a test and its success: finer than the status.
+    """What came between a test and its success: finer than the status."""
 
-    Attributes:
-        WRONG_ANSWER: the GPU's numbers are not the expected ones.
-        ERROR: an exception.
-        OUT_OF_MEMORY: more was asked for than there is, or than the pool's limit.
-        MEMORY_HELD_BY_OTHERS: it would have fitted, did others not hold the GPU's memory.
-        DEVICE_UNAVAILABLE: another process has the GPU for itself.
-        CONTEXT_LOST: an error after which the process can use the GPU no more.
-        SIGNAL: the process was ended by a signal.
-        KILLED: somebody else has ended the process, mostly the kernel, for want of the host's memory.
-        ENDED_EARLY: the process ended before its verdict.
-        DEADLINE: no answer in time; killed.
-        NO_DEVICE: CUDA shows no GPU.
-        WRONG_DEVICE: CUDA shows another GPU than the one asked for.
-        TOO_SMALL: the GPU, or the pool's limit, has less memory than the test needs.
-        HOST_MEMORY: the host, or what a container may take of it, has less memory left than the test needs.
-        NOT_APPLICABLE: something that the test needs is not there.
-        GIVEN_UP: not started, since the GPU did not answer the tests before.
-        NO_TIME: not started, or cut off early, since the time for the whole run was used up.
-        INTERRUPTED: not started, or ended early, since the whole run was interrupted.
-    """
-
-    WRONG_ANSWER = "wrong-answer"
-    ERROR = "error"
-    OUT_OF_MEMORY = "out-of-memory"
-    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"
-    DEVICE_UNAVAILABLE = "device-unavailable"
-    CONTEXT_LOST = "context-lost"
-    SIGNAL = "signal"
-    KILLED = "killed"
-    ENDED_EARLY = "ended-early"
-    DEADLINE = "deadline"
-    NO_DEVICE = "no-device"
-    WRONG_DEVICE = "wrong-device"
-    TOO_SMALL = "too-small"
-    HOST_MEMORY = "host-memory"
-    NOT_APPLICABLE = "not-applicable"
-    GIVEN_UP = "given-up"
-    NO_TIME = "no-time"
-    INTERRUPTED = "interrupted"
+    WRONG_ANSWER = "wrong-answer"  # the GPU's numbers are not the expected ones
+    ERROR = "error"  # an exception
+    OUT_OF_MEMORY = "out-of-memory"  # more was asked for than there is, or than the pool's limit
+    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"  # it would have fitted, did others not hold the GPU's memory
+    DEVICE_UNAVAILABLE = "device-unavailable"  # another process has the GPU for itself
+    CONTEXT_LOST = "context-lost"  # an error after which the process can use the GPU no more
+    SIGNAL = "signal"  # the process was ended by a signal
+    KILLED = "killed"  # another program has ended the process, mostly the kernel for want of the host's memory
+    ENDED_EARLY = "ended-early"  # the process ended before its verdict
+    DEADLINE = "deadline"  # no answer in time; killed
+    NO_DEVICE = "no-device"  # CUDA shows no GPU
+    WRONG_DEVICE = "wrong-device"  # CUDA shows another GPU than the one asked for
+    TOO_SMALL = "too-small"  # the GPU, or the pool's limit, has less memory than the test needs
+    HOST_MEMORY = "host-memory"  # the host, or its share for a container, has less memory left than the test needs
+    NOT_APPLICABLE = "not-applicable"  # something that the test needs is not there
+    GIVEN_UP = "given-up"  # not started, since the GPU did not answer the tests before
+    NO_TIME = "no-time"  # not started, or cut off early, since the time for the whole run was used up
+    INTERRUPTED = "interrupted"  # not started, or ended early, since the whole run was interrupted
 
 
 UNFINISHED = (Trouble.NO_TIME, Trouble.INTERRUPTED)
@@ -102,15 +81,11 @@ class TestResult:
         name: ``blas.matmul_f32``.
         group: ``blas``.
         gpu: UUID of the GPU or MIG instance; null where no GPU was to be had, or where all were used.
-        status: how it ended.
         duration: seconds, the start of the process and the import of CuPy included.
         detail: why it did not pass, in a sentence.
         measured: what it measured, by name.
-        title: what it proves.
         trouble: finer than the status.
         cause: the root cause, where the test can tell.
-        repeat: which repetition, from 0.
-        seed: of its input.
         deadline: seconds that it was given.
         work: seconds between the first and the last call of the GPU.
     """
@@ -147,15 +122,11 @@ class TestedGpu:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A measured number beside another one; ``ratio`` is this one over the other.
+    """A measured number and another one; ``ratio`` is this one over the other.
 
     Attributes:
         name: group and name, such as ``transfer.h2d_pinned``.
-        gpu: UUID.
-        unit: of both.
-        value: of this run.
         baseline: what it is compared with.
-        ratio: value over baseline.
         worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
         against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run;
             ``data-sheet``, what the maker says that this product does at most.
@@ -178,7 +149,6 @@ class SmokeResult:
     Attributes:
         status: ``passed``, ``failed`` (any test failed, crashed or ran out of time), ``busy`` or ``skipped``.
         exit_code: 0 passed; 5 otherwise.
-        level: how much was tested.
         seed: what every input was made from.
         gpus: what the tests ran on.
         tests: each test on each GPU.
@@ -186,9 +156,8 @@ class SmokeResult:
         budget: seconds that the level should take at most.
         versions: of Python, NumPy and CuPy in the target environment, as it says itself.
         fault: the fault that was planted on purpose, or null.
-        compared: beside the baseline, where one was given.
+        compared: with the baseline, where one was given.
         started_at: ISO 8601.
-        gpuenv_version: of this program.
     """
 
     status: TestStatus

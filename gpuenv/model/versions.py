@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache, total_ordering
 
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern
 
 _DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
@@ -22,8 +22,7 @@ _LARGEST_CUDA_MAJOR = 99
 _LAST_WITH_M = (3, 7)
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class DriverVersion:
     """A driver version such as 580.95.05: printed as it was written, compared part by part."""
 
@@ -54,17 +53,13 @@ class DriverVersion:
         """Whether only the branch was given."""
         return len(self.parts) == 1
 
-    def __lt__(self, other: DriverVersion) -> bool:
-        return self.parts < other.parts
-
     def __str__(self) -> str:
         return self.text
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class CudaVersion:
-    """A CUDA release by major and minor. What it is the version *of* is said by the name of the field that holds it."""
+    """A CUDA release by major and minor. The name of the field that holds it says what it is the version *of*."""
 
     major: int
     minor: int
@@ -90,15 +85,6 @@ class CudaVersion:
             raise ValueError(f"{number} is no CUDA version number; expected one like 12040")
         return cls(major, minor)
 
-    def __lt__(self, other: CudaVersion) -> bool:
-        return (self.major, self.minor) < (other.major, other.minor)
-
-    def __le__(self, other: CudaVersion) -> bool:
-        return (self.major, self.minor) <= (other.major, other.minor)
-
-    def __ge__(self, other: CudaVersion) -> bool:
-        return (self.major, self.minor) >= (other.major, other.minor)
-
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
@@ -122,8 +108,7 @@ def cuda_of_number(text: str) -> str:
     return str(CudaVersion.from_number(int(text)))
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ComputeCapability:
     """What a GPU can run, such as 9.0."""
 
@@ -143,21 +128,11 @@ class ComputeCapability:
             raise ValueError(f"{text!r} is no compute capability; expected one like 9.0, 90 or sm_90")
         return cls(int(match[1]), int(match[2]))
 
-    def __lt__(self, other: ComputeCapability) -> bool:
-        return (self.major, self.minor) < (other.major, other.minor)
-
-    def __le__(self, other: ComputeCapability) -> bool:
-        return (self.major, self.minor) <= (other.major, other.minor)
-
-    def __ge__(self, other: ComputeCapability) -> bool:
-        return (self.major, self.minor) >= (other.major, other.minor)
-
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Libc:
     """The C library: glibc-2.36 or musl-1.2."""
 
@@ -176,9 +151,6 @@ class Libc:
         if not match:
             raise ValueError(f"{text!r} is no C library; expected one like glibc-2.36 or musl-1.2")
         return cls(match[1].lower(), int(match[2]), int(match[3]))
-
-    def __lt__(self, other: Libc) -> bool:
-        return (self.family, self.major, self.minor) < (other.family, other.major, other.minor)
 
     def __str__(self) -> str:
         return f"{self.family}-{self.major}.{self.minor}"
@@ -218,11 +190,9 @@ class PythonVersion:
         return self.tag + ("m" if (self.major, self.minor) <= _LAST_WITH_M else "")
 
     def __lt__(self, other: PythonVersion) -> bool:
-        return self._key() < other._key()
+        one, two = ((v.major, v.minor, v.micro or 0, v.free_threaded) for v in (self, other))
+        return one < two
 
     def __str__(self) -> str:
         micro = "" if self.micro is None else f".{self.micro}"
         return f"{self.major}.{self.minor}{micro}{'t' if self.free_threaded else ''}"
-
-    def _key(self) -> tuple[int, int, int, bool]:
-        return (self.major, self.minor, self.micro or 0, self.free_threaded)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.model.identity import AMD, INTEL, NVIDIA, pci_key
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import AMD, INTEL, NVIDIA, pci_key
+from gpuenv.model.text import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedDevice
 

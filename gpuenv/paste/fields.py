@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.host import operating_system
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Nvml
+from gpuenv.model.snapshot import operating_system
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found

@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.gpu import GpuUser, Virtualization
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Nvml
+from gpuenv.model.snapshot import GpuUser, Virtualization
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedGpu
 

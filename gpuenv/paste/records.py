@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpuenv.model.gpu import GpuUser, Virtualization
-from gpuenv.model.host import KernelMessage
+from gpuenv.model.snapshot import GpuUser, KernelMessage, Virtualization
 
 Found = tuple[str, str, str]
 """What a reader finds in a line: its output, a fact and the value; the last two are empty if it states none."""

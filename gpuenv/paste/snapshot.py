@@ -9,17 +9,31 @@ from typing import Any, TypeVar
 from gpuenv.matrix.needs import cuda_of_branch, driver_absent
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.codes import Cuda
-from gpuenv.model.cuda_libraries import WANTED
-from gpuenv.model.driver import Driver, Module
-from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, MigInstance, PciGpu
-from gpuenv.model.host import AmdGpu, Container, ContainerSupport, Host
-from gpuenv.model.identity import NVIDIA
-from gpuenv.model.lines import cuda_major_of, is_cupy, line_of_build
-from gpuenv.model.pattern import pattern
+from gpuenv.model.cupy import cuda_major_of, is_cupy, line_of_build
+from gpuenv.model.nvidia import NVIDIA, WANTED, Cuda
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, Library, Target, Toolkit
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    ComputeMode,
+    Container,
+    ContainerSupport,
+    CupyInstallation,
+    Driver,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    Host,
+    Library,
+    MigInstance,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+    Toolkit,
+)
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.smoke import Level
-from gpuenv.model.unread import reason_of, text_of
+from gpuenv.model.text import reason_of, text_of
 
 if TYPE_CHECKING:
-    from gpuenv.model.allowance import Allowance
+    from gpuenv.model.finding import Allowance
     from gpuenv.preflight.requirement import Requirement
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
@@ -107,7 +107,7 @@ def _decoded(raw: bytes, name: str) -> str:
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
-    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where there is a file
+    from gpuenv.files import parse_toml  # noqa: PLC0415 - only where there is a file
 
     try:
         return parse_toml(text)
@@ -215,7 +215,7 @@ class _Reader:
 
     def _allowances(self, value: Any) -> tuple[Allowance, ...]:  # noqa: ANN401 - TOML
         """The accepted findings."""
-        from gpuenv.model.allowance import Allowance  # noqa: PLC0415 - only where there is a file
+        from gpuenv.model.finding import Allowance  # noqa: PLC0415 - only where there is a file
 
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             line = line_of(r"^\s*[\"']?allow[\"']?\s*=|\ballow\s*\]", self.text, self.start)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpuenv.model.finding import Evidence, Finding, Severity
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import Evidence, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.requirement import KEYS, TRANSIENT, Clause, Key, Observation, Requirement
 

@@ -24,13 +24,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from gpuenv.matrix.needs import visible_gpus
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.host import Container, architecture, operating_system
-from gpuenv.model.lines import cuda_major, is_published
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.reading import Reading
-from gpuenv.model.sizes import parse_size, size_text
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
+from gpuenv.model.text import parse_size, size_text, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The kinds of values.

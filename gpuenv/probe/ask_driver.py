@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.text import pattern
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.protocol import first_words, nested, parse_facts, source_of, worse

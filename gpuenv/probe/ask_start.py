@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from gpuenv.model.pattern import pattern
-from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.text import is_named_as_python, pattern
 from gpuenv.probe.children import run_child
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from gpuenv.model.codec import encode
-from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
-from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
-from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
+from gpuenv.model.nvidia import OPTIONAL, WANTED
+from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw

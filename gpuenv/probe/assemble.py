@@ -8,14 +8,29 @@ from dataclasses import replace
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Reading, known, missing, settle
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    CdiFile,
+    Container,
+    ContainerSupport,
+    DeviceNode,
+    DkmsBuild,
+    Driver,
+    DriverLibrary,
+    Grant,
+    Host,
+    KernelMessage,
+    LibraryOrigin,
+    Module,
+    Mps,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Toolkit,
+)
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.assemble_target import INTERPRETER, assemble_target

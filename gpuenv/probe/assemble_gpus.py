@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.driver import DeviceNode
-from gpuenv.model.generations import generation_of
-from gpuenv.model.gpu import (
+from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.model.nvidia import Cuda, Nvml, generation_of, pci_key, uuid_key
+from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.snapshot import (
     ComputeMode,
+    DeviceNode,
     Fabric,
     Gpu,
     GpuHealth,
@@ -20,12 +21,8 @@ from gpuenv.model.gpu import (
     Peer,
     Virtualization,
 )
-from gpuenv.model.identity import pci_key, uuid_key
-from gpuenv.model.numbers import LARGEST
-from gpuenv.model.pattern import pattern
-from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.text import LARGEST, pattern
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.model.visible import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
 from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
 
 T = TypeVar("T")

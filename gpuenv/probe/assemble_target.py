@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import (
+from gpuenv.model.snapshot import (
     CupyInstallation,
     FileFault,
     JupyterKernel,
     LeftMetadata,
     Library,
     NeedOfCupy,
+    SourceState,
     Target,
 )
 from gpuenv.model.versions import CudaVersion, PythonVersion

@@ -15,9 +15,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpuenv.files import is_file, read_regular
+from gpuenv.files import home_folder, is_file, read_regular
 from gpuenv.probe.target import TargetError
-from gpuenv.user_folders import home_folder
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _BARE = re.compile(r"python(\d+(\.\d+)*)?")

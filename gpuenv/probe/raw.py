@@ -9,13 +9,11 @@ from types import GenericAlias
 from typing import Any, NamedTuple, TypeVar
 
 from gpuenv.model.codec import DecodeError, decode
-from gpuenv.model.host import KernelMessage
-from gpuenv.model.identity import pci_key
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import pci_key, xid_event
 from gpuenv.model.reading import Answer, Reading, known, missing
-from gpuenv.model.snapshot import Source
+from gpuenv.model.snapshot import KernelMessage, Source
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xid import xid_event
 
 V = TypeVar("V")
 A = TypeVar("A")

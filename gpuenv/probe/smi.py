@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.probe.raw import ListedGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")

@@ -9,9 +9,9 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -19,8 +19,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.numbers import whole_number
 from gpuenv.model.secrets import for_the_driver
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 
@@ -38,17 +38,15 @@ class MeasureError(Exception):
     """A binary did not answer, or is not what it was taken for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binaries:
+class Binaries(NamedTuple):
     """What is in the extension modules of a wheel.
 
     Attributes:
-        code: their GPU code together.
         by_file: the GPU code of each that has any.
         gfx: the targets of their code for AMD GPUs.
         hip: soname of the HIP runtime that they need.
         glibc: the newest symbol version of the C library that one of them needs, as 2.17.
-        libstdcxx: likewise of the C++ library, as 3.4.21.
+        libstdcxx: the newest of the C++ library, as 3.4.21.
     """
 
     code: GpuCode
@@ -59,15 +57,11 @@ class Binaries:
     libstdcxx: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Nvrtc:
+class Nvrtc(NamedTuple):
     """What an NVRTC answered.
 
     Attributes:
-        cuda: its version.
-        capabilities: that it compiles for.
         ptx: the version of PTX that it writes.
-        soname: its own.
         builtins: soname of the library that it opens to compile.
         glibc: the oldest that both accept.
     """
@@ -105,7 +99,7 @@ def read_binaries(folder: Path) -> Binaries:
                 needed |= elf.needed
             if found:
                 by_file[path] = gpu_code(found)
-        except (ElfError, PeError, ValueError) as error:
+        except ValueError as error:
             raise MeasureError(f"{path.relative_to(folder)}: {error}") from error
         sections += found
         gfx |= {match.decode() for match in _GFX.findall(data)}
@@ -132,9 +126,9 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
-    told = whole_number(done.stdout.strip())
-    if done.ending is Ending.EXITED and done.exit_code == 0 and told is not None:
-        return CudaVersion.from_number(told)
+    number = whole_number(done.stdout.strip())
+    if done.ending is Ending.EXITED and done.exit_code == 0 and number is not None:
+        return CudaVersion.from_number(number)
     writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
     return writers[0] if len(writers) == 1 else None
 
@@ -172,16 +166,8 @@ class ElfError(ValueError):
     """Not a 64-bit little-endian ELF file, or a broken one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
-    """What is read of an ELF file.
-
-    Attributes:
-        soname: the name that the dynamic loader knows it by.
-        needed: the sonames of the libraries that the dynamic loader loads with it.
-        versions: the symbol versions that it needs of those, ``GLIBC_2.17`` and the like (.gnu.version_r).
-        code: the content of the sections with GPU code.
-    """
+class Elf(NamedTuple):
+    """What is read of an ELF file; the symbol versions are those that it needs, as ``GLIBC_2.17``."""
 
     soname: str | None
     needed: frozenset[str]
@@ -216,29 +202,25 @@ def read_elf(data: bytes) -> Elf:
 _LONGEST = 8  # characters of a name: .nv_fatbin is written .nv_fatb
 
 
-class PeError(ValueError):
-    """Not a PE file of the usual kind."""
-
-
 def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
     """The content of every section of a name.
 
     Raises:
-        PeError: where the table of sections cannot be read.
+        ValueError: where the table of sections cannot be read.
     """
     try:
         (header,) = struct.unpack_from("<I", data, 0x3C)
         if not data.startswith(b"MZ") or data[header : header + 4] != b"PE\0\0":
-            raise PeError("not a PE file")
+            raise ValueError("not a PE file")
         (count,) = struct.unpack_from("<H", data, header + 6)
         (optional,) = struct.unpack_from("<H", data, header + 20)
         table = header + 24 + optional
         for number in range(count):
-            told, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
-            if told.rstrip(b"\0") == name[:_LONGEST].encode():
+            label, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
+            if label.rstrip(b"\0") == name[:_LONGEST].encode():
                 yield data[start : start + min(size, used or size)]
     except struct.error as error:
-        raise PeError(f"a broken table of sections: {error}") from error
+        raise ValueError(f"a broken table of sections: {error}") from error
 
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -248,8 +230,7 @@ _ACCELERATED, _FAMILY = 0x100000, 0x200000  # the suffixes a and f, as in sm_90a
 _HEADER, _LEAST = 16, 64  # bytes of a container's header, and of an entry's
 
 
-@dataclass(frozen=True, slots=True)
-class GpuCode:
+class GpuCode(NamedTuple):
     """Capabilities in the notation of the matrix (``10.0f``), and the versions of the PTX."""
 
     sass: tuple[str, ...]
@@ -257,17 +238,10 @@ class GpuCode:
     ptx_versions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     kind: int
     version: tuple[int, int]
-    arch: int
-    flags: int
-
-    @property
-    def capability(self) -> str:
-        suffix = "a" if self.flags & _ACCELERATED else "f" if self.flags & _FAMILY else ""
-        return f"{self.arch // 10}.{self.arch % 10}{suffix}"
+    capability: str
 
 
 def gpu_code(sections: Iterable[bytes]) -> GpuCode:
@@ -299,7 +273,8 @@ def _entries(data: bytes) -> Iterator[_Entry]:
             (flags,) = struct.unpack_from("<Q", data, place + 40)
             if length < _LEAST:
                 raise ValueError(f"an entry of GPU code with a header of {length} bytes")
-            yield _Entry(kind, (major, minor), arch, flags)
+            suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
+            yield _Entry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
             place += length + padded
         at = end
 
@@ -317,14 +292,8 @@ _LISTED_PTX = re.compile(r"\.(?:sm|compute)_(\d+)[af]?\.ptx")
 _EMPTY = "does not contain device code"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a second reader says.
-
-    Attributes:
-        refused: files that it cannot read, as those with code for old GPUs.
-        differences: files in which it finds other code, each with both findings.
-    """
+class Checked(NamedTuple):
+    """What a second reader finds: files that it cannot read, and those in which it finds other code."""
 
     refused: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()

@@ -1,19 +1,18 @@
-"""Packages that bring CUDA beside CuPy: the newest release of each, by its metadata, as rows."""
+"""Packages that bring CUDA and share an environment with CuPy: the newest release of each, by its metadata, as rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.records import Companion, Matrix
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
-from gpuenv.model.lines import is_cupy
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.index import Index, IndexFile
@@ -25,23 +24,18 @@ _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtim
 _EXACT = re.compile(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
 _EXTRA = re.compile(r"""extra *== *['"]([\w.-]+)['"]""")
-_MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
-_MARKERS |= {"os_name": "posix"}
+_MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "os_name": "posix"}
 _MARKERS |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
 _NOTE = "Requires-Dist of its METADATA"
 
 
 def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
     """The newest release of a distribution, where that is newer than every row of it; a row without an end has all."""
-    ends = [list(_ends(row)) for row in matrix.companions if row.distribution == name]
+    ranges = [SpecifierSet(row.versions) for row in matrix.companions if row.distribution == name]
+    ends = [[Version(entry.version) for entry in wanted if entry.operator in ("==", "<=")] for wanted in ranges]
     if all(ends):
-        newest = max(Version(end) for told in ends for end in told)
+        newest = max(end for found in ends for end in found)
         yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
-
-
-def _ends(row: Companion) -> Iterator[str]:
-    """The versions at which the range of a row ends."""
-    yield from (entry.version for entry in SpecifierSet(row.versions) if entry.operator in ("==", "<="))
 
 
 def companion_piece(name: str, version: str, work: Workplace) -> Piece:
@@ -54,35 +48,32 @@ def companion_piece(name: str, version: str, work: Workplace) -> Piece:
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:
         raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")
-    return Piece(f"{name} {version}", f"{name}-{version}", (chosen,), partial(_measured, name, version, chosen, work))
-
-
-def _measured(name: str, version: str, file: IndexFile, work: Workplace) -> NewRow:
-    texts = work.index.requires(name, version, file)
-    wanted = list(_asked(texts, file))
-    # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
-    every = [entry for extra in ("", *_extras(texts)) for entry in _asked(texts, file, extra)]
-    pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
-    major, minor = cuda_of(name, pins)
-    if major is None:
-        raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
-    cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
     key = f"{name}-{version}"
-    row = {
-        "distribution": name,
-        "versions": f"=={version}",
-        "cuda_major": major,
-        "cuda": minor,
-        "pins": [_text(entry) for entry in pins],
-        "cupy": cupy or None,
-        "source": key,
-    }
-    source = source_text(file, work.today, _NOTE)
-    return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
 
+    def measure() -> NewRow:
+        texts = work.index.requires(name, version, chosen)
+        wanted = list(_asked(texts, chosen))
+        # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
+        extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
+        every = [entry for extra in ("", *extras) for entry in _asked(texts, chosen, extra)]
+        pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
+        major, minor = cuda_of(name, pins)
+        if major is None:
+            raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
+        cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
+        row = {
+            "distribution": name,
+            "versions": f"=={version}",
+            "cuda_major": major,
+            "cuda": minor,
+            "pins": [_text(entry) for entry in pins],
+            "cupy": cupy or None,
+            "source": key,
+        }
+        source = source_text(chosen, work.today, _NOTE)
+        return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
 
-def _extras(texts: Iterable[str]) -> list[str]:
-    return sorted({name for text in texts for name in _EXTRA.findall(text)})
+    return Piece(f"{name} {version}", key, (chosen,), measure)
 
 
 def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:
@@ -108,11 +99,11 @@ def cuda_of(name: str, pins: Iterable[Requirement]) -> tuple[int | None, CudaVer
         of_wheel = canonicalize_name(entry.name)
         if exact is None or of_wheel == "cuda-bindings":
             continue
-        told = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
-        major = major or told
+        of_pin = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
+        major = major or of_pin
         # NVRTC and the toolkit count as CUDA does; cuBLAS has numbers of its own.
-        if told is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", told)):
-            minor = None if str(entry.specifier).endswith(f"{told}.*") else CudaVersion(int(exact[1]), int(exact[2]))
+        if of_pin is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", of_pin)):
+            minor = None if str(entry.specifier).endswith(f"{of_pin}.*") else CudaVersion(int(exact[1]), int(exact[2]))
     return major, minor
 
 

@@ -9,16 +9,14 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from packaging.version import Version
 
-from gpuenv.matrix.records import CudaMinor, Matrix
-from gpuenv.model.cuda_wheels import cuda_wheel
-from gpuenv.model.numbers import whole_number
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.nvidia import cuda_wheel
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.binaries import MeasureError, ask_nvrtc
@@ -72,8 +70,39 @@ def minor_piece(name: str, version: str, matrix: Matrix, toolkits: tuple[str, ..
     files = (file, runtime[1]) if runtime else (file,)
     known = next((row for row in matrix.cuda_minors if row.cuda == cuda), None)
     toolkit = str(cuda) in toolkits or bool(known and known.toolkit_wheels)
-    measure = partial(_measured, _Wheels(f"{name}=={version}", file, runtime), cuda, known, toolkit, work)
-    return Piece(f"CUDA {cuda}", f"nvrtc-{cuda}", files, measure)
+    key = f"nvrtc-{cuda}"
+
+    def measure() -> NewRow:
+        with TemporaryDirectory(dir=work.scratch) as scratch:
+            folder = Path(scratch)
+            work.index.unpack(f"{name}=={version}", file, folder / "nvrtc")
+            found = ask_nvrtc(folder / "nvrtc", work.environment)
+            level = _threshold(runtime, folder / "cudart", work)
+        if found.cuda != cuda:
+            raise MeasureError(f"{file.name}: says that it is NVRTC {found.cuda}")
+        if level is not None and level.major != cuda.major:
+            raise MeasureError(f"{runtime[0] if runtime else cuda}: accepts a driver of CUDA {level}")
+        row = {
+            "cuda": cuda,
+            # What documents say is kept; refresh reads none.
+            "linux": known and known.linux,
+            "windows": known and known.windows,
+            "capabilities": found.capabilities,
+            "ptx": found.ptx,
+            "toolkit_wheels": toolkit,
+            "soname": found.soname,
+            "builtins": found.builtins,
+            "libc": f"glibc-{libc_floor(file, found.glibc)}",
+            "cudart": level,
+            "driver_source": known and known.driver_source,
+            "source": key,
+        }
+        tried = [runtime[1]] if level is not None and runtime else []
+        note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
+        source = source_text(file, work.today, note, tried)
+        return NewRow(f"CUDA {cuda}", key, source, flow(row), "cuda_minors", str(cuda), None)
+
+    return Piece(f"CUDA {cuda}", key, files, measure)
 
 
 def _runtime(cuda: CudaVersion, work: Workplace) -> tuple[str, IndexFile] | None:
@@ -93,48 +122,6 @@ def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
         if file.platform == f"linux-{machine}":
             return file
     raise MeasureError(f"{name} {version}: has no wheel that can be asked on this machine (Linux {machine})")
-
-
-@dataclass(frozen=True, slots=True)
-class _Wheels:
-    """The wheels of a minor, each with its requirement: NVRTC, and cudart where that is tried."""
-
-    requirement: str
-    file: IndexFile
-    runtime: tuple[str, IndexFile] | None
-
-
-def _measured(wheels: _Wheels, cuda: CudaVersion, known: CudaMinor | None, toolkit: bool, work: Workplace) -> NewRow:  # noqa: FBT001 - one caller
-    file, runtime = wheels.file, wheels.runtime
-    with TemporaryDirectory(dir=work.scratch) as scratch:
-        folder = Path(scratch)
-        work.index.unpack(wheels.requirement, file, folder / "nvrtc")
-        found = ask_nvrtc(folder / "nvrtc", work.environment)
-        level = _threshold(runtime, folder / "cudart", work)
-    if found.cuda != cuda:
-        raise MeasureError(f"{file.name}: says that it is NVRTC {found.cuda}")
-    if level is not None and level.major != cuda.major:
-        raise MeasureError(f"{runtime[0] if runtime else cuda}: accepts a driver of CUDA {level}")
-    key = f"nvrtc-{cuda}"
-    row = {
-        "cuda": cuda,
-        # What documents say is kept; refresh reads none.
-        "linux": known and known.linux,
-        "windows": known and known.windows,
-        "capabilities": found.capabilities,
-        "ptx": found.ptx,
-        "toolkit_wheels": toolkit,
-        "soname": found.soname,
-        "builtins": found.builtins,
-        "libc": f"glibc-{libc_floor(file, found.glibc)}",
-        "cudart": level,
-        "driver_source": known and known.driver_source,
-        "source": key,
-    }
-    tried = [runtime[1]] if level is not None and runtime else []
-    note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
-    source = source_text(file, work.today, note, tried)
-    return NewRow(f"CUDA {cuda}", key, source, flow(row), "cuda_minors", str(cuda), None)
 
 
 def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, work: Workplace) -> CudaVersion | None:

@@ -62,20 +62,20 @@ def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
     for name in again:
         if name not in named:
             raise NoSuchRowError(f"no release and no CUDA minor is called {name}; `gpuenv matrix show` lists the rows")
+
+    def left(line: WheelLine | RocmLine) -> tuple[Release, ...]:
+        return tuple(row for row in line.releases if f"{line.name}/{row.cupy}" not in again)
+
     return replace(
         matrix,
         cuda_minors=tuple(row for row in matrix.cuda_minors if f"cuda/{row.cuda}" not in again),
-        wheel_lines=tuple(replace(line, releases=_left(line, again)) for line in matrix.wheel_lines),
-        rocm_lines=tuple(replace(line, releases=_left(line, again)) for line in matrix.rocm_lines),
+        wheel_lines=tuple(replace(line, releases=left(line)) for line in matrix.wheel_lines),
+        rocm_lines=tuple(replace(line, releases=left(line)) for line in matrix.rocm_lines),
     )
 
 
 def _lines(matrix: Matrix) -> tuple[WheelLine | RocmLine, ...]:
     return (*matrix.wheel_lines, *matrix.rocm_lines)
-
-
-def _left(line: WheelLine | RocmLine, again: Collection[str]) -> tuple[Release, ...]:
-    return tuple(row for row in line.releases if f"{line.name}/{row.cupy}" not in again)
 
 
 def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workplace) -> Iterator[Piece]:
@@ -94,47 +94,39 @@ def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workp
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         minors = pool.submit(lambda: [minor_piece(*found, matrix, toolkits, work) for found in new_minors(seen, index)])
         lines = pool.map(releases, zip(_lines(seen), _lines(matrix), strict=True))
-        beside = pool.map(companion, names)
-        for pieces in (minors.result(), *lines, *beside):
+        companions = pool.map(companion, names)
+        for pieces in (minors.result(), *lines, *companions):
             yield from pieces
 
 
-Withdrawn = tuple[tuple[str, str, str], ...]
-Restored = tuple[tuple[str, str], ...]
 _Rows = list[tuple[WheelLine | RocmLine, Release]]
 
 
-def withdrawals(matrix: Matrix, index: Index) -> tuple[Withdrawn, Restored]:
-    """What has changed of the known releases, as the index tells today; at most one of each line is asked at a time."""
+def withdrawals(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]:
+    """The known releases that are newly withdrawn, with the reasons, and those that no longer are.
+
+    The index is asked for at most one release of each line at a time, the newest of each first.
+    """
+    turns: list[tuple[str, _Rows]] = []
+    for row in zip_longest(*(line.releases for line in _lines(matrix))):
+        by_python: dict[str, _Rows] = {}
+        for line, release in zip(_lines(matrix), row, strict=True):
+            if release is not None:
+                by_python.setdefault(python_of(release.pythons), []).append((line, release))
+        turns += by_python.items()
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        named = ({line.name: release.cupy for line, release in turn} for _, turn in turns)
+        answers = list(pool.map(index.withdrawn, named, (python for python, _ in turns)))
     gone: list[tuple[str, str, str]] = []
     back: list[tuple[str, str]] = []
-    turns = [(python, turn) for rows in _in_turn(matrix) for python, turn in _by_python(rows).items()]
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        named = ({line.name: row.cupy for line, row in turn} for _, turn in turns)
-        answers = list(pool.map(index.withdrawn, named, (python for python, _ in turns)))
-    for (_, turn), told in zip(turns, answers, strict=True):
+    for (_, turn), answer in zip(turns, answers, strict=True):
         for line, release in turn:
-            reason = told.get(line.name)
+            reason = answer.get(line.name)
             if reason is not None and release.yanked is None:
                 gone.append((line.name, release.cupy, reason))
             elif reason is None and release.yanked is not None:
                 back.append((line.name, release.cupy))
     return tuple(gone), tuple(back)
-
-
-def _by_python(rows: _Rows) -> dict[str, _Rows]:
-    """The rows by the Python that they are asked for with."""
-    found: dict[str, _Rows] = {}
-    for line, release in rows:
-        found.setdefault(python_of(release.pythons), []).append((line, release))
-    return found
-
-
-def _in_turn(matrix: Matrix) -> Iterator[_Rows]:
-    """The newest release of each line, then the ones before them, and so on."""
-    lines: list[WheelLine | RocmLine] = [*matrix.wheel_lines, *matrix.rocm_lines]
-    for row in zip_longest(*(line.releases for line in lines)):
-        yield [(line, release) for line, release in zip(lines, row, strict=True) if release is not None]
 
 
 _FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
@@ -158,7 +150,7 @@ def _for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> It
                 if old != new:
                     found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
     for (old, new), kinds in found.items():
-        branches = sorted({branch for told in kinds.values() for branch in told})
+        branches = sorted({branch for of_kind in kinds.values() for branch in of_kind})
         where = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
         yield f"{name}, {where}: {old} -> {new}"
 

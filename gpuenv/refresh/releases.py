@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from email.message import Message
-from email.parser import Parser
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
@@ -19,7 +15,7 @@ from packaging.version import Version
 from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
-from gpuenv.refresh.index import Index, IndexFile, Listing, python_of
+from gpuenv.refresh.index import Index, IndexFile, MetadataError, python_of, read_message
 from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
 
 _MEASURED = "cp311"
@@ -34,82 +30,61 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
         MeasureError: when it has no wheel for Linux on x86_64.
     """
     listing = work.index.files(line.name, version)
-    platforms = _by_platform(listing)
-    if _FIRST not in platforms:
-        raise MeasureError(f"{line.name} {version}: has no wheel for Linux x86_64")
-    chosen = {name: _standing_for(files) for name, files in platforms.items()}
-    measure = partial(_measured, line, version, listing, chosen, matrix, work)
-    return Piece(f"{line.name} {version}", f"{line.name}-{version}", tuple(chosen.values()), measure)
-
-
-def _by_platform(listing: Listing) -> dict[str, list[IndexFile]]:
-    found: dict[str, list[IndexFile]] = {}
+    platforms: dict[str, list[IndexFile]] = {}
     for file in listing.files:
         if file.platform is not None:
-            found.setdefault(file.platform, []).append(file)
-    return found
-
-
-def _standing_for(files: list[IndexFile]) -> IndexFile:
-    return next((file for file in files if file.python == _MEASURED), files[0])
-
-
-def _measured(
-    line: WheelLine | RocmLine,
-    version: str,
-    listing: Listing,
-    chosen: Mapping[str, IndexFile],
-    matrix: Matrix,
-    work: Workplace,
-) -> NewRow:
-    with TemporaryDirectory(dir=work.scratch) as scratch:
-        folders = {name: Path(scratch, name) for name in chosen}
-        for name, file in chosen.items():
-            work.index.unpack(f"{line.name}=={version}", file, folders[name])
-        read = {name: read_binaries(folder) for name, folder in folders.items()}
-        note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
-        metadata = read_metadata(folders[_FIRST], line.name)
-        of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
-    pythons = _pythons(listing.files)
-    platforms = _by_platform(listing)
-    key = f"{line.name}-{version}"
-    uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
-    row = {
-        "cupy": version,
-        "uploaded": uploaded[:10] if uploaded else _known_date(line, version),
-        "pythons": pythons,
-        "requires_python": metadata.requires_python,
-        "numpy": metadata.numpy,
-        "platforms": {
-            name: _platform(name, platforms[name], pythons, read[name]) for name in sorted(platforms, key=_ORDER.index)
-        },
-        "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
-        **of_cuda,
-        "yanked": listing.yanked,
-        "source": key,
+            platforms.setdefault(file.platform, []).append(file)
+    if _FIRST not in platforms:
+        raise MeasureError(f"{line.name} {version}: has no wheel for Linux x86_64")
+    chosen = {
+        name: next((file for file in files if file.python == _MEASURED), files[0]) for name, files in platforms.items()
     }
-    others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
-    source = source_text(chosen[_FIRST], work.today, note or None, others)
-    return NewRow(f"{line.name} {version}", key, source, flow(row), _table(line), version, line.name)
+    key = f"{line.name}-{version}"
+
+    def measure() -> NewRow:
+        with TemporaryDirectory(dir=work.scratch) as scratch:
+            folders = {name: Path(scratch, name) for name in chosen}
+            for name, file in chosen.items():
+                work.index.unpack(f"{line.name}=={version}", file, folders[name])
+            read = {name: read_binaries(folder) for name, folder in folders.items()}
+            note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
+            metadata = read_metadata(folders[_FIRST], line.name)
+            of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
+        pythons = _pythons(listing.files)
+        uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
+        # Pip tells no dates; a row that is measured again keeps its own.
+        known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
+        row = {
+            "cupy": version,
+            "uploaded": uploaded[:10] if uploaded else known_date,
+            "pythons": pythons,
+            "requires_python": metadata.requires_python,
+            "numpy": metadata.numpy,
+            "platforms": {
+                name: _platform(name, platforms[name], pythons, read[name])
+                for name in sorted(platforms, key=_ORDER.index)
+            },
+            "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
+            **of_cuda,
+            "yanked": listing.yanked,
+            "source": key,
+        }
+        others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
+        table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
+        source = source_text(chosen[_FIRST], work.today, note or None, others)
+        return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
+
+    return Piece(f"{line.name} {version}", key, tuple(chosen.values()), measure)
 
 
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
 
 
-def _table(line: WheelLine | RocmLine) -> str:
-    return "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-
-
-def _known_date(line: WheelLine | RocmLine, version: str) -> str | None:
-    """Pip tells no dates; a row that is measured again keeps its own."""
-    return next((row.uploaded for row in line.releases if row.cupy == version), None)
-
-
 def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
     """The text of a source that is a file, with the others that were read for the same row."""
     others = {entry.name: entry.sha256 for entry in also}
-    told = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
-    return flow({**told, "also": others or None})
+    fields = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
+    return flow({**fields, "also": others or None})
 
 
 def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
@@ -138,7 +113,7 @@ def _of_cuda(
     except FileNotFoundError as error:
         raise MeasureError(f"{line.name} {version}: has no cupy/cuda/compiler.py") from error
     caps = read_caps(text, line.cuda_major)
-    # A CUDA major that has a successor gets no further minor: nobody meets what CuPy would make of one.
+    # A CUDA major that has a successor gets no further minor: what CuPy would make of one never matters.
     known = sorted(row.cuda for row in matrix.cuda_minors)
     last = max((cuda for cuda in known if cuda.major == line.cuda_major), default=known[-1])
     over = known[-1].major > line.cuda_major
@@ -159,15 +134,11 @@ def _pythons(files: tuple[IndexFile, ...] | list[IndexFile]) -> list[str]:
 
 def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Binaries) -> dict[str, object]:
     there = set(_pythons(files))
-    without = [python for python in pythons if python not in there]
-    libc = None
-    if name.startswith("linux"):
-        libc = f"glibc-{libc_floor(files[0], read.glibc)}"
     return {
         "tag": files[0].platform_tag,
-        "libc": libc,
+        "libc": f"glibc-{libc_floor(files[0], read.glibc)}" if name.startswith("linux") else None,
         "libstdcxx": read.libstdcxx,
-        "without": without or None,
+        "without": [python for python in pythons if python not in there] or None,
         "sass": read.code.sass or None,
         "ptx": read.code.ptx or None,
         "gfx": read.gfx or None,
@@ -214,13 +185,8 @@ def _closure_floor(requirement: str, python: str, index: Index) -> str:
     raise MeasureError(f"{requirement}: cannot be installed on Linux x86_64 with glibc {_GLIBC[-1]}")
 
 
-class MetadataError(Exception):
-    """There is no metadata, or it cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """What the metadata of a CuPy wheel asks for."""
+class Metadata(NamedTuple):
+    """What the metadata of a CuPy wheel asks for; of the extras, those that bring CUDA, each with its requirement."""
 
     requires_python: str
     numpy: str
@@ -233,43 +199,20 @@ def read_metadata(folder: Path, name: str) -> Metadata:
     Raises:
         MetadataError: where there is none, or a broken one.
     """
-    message = _message(folder, name)
-    wanted = _requirements(message)
-    numpy = [str(entry.specifier) for entry in wanted if entry.name.lower() == "numpy" and entry.marker is None]
-    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", _cuda_extras(message, wanted))
-
-
-def requirements_of(folder: Path, name: str) -> tuple[str, ...]:
-    """Every requirement of a distribution that was unpacked into a folder.
-
-    Raises:
-        MetadataError: where there is no metadata.
-    """
-    return tuple(_message(folder, name).get_all("Requires-Dist") or ())
-
-
-def _message(folder: Path, name: str) -> Message:
-    files = list(folder.glob(f"{name.replace('-', '_')}-*.dist-info/METADATA"))
-    if len(files) != 1:
-        raise MetadataError(f"{folder.name}: expected the metadata of one {name}, found {len(files)}")
-    return Parser().parsestr(files[0].read_text(encoding="utf-8"))
-
-
-def _requirements(message: Message) -> list[Requirement]:
+    message = read_message(folder, name)
     try:
-        return [Requirement(text) for text in message.get_all("Requires-Dist") or []]
+        wanted = [Requirement(text) for text in message.get_all("Requires-Dist") or []]
     except InvalidRequirement as error:
         raise MetadataError(f"{message['Name']} {message['Version']}: {error}") from error
-
-
-def _cuda_extras(message: Message, wanted: list[Requirement]) -> dict[str, str]:
-    """The extras that bring CUDA, each with the requirement it adds."""
-    found: dict[str, str] = {}
-    for extra in message.get_all("Provides-Extra") or []:
-        for entry in wanted:
-            if entry.name == "cuda-toolkit" and entry.marker is not None and entry.marker.evaluate({"extra": extra}):
-                found[extra] = str(entry).partition(";")[0].strip()
-    return found
+    numpy = [str(entry.specifier) for entry in wanted if entry.name.lower() == "numpy" and entry.marker is None]
+    toolkits = [entry for entry in wanted if entry.name == "cuda-toolkit" and entry.marker is not None]
+    extras = {
+        extra: str(entry).partition(";")[0].strip()
+        for extra in message.get_all("Provides-Extra") or []
+        for entry in toolkits
+        if entry.marker and entry.marker.evaluate({"extra": extra})
+    }
+    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", extras)
 
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -288,8 +231,7 @@ class CapsError(ValueError):
     """The module is not written as it was so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(NamedTuple):
     """The highest capability asked for, from each NVRTC minor on, and whether it is compared as text."""
 
     steps: Mapping[str, str]
@@ -298,10 +240,6 @@ class Caps:
 
 def read_caps(source: str, cuda_major: int) -> Caps:
     """The caps for the NVRTCs of one CUDA major.
-
-    Args:
-        source: of ``cupy/cuda/compiler.py``.
-        cuda_major: of the wheel line.
 
     Raises:
         CapsError: where the table is not found, or written in another way.
@@ -314,7 +252,8 @@ def read_caps(source: str, cuda_major: int) -> Caps:
     steps: dict[str, str] = {}
     last = None
     for minor in range(_MINORS):
-        cap = next((cap for test, cap in branches if _holds(test, {"major": cuda_major, "minor": minor})), None)
+        nvrtc = {"major": cuda_major, "minor": minor}
+        cap = next((cap for test, cap in branches if test is None or _value(test, nvrtc)), None)
         if cap is not None and cap != last:
             steps[f"{cuda_major}.{minor}"] = f"{cap[:-1]}.{cap[-1]}"
             last = cap
@@ -345,10 +284,6 @@ def _constant(body: list[ast.stmt]) -> str:
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Constant):
             return str(statement.value.value)
     raise CapsError("cupy/cuda/compiler.py: a branch of the table without a constant")
-
-
-def _holds(test: ast.expr | None, names: Mapping[str, int]) -> bool:
-    return test is None or bool(_value(test, names))
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> object:

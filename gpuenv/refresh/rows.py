@@ -16,8 +16,6 @@ from gpuenv.refresh.index import Index, IndexFile
 
 _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
 
-_RELEASE = r"      - \{cupy: "
-
 
 class PlaceError(ValueError):
     """The text has no place for a row: it was not written as the matrix is."""
@@ -29,10 +27,6 @@ class NewRow:
 
     Attributes:
         name: as people call it, such as ``cupy-cuda13x 14.2.0``.
-        key: of its source.
-        source: the text of its source.
-        row: its own text.
-        table: the table that it belongs to.
         version: what it is ordered by.
         of: the line or the distribution that it belongs to; null for a CUDA minor.
     """
@@ -51,7 +45,6 @@ class Additions:
     """Everything that is to be written.
 
     Attributes:
-        rows: new ones.
         toolkits: the CUDA minors whose toolkit has come to the index.
         withdrawn: known releases that were withdrawn since (line, version, reason).
         restored: known releases that are no longer withdrawn (line, version).
@@ -105,30 +98,15 @@ def written(text: str, additions: Additions, today: str) -> str:
 
 
 def _add_source(lines: list[str], new: NewRow) -> None:
-    """Beside its like: releases stand newest first, NVRTCs oldest first."""
-    prefix = new.key[: -len(new.version)]
-    newest_first = new.of is not None
-    place = None
-    start, end = _span(lines, "sources:")
-    for number in range(start, end):
-        told = re.match(rf"  {re.escape(prefix)}(\d[\w.]*): ", lines[number])
-        if told is None:
-            continue
-        if told[1] == new.version:
-            lines[number] = f"  {new.key}: {new.source}"
-            return
-        older = Version(told[1]) < Version(new.version)
-        if newest_first and older:
-            place = number
-            break
-        if newest_first or older:
-            place = number + 1
-    lines.insert(start if place is None else place, f"  {new.key}: {new.source}")
+    """With the sources of its like: releases stand newest first, NVRTCs oldest first."""
+    pattern = rf"  {re.escape(new.key[: -len(new.version)])}(\d[\w.]*): "
+    text = f"  {new.key}: {new.source}"
+    _put(lines, range(*_span(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
 
 
 def _add_release(lines: list[str], new: NewRow) -> None:
-    start, end = _releases(lines, new.of or "")
-    _put(lines, range(start, end), rf"{_RELEASE}(\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+    places = range(*_releases(lines, new.of or ""))
+    _put(lines, places, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
 
 
 def _releases(lines: list[str], line: str) -> tuple[int, int]:
@@ -171,20 +149,20 @@ _ADD = {
 
 def _put(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
     """Puts a row where its version belongs, or in place of the row of that version."""
-    at = places.stop if newest_first else places.start
+    at = places.start
     for number in places:
-        told = re.match(version, lines[number])
-        if told is None:
+        found = re.match(version, lines[number])
+        if found is None:
             continue
-        if told[1] == new.version:
+        if found[1] == new.version:
             lines[number] = text
             return
-        older = Version(told[1]) < Version(new.version)
-        if newest_first and older:
+        is_older = Version(found[1]) < Version(new.version)
+        if is_older != newest_first:  # the new row comes after this one
+            at = number + 1
+        elif newest_first:
             at = number
             break
-        if older:
-            at = number + 1
     lines.insert(at, text)
 
 
@@ -198,9 +176,9 @@ def _mark_withdrawn(lines: list[str], line: str, version: str, reason: str | Non
     for number in range(*_releases(lines, line)):
         if lines[number].startswith(f"      - {{cupy: {version},"):
             bare = re.sub(r", yanked: (?:'(?:[^']|'')*'|[^',}]*)(?=, source: )", "", lines[number])
-            told = f", yanked: {_scalar(reason)}" if reason is not None else ""
+            mark = f", yanked: {_scalar(reason)}" if reason is not None else ""
             head, source, key = bare.rpartition(", source: ")
-            lines[number] = f"{head}{told}{source}{key}"
+            lines[number] = f"{head}{mark}{source}{key}"
 
 
 def _span(lines: list[str], heading: str) -> tuple[int, int]:
@@ -219,13 +197,13 @@ _FORM = "2"  # of a row that is kept; another one is measured again
 
 
 class Progress(Protocol):
-    """Who is told how far a refresh is."""
+    """Shows how far a refresh is."""
 
     def say(self, text: str) -> None:
         """A sentence for the user."""
 
     def start(self, pieces: int, size: int | None) -> None:
-        """The work is known: how many pieces, and how many bytes are downloaded for them; None where nobody tells."""
+        """The work is known: how many pieces, and how many bytes are downloaded for them; None where unknown."""
 
     def piece(self, name: str, size: int | None) -> None:
         """A piece begins, with its bytes."""
@@ -239,11 +217,9 @@ class Workplace:
     """What a refresh works with.
 
     Attributes:
-        index: the package index.
         environment: for the children that measure.
         cache: a folder for what was measured, so that a refresh that was interrupted goes on where it was.
         scratch: a folder for what is downloaded.
-        today: the date, as 2026-11-21.
         progress: tells the user what is done now.
         cuobjdump: NVIDIA's reader of GPU code; None where it is not there.
         stub: a folder with a libcuda of any level; None where there is no compiler to make one.
@@ -270,10 +246,8 @@ class Piece:
     """One row that is to be measured.
 
     Attributes:
-        name: as people call it.
         key: of its source, and of what is kept of it.
         files: the wheels that are downloaded for it.
-        measure: does the work.
     """
 
     name: str
@@ -307,9 +281,9 @@ def done(piece: Piece, work: Workplace) -> NewRow:
 def _kept(file: Path, digests: list[str]) -> NewRow | None:
     """Only what was measured by this program, of these very files."""
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        if told["form"] != _FORM or told["files"] != digests:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["form"] != _FORM or kept["files"] != digests:
             return None
-        return NewRow(**told["row"])
+        return NewRow(**kept["row"])
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
-from gpuenv.model.allowance import AllowanceResult
-from gpuenv.model.finding import Finding
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import AllowanceResult, Finding, RequirementResult, RequirementStatus
 from gpuenv.report.report import Report, crashed, open_questions
 from gpuenv.report.text import command_text, evidence_text, machine_rows
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
     allowance_text,
     detail_lines,

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
-from gpuenv.model.allowance import AllowanceState
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import AllowanceState, Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
     allowance_text,
     anchor,

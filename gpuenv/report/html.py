@@ -9,11 +9,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpuenv import __version__
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.quantities import quantity_text, share_text
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
+from gpuenv.model.text import quantity_text, share_text
 from gpuenv.report.findings import allowance_text
 from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
 from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label

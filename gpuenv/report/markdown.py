@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuenv import __version__
-from gpuenv.model.finding import CheckStatus, Finding, Severity
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severity
 from gpuenv.report.findings import allowance_text, wheel_text
 from gpuenv.report.report import Report, undecided, verdict
 from gpuenv.report.smoke import measured_texts, test_label

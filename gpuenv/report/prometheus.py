@@ -11,10 +11,9 @@ from statistics import median
 from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.smoke import TestStatus
+from gpuenv.model.snapshot import Gpu
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.smoke import smoke_series

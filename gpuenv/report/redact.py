@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.harmless import harmless
-from gpuenv.model.pattern import pattern
 from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
+from gpuenv.model.text import harmless, pattern
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import Explained
 from gpuenv.explain.records import Signature
-from gpuenv.model.causes import Cause
-from gpuenv.model.listing import (
+from gpuenv.model.answers import (
     CauseMeaning,
     CheckMeaning,
     ListedCheck,
@@ -15,6 +14,7 @@ from gpuenv.model.listing import (
     Meaning,
     Requirements,
 )
+from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirement import KEYS
 from gpuenv.report.text import Line, Style, fix_lines
 

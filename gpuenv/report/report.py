@@ -9,11 +9,17 @@ from enum import Enum
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms, became_of
 from gpuenv.doctor.registry import Absence, find_check
-from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
-from gpuenv.model.repair import Repair
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.finding import (
+    AllowanceResult,
+    CheckRun,
+    CheckStatus,
+    Finding,
+    Repair,
+    RequirementResult,
+    RequirementStatus,
+    Severity,
+)
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot

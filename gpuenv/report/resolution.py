@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.matrix.explanation import change_text
+from gpuenv.matrix.resolve import change_text
 from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
 from gpuenv.model.resolution import Resolution
 from gpuenv.report.text import Line, Style, command_text, counted

@@ -8,8 +8,7 @@ from typing import Any
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import Explained, all_checks
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
     allowance_text,
     anchor,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
+from gpuenv.model.text import quantity_text, share_text
 from gpuenv.report.text import Line, Style, counted
 
 _MIB = 1024 * 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpuenv.model.answers import Comparison, Difference
 from gpuenv.model.codec import encode
-from gpuenv.model.difference import Comparison, Difference
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.spelt import spelt
+from gpuenv.model.text import spelt
 from gpuenv.report.text import Line, Style, command_text, counted
 
 _READING = {"value", "source", "others", "reason"}

@@ -6,16 +6,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gpuenv.matrix.explanation import changes_text
-from gpuenv.model.allowance import AllowanceResult, AllowanceState
-from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.identity import NVIDIA
-from gpuenv.model.repair import Repair, RepairStatus
-from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.matrix.resolve import changes_text
+from gpuenv.model.finding import (
+    AllowanceResult,
+    AllowanceState,
+    CheckRun,
+    CheckStatus,
+    Evidence,
+    Finding,
+    Fix,
+    Repair,
+    RepairStatus,
+    RequirementResult,
+    RequirementStatus,
+    Severity,
+)
+from gpuenv.model.gpus import CONTROL_GROUP
+from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.visible import CONTROL_GROUP
+from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_proven, open_questions, verdict
 
 

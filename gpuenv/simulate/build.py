@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
-from gpuenv.model.cuda_libraries import WANTED
+from gpuenv.files import user_cache
+from gpuenv.model.nvidia import WANTED
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.user_folders import user_cache
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
@@ -199,8 +199,10 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    if cache is not None and _is_whole(built_in(cache)):
-        return built_in(cache)
+    if cache is not None:
+        stub = built_in(cache)
+        if all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)):
+            return stub
     announce("compiling the stub driver, once")
     made = build(folder / "stub")
     if cache is not None:
@@ -208,12 +210,8 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
     return made
 
 
-def _is_whole(stub: StubDriver) -> bool:
-    return all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi))
-
-
 def kept_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
-    """The folder with the libraries of a CUDA release, likewise; it is kept beside the stub driver.
+    """The folder with the libraries of a CUDA release, from the cache or compiled; it is kept next to the stub driver.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -235,7 +233,7 @@ def _keep(made: Path, place: Path) -> None:
         part = Path(tempfile.mkdtemp(prefix=".stub-", dir=place.parent))
         try:
             shutil.copytree(made, part / "kept", symlinks=True)
-            shutil.rmtree(place, ignore_errors=True)  # of which somebody has removed a part
+            shutil.rmtree(place, ignore_errors=True)  # a part of it may have been removed
             (part / "kept").rename(place)
         finally:
             shutil.rmtree(part, ignore_errors=True)

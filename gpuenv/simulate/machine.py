@@ -10,9 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.files import is_file
+from gpuenv.model.nvidia import NVIDIA
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
-from gpuenv.simulate.profile import ProfileError
-from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
+from gpuenv.simulate.profile import (
+    Container,
+    DeviceNodeSpec,
+    GpuSpec,
+    Module,
+    PciSpec,
+    Planted,
+    Profile,
+    ProfileError,
+    Shown,
+)
 
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
@@ -28,7 +38,6 @@ class SimulatedMachine:
 
     Attributes:
         environment: the whole environment of such a program.
-        root: the driver root.
     """
 
     environment: Mapping[str, str]
@@ -54,12 +63,18 @@ def materialise(
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
     for device in devices_on_bus(profile):
-        _bind(root, device)
+        if device.kernel_driver is not None:  # the link by which sysfs says which kernel driver has a device
+            (root / "sys/bus/pci/drivers" / device.kernel_driver).mkdir(parents=True, exist_ok=True)
+            link = root / "sys/bus/pci/devices" / device.pci / "driver"
+            link.symlink_to(f"../../drivers/{device.kernel_driver}")
     for node in _nodes(profile):
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)
-    libraries = [_driver_libraries(profile, root, stub), *_toolkit_libraries(profile, root, cuda_libraries)]
-    first = [*_found_first(profile, root), *_compat(profile, root, stub)]
+    libraries = [
+        *_found_first(profile, root),
+        *_driver_libraries(profile, root, stub),
+        *_toolkit_libraries(profile, root, cuda_libraries),
+    ]
     smi = _smi(profile, root, stub)
     _link(profile, root)
     table = folder / "stub.txt"
@@ -69,7 +84,7 @@ def materialise(
         "PATH": f"{smi}:{FOUND_ANYWAY}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
-        "LD_LIBRARY_PATH": ":".join(map(str, [*first, *libraries])),
+        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
         "GPUENV_DRIVER_ROOT": str(root),
         "GPUENV_STUB": str(table),
     }
@@ -145,15 +160,6 @@ def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
         yield f"mig.{number}.memory.total", str(instance.memory)
 
 
-def _bind(root: Path, device: PciSpec) -> None:
-    """The link by which sysfs says which kernel driver has a device."""
-    if device.kernel_driver is None:
-        return
-    (root / "sys/bus/pci/drivers" / device.kernel_driver).mkdir(parents=True, exist_ok=True)
-    link = root / "sys/bus/pci/devices" / device.pci / "driver"
-    link.symlink_to(f"../../drivers/{device.kernel_driver}")
-
-
 def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
     if profile.driver.nodes is not None:
         return profile.driver.nodes
@@ -163,37 +169,29 @@ def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
     return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_USUAL_NODES))
 
 
-def _driver_libraries(profile: Profile, root: Path, stub: StubDriver) -> Path:
-    driver = profile.driver
-    folder = root / (driver.folder or f"usr/lib/{profile.host.arch}-linux-gnu")
-    return lay_out(stub, folder, driver.library, with_nvml=driver.nvml, with_cuda=driver.libcuda)
+def _driver_libraries(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
+    """The folders of NVML and libcuda, first that of a cuda-compat package."""
+    driver, compat = profile.driver, profile.driver.compat
+    own = root / (driver.folder or f"usr/lib/{profile.host.arch}-linux-gnu")
+    folders = [lay_out(stub, own, driver.library, with_nvml=driver.nvml, with_cuda=driver.libcuda)]
+    if compat is not None:
+        folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
+        folders.insert(0, lay_out(stub, folder, compat.version, with_nvml=False))
+    return folders
 
 
 def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
-    driver = profile.driver
-    folder = root / "usr/bin"
+    """The folder of nvidia-smi, which prints only the GPUs that NVML may open."""
+    driver, folder = profile.driver, root / "usr/bin"
     lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
     if driver.smi and any(gpu.shown is Shown.COUNTED for gpu in profile.gpus):
-        _let_smi_skip(profile, folder)
+        opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is Shown.NVML))
+        table, real = folder / ".nvidia-smi.txt", folder / ".nvidia-smi"
+        _write(table, _lines(stub_table(opened)))
+        (folder / "nvidia-smi").rename(real)
+        _write(folder / "nvidia-smi", f'#!/bin/sh\nGPUENV_STUB={table} exec {real} "$@"\n')
+        (folder / "nvidia-smi").chmod(0o755)
     return folder
-
-
-def _let_smi_skip(profile: Profile, folder: Path) -> None:
-    """Gives nvidia-smi a table without the GPUs that NVML may not open: the real one prints those alone that it may."""
-    opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is Shown.NVML))
-    table, real = folder / ".nvidia-smi.txt", folder / ".nvidia-smi"
-    _write(table, _lines(stub_table(opened)))
-    (folder / "nvidia-smi").rename(real)
-    _write(folder / "nvidia-smi", f'#!/bin/sh\nGPUENV_STUB={table} exec {real} "$@"\n')
-    (folder / "nvidia-smi").chmod(0o755)
-
-
-def _compat(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
-    compat = profile.driver.compat
-    if compat is None:
-        return []
-    folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
-    return [lay_out(stub, folder, compat.version, with_nvml=False)]
 
 
 def _found_first(profile: Profile, root: Path) -> list[Path]:
@@ -234,7 +232,6 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-NVIDIA = "10de"  # PCI vendor id
 _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
 
 
@@ -319,10 +316,6 @@ def search_path(machine: SimulatedMachine, given: str | None) -> str:
 
     The caller's folders come before the system's, so that an activated environment stays the caller's. On a machine
     without nvidia-smi, a folder that has one is shown by links to all else in it.
-
-    Args:
-        machine: the machine.
-        given: the caller's PATH.
     """
     own = machine.root / "usr/bin"
     callers = given.split(os.pathsep) if given else []

@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from gpuenv.model.simulated import VARIABLE
-from gpuenv.model.unread import reason_of
+from gpuenv.model.gpus import VARIABLE
+from gpuenv.model.text import reason_of
 from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
-from gpuenv.simulate.profile import ProfileError
-from gpuenv.simulate.records import Profile
+from gpuenv.simulate.profile import Profile, ProfileError
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
@@ -43,7 +42,7 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
         profile: the machine.
         command: argument vector.
         environment: the caller's variables.
-        announce: told when the stub driver is compiled, which takes a moment.
+        announce: called when the stub driver is compiled, which takes a moment.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -68,7 +67,7 @@ def _laid_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | No
 def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:
     """The caller's variables with those of the machine: its libraries and programs are found before all others.
 
-    What keeps the host's programs out is laid out beside the machine; its driver's libraries the loader is kept from.
+    What keeps the host's programs out is laid out next to the machine; its driver's libraries the loader is kept from.
     """
     kept = {name: value for name, value in environment.items() if name not in _OWN and not name.startswith(_OWN_KINDS)}
     for name, value in {**machine.environment, "LD_AUDIT": str(stub.audit)}.items():

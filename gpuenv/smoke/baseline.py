@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from gpuenv.model.pattern import pattern
 from gpuenv.model.smoke import Compared, SmokeResult, TestedGpu, TestResult
+from gpuenv.model.text import pattern
 
 Peaks = Mapping[str, Mapping[str, float]]
 """Product name, as the driver tells it -> the name of a number -> the most that it can be, in the same unit."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.model.gpu import ComputeMode, Gpu
-from gpuenv.model.identity import uuid_key
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.presence import is_tegra
+from gpuenv.model.gpus import is_tegra, to_be_opened
+from gpuenv.model.nvidia import uuid_key
 from gpuenv.model.smoke import TestedGpu
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.visible import to_be_opened
+from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
+from gpuenv.model.text import whole_number
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

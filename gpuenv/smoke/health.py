@@ -7,11 +7,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.gpu import GRAVE_REASONS, Gpu, GpuHealth
-from gpuenv.model.identity import pci_key
+from gpuenv.model.nvidia import BY_PROGRAMS, HARDWARE, pci_key, xid_event
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
+from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.devices import Device
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
+from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import Request

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.model.gpu import MigInstance
 from gpuenv.model.reading import known
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, JupyterKernel, Library, Toolkit
+from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, JupyterKernel, Library, MigInstance, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.cli.recorded import UNFIT, UUID, changed, record

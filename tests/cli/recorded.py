@@ -7,12 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.codec import encode
-from gpuenv.model.driver import Driver, Module
-from gpuenv.model.gpu import Gpu, PciGpu
-from gpuenv.model.host import Container, Host
 from gpuenv.model.reading import Answer, Reading, known, missing
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, Library, Target
+from gpuenv.model.snapshot import (
+    Container,
+    CupyInstallation,
+    Driver,
+    Gpu,
+    Host,
+    Library,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+)
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 if TYPE_CHECKING:

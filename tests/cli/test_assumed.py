@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.driver import DeviceNode
 from gpuenv.model.reading import known
+from gpuenv.model.snapshot import DeviceNode
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, changed, record
 

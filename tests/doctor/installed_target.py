@@ -12,8 +12,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, Library
+from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot
 from gpuenv.model.versions import CudaVersion
 
 SITE = "/venv/lib/python3.12/site-packages"

@@ -5,12 +5,21 @@ from __future__ import annotations
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.driver import DeviceNode, Driver, Module
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import Gpu, PciGpu
-from gpuenv.model.host import Container, Host, KernelMessage
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DeviceNode,
+    Driver,
+    Gpu,
+    Host,
+    KernelMessage,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import DriverVersion
 
 KERNEL = "6.8.0-45-generic"

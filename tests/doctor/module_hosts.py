@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import DkmsBuild, Driver, Module
-from gpuenv.model.host import Container, Host
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import BUS, KERNEL
 
 BUILT = DkmsBuild("nvidia", "535.183.01", KERNEL, "built")

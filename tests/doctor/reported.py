@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuenv.model.reading import known, missing
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import Library, Toolkit
+from gpuenv.model.snapshot import Library, Snapshot, Source, SourceState, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.test_users import SITE, as_it_is, conda
 

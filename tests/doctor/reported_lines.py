@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.snapshot import CupyInstallation, Snapshot
 from tests.doctor.reported import (
     LACKING,
     LINUX,

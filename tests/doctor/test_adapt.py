@@ -22,8 +22,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation, Target
+from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
 from tests.doctor.installed_target import changed, found, healthy

@@ -10,12 +10,9 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import LibraryOrigin
 from gpuenv.model.finding import Severity
-from gpuenv.model.host import Grant
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Library, NeedOfCupy, Toolkit
+from gpuenv.model.snapshot import Grant, Library, LibraryOrigin, NeedOfCupy, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.support.matrix import MATRIX
 

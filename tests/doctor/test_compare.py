@@ -13,14 +13,11 @@ from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.answers import Comparison
 from gpuenv.model.causes import Cause
-from gpuenv.model.difference import Comparison
-from gpuenv.model.driver import DeviceNode
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot

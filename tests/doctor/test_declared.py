@@ -9,12 +9,9 @@ import pytest
 from gpuenv.doctor.fixes.adapt import adapt_for_ostree
 from gpuenv.doctor.fixes.distributions import other_kernel_modules
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.driver import Driver, Module
 from gpuenv.model.finding import Finding, Fix
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Host
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Container, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import findings
 
 ADA, PASCAL, UNKNOWN = "27b8", "1b81", "3fff"

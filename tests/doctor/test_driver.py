@@ -10,14 +10,28 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import AmdGpu, Container, ContainerSupport, Grant, Host
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, Target
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    Container,
+    ContainerSupport,
+    CupyInstallation,
+    DeviceNode,
+    DkmsBuild,
+    Driver,
+    DriverLibrary,
+    Grant,
+    Host,
+    LibraryOrigin,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+)
 from gpuenv.model.versions import DriverVersion, Libc
 from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
 from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading

@@ -10,12 +10,22 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import DeviceNode, Driver, Module
 from gpuenv.model.finding import CheckStatus, Finding, Severity
-from gpuenv.model.gpu import Fabric, Gpu, PciGpu
-from gpuenv.model.host import Container, Host, KernelMessage
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DeviceNode,
+    Driver,
+    Fabric,
+    Gpu,
+    Host,
+    KernelMessage,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 PCI = "0000:01:00.0"

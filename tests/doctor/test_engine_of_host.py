@@ -12,9 +12,8 @@ from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
-from gpuenv.model.host import CdiFile, Container, ContainerSupport
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import CdiFile, Container, ContainerSupport, Snapshot
 from tests.support.matrix import MATRIX
 
 GIVEN = (

@@ -10,12 +10,9 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda
-from gpuenv.model.driver import DeviceNode, Driver, Module
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Host
+from gpuenv.model.nvidia import Cuda
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
 from tests.support.matrix import MATRIX
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.model.driver import Module
-from gpuenv.model.host import Container
 from gpuenv.model.reading import Answer, Reading, known
+from gpuenv.model.snapshot import Container, Module
 
 
 def test_a_state_is_spelt_as_in_a_snapshot() -> None:

@@ -7,13 +7,9 @@ import pytest
 from gpuenv.doctor.diagnose import NO_TERMS, Terms, diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.allowance import Allowance
-from gpuenv.model.driver import Driver, Module
-from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Host
+from gpuenv.model.finding import Allowance, Finding, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
 ON_A_HOST = Snapshot(

@@ -13,13 +13,22 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink
-from gpuenv.model.host import Container, KernelMessage
+from gpuenv.model.nvidia import HARDWARE, Nvml
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.xid import HARDWARE
+from gpuenv.model.snapshot import (
+    ComputeMode,
+    Container,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    GpuUser,
+    KernelMessage,
+    NvLink,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from tests.doctor.kernel_hosts import findings, log, working
 
 GIB = 1 << 30

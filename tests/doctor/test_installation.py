@@ -13,13 +13,22 @@ from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckStatus, Finding, Severity
+from gpuenv.model.finding import Allowance, CheckStatus, Finding, Severity
 from gpuenv.model.reading import known, missing
 from gpuenv.model.resolution import WheelChoice
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, LeftMetadata, Library, PackagePlace, Toolkit
+from gpuenv.model.snapshot import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    LeftMetadata,
+    Library,
+    PackagePlace,
+    Snapshot,
+    Source,
+    SourceState,
+    Toolkit,
+)
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.installed_target import CUPY, LIBRARIES, MODULE, SITE, changed, faulty, found, healthy
 from tests.support.matrix import MATRIX

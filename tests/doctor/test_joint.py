@@ -8,9 +8,8 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import Gpu, PciGpu
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability
 from tests.doctor.test_driver_support import found, machine
 from tests.doctor.test_remedies import commands, primary

@@ -11,11 +11,9 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.driver import Module
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import FileState, Library, Target, Toolkit
+from gpuenv.model.snapshot import FileState, Library, Module, Snapshot, Source, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
 from tests.doctor.kernel_hosts import findings

@@ -8,13 +8,20 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import DriverLibrary, LibraryOrigin, Module
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Grant
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DriverLibrary,
+    Grant,
+    LibraryOrigin,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from gpuenv.model.versions import DriverVersion
 from tests.doctor.kernel_hosts import BUS, findings, working
 from tests.doctor.module_hosts import host_without_module, with_reading

@@ -17,9 +17,8 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
-from gpuenv.model.host import AmdGpu
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import AmdGpu, Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 

@@ -12,13 +12,10 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.fixes.distributions import family, headers_package, older_driver, release_of
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import DkmsBuild, Driver, Module
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Host
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
 
 if TYPE_CHECKING:

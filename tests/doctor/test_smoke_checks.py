@@ -9,17 +9,16 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.gpu import GpuHealth, MigInstance, PcieLink
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.snapshot import GpuHealth, MigInstance, PcieLink
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
 from tests.report.made import LEFT, PASSED, WRONG, report, smoke
 
 if TYPE_CHECKING:
-    from gpuenv.model.gpu import Gpu
-    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.model.snapshot import Gpu, Snapshot
 
 OTHER = "GPU-11111111-2222-3333-4444-555555555555"
 

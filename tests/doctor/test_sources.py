@@ -13,14 +13,11 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
-from gpuenv.model.driver import Module
 from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import KernelMessage
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import CandidateKind, ConstraintName
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import KernelMessage, Module, PciGpu, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import findings, working
 from tests.doctor.test_driver_support import ADA, PCI, beside_one_that_nvml_lists, found, machine
 from tests.support.matrix import MATRIX

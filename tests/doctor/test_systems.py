@@ -12,12 +12,10 @@ from gpuenv.doctor.fixes.adapt import adapt_for_container, for_system
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.driver import LibraryOrigin
 from gpuenv.model.finding import Finding, Fix
-from gpuenv.model.gpu import ComputeMode
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import ComputeMode, LibraryOrigin, Snapshot, Source, SourceState
 from tests.support.matrix import MATRIX
 
 HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")

@@ -10,13 +10,21 @@ import pytest
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.driver import DeviceNode, Driver, Module
 from gpuenv.model.finding import Finding
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import AmdGpu, Container
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.model.target import CupyInstallation, Library
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    Container,
+    CupyInstallation,
+    DeviceNode,
+    Driver,
+    Library,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 from tests.support.matrix import MATRIX

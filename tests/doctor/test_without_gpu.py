@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.driver import DeviceNode, Driver, Module
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import Container, Host
 from gpuenv.model.reading import Reading
 from gpuenv.model.resolution import ConstraintName, Resolution
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot
 from tests.support.matrix import MATRIX
 
 GRAPHICS_OF_THE_BOARD = PciGpu("0000:03:00.0", "1a03", "2000")

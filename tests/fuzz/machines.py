@@ -11,11 +11,19 @@ from hypothesis import strategies as st
 
 from gpuenv import probe
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.driver import DeviceNode, DkmsBuild, DriverLibrary
-from gpuenv.model.gpu import GpuUser, MigInstance, PciGpu
-from gpuenv.model.host import CdiFile
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation, FileFault, Library
+from gpuenv.model.snapshot import (
+    CdiFile,
+    CupyInstallation,
+    DeviceNode,
+    DkmsBuild,
+    DriverLibrary,
+    FileFault,
+    GpuUser,
+    Library,
+    MigInstance,
+    PciGpu,
+    Snapshot,
+)
 from gpuenv.probe.ask_driver import cuda_facts, kernel_facts, nvml_facts
 from gpuenv.probe.ask_target import target_facts
 from gpuenv.probe.assemble import assemble

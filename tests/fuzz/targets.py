@@ -17,9 +17,9 @@ from gpuenv.explain.situation import marks_of
 from gpuenv.image import require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.config import ConfigError, load_config

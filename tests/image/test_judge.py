@@ -14,9 +14,8 @@ from gpuenv.image.check.subject import brands_of
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
-from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.report.report import Status
 from tests.image.admission import rows
 from tests.support.matrix import MATRIX

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.files import parse_toml
+from gpuenv.install.lockfile import parse_pylock
 from tests.install.recorded import recording
 from tests.install.standins import MACHINE, contents, versions
 from tests.install.test_install import NEW
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from tests.install.standins import Ground
 
 OLDER = {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
+
+
+def test_a_lock_says_the_same_to_the_reader_of_packaging(ground: Ground, tmp_path: Path) -> None:
+    pylock = pytest.importorskip("packaging.pylock", reason="this packaging has no reader of PEP 751")
+    file = tmp_path / "pylock.toml"
+    done = ground.gpuenv("lock", "--python", ground.target("oracle"), *MACHINE, "-o", file)
+    assert done.returncode == 0, done.stderr
+    text = file.read_text(encoding="utf-8")
+    theirs = {
+        (package.name, str(package.version), frozenset(wheel.hashes["sha256"] for wheel in package.wheels))
+        for package in pylock.Pylock.from_dict(parse_toml(text)).packages
+    }
+    assert {(pin.name, pin.release, frozenset(pin.sha256)) for pin in parse_pylock(text)} == theirs
+    assert {name: release for name, release, _ in theirs} == NEW
 
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])

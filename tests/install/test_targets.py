@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.simulated import VARIABLE
+from gpuenv.model.gpus import VARIABLE
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM

@@ -8,9 +8,8 @@ import pytest
 
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.host import Container
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Container, Snapshot
 from tests.cli.recorded import FIT
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import load, parse
 from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.matrix.strict_yaml import YamlError
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
+from gpuenv.matrix.validate import MatrixError
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 

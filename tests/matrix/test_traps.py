@@ -17,11 +17,10 @@ from gpuenv.matrix.candidates import WheelCandidate, host_toolkit, serving_minor
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import Toolkit
+from gpuenv.model.snapshot import Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.smi import parse_banner
 from tests.matrix.asking import chosen, machine, resolved

@@ -8,11 +8,10 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.gpu import PciGpu
-from gpuenv.model.host import AmdGpu
-from gpuenv.model.identity import AMD
+from gpuenv.model.nvidia import AMD
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.resolution import ConstraintName, Resolution
+from gpuenv.model.snapshot import AmdGpu, PciGpu
 from gpuenv.model.versions import CudaVersion
 from tests.matrix.asking import chosen, machine, resolved
 

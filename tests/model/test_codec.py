@@ -11,10 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.driver import Driver, Module
-from gpuenv.model.gpu import Gpu, PciGpu
 from gpuenv.model.reading import Answer, Reading
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Driver, Gpu, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 _texts = st.text(max_size=8)

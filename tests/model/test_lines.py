@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.lines import cuda_major, cuda_major_of, cuda_minor, is_cupy, line_of_build
+from gpuenv.model.cupy import cuda_major, cuda_major_of, cuda_minor, is_cupy, line_of_build
 from gpuenv.model.versions import CudaVersion
 
 

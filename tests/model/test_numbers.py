@@ -12,10 +12,10 @@ from gpuenv.image.check.lines import is_no_line
 from gpuenv.install.environment import Entry, read_installed, read_record
 from gpuenv.install.journal import Store
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cupy import cuda_major_of
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.lines import cuda_major_of
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.nvidia import cuda_major_of_wheel
+from gpuenv.model.text import whole_number
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
 from gpuenv.probe.assemble import grant, listed

@@ -11,7 +11,7 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.gpu import GpuUser, Virtualization
+from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import read_paste
 from tests.paste.facts import MATRIX, primary, snapshot_of, wrong

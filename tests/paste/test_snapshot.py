@@ -12,9 +12,8 @@ from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.gpu import ComputeMode
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import ComputeMode, Snapshot
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.read import decoded, read_paste
 from gpuenv.paste.records import Pasted

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpuenv.simulate.build import StubDriver
-    from gpuenv.simulate.records import TargetSpec
+    from gpuenv.simulate.profile import TargetSpec
 
 OLDEST = "7.4.0"  # the oldest pytest that the plug-in works with; pyproject.toml names it too
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.simulated import RUNS_NO_KERNEL, VARIABLE
+from gpuenv.model.gpus import RUNS_NO_KERNEL, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

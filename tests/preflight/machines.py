@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.matrix.assume import assume
-from gpuenv.model.requirement import RequirementResult
+from gpuenv.model.finding import RequirementResult
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.allowance import Allowance
+from gpuenv.model.finding import Allowance
 from gpuenv.preflight.config import ConfigError, load_config
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.model.gpu import Gpu, GpuHealth, MigInstance, NvLink, Peer
+from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
-from gpuenv.model.requirement import RequirementStatus
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, Peer, Snapshot, Source, SourceState
 from gpuenv.preflight.requirement import KEYS
 from tests.cli.recorded import FIT as A100
 from tests.cli.recorded import WITHOUT_GPU, changed

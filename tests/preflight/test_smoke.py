@@ -19,8 +19,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, materialise
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.records import TargetSpec
+from gpuenv.simulate.profile import TargetSpec, load
 from tests.cli.program import gpuenv
 from tests.report.readers import READERS
 

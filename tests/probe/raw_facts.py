@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from gpuenv.model.codec import encode
-from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Gpu
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import Raw, RawFacts
 

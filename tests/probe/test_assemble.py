@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.driver import Module
-from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.model.snapshot import Module, Source, SourceState
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from tests.probe.raw_facts import (

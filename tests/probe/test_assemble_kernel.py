@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.driver import LibraryOrigin
+from gpuenv.model.snapshot import LibraryOrigin
 from gpuenv.probe.assemble import amd_gpus, cuda_origin, driver_libraries, rocm
 from tests.probe.raw_facts import AmdNode, KernelFacts, RawLibrary
 

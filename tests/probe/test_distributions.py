@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import PackagePlace
+from gpuenv.model.snapshot import PackagePlace, SourceState
 from tests.probe.asking import ask_libraries, asking, target_of
 from tests.probe.raw_facts import Distribution, TargetFacts
 from tests.probe.targets import cupy_lines, distribution

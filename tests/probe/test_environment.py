@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.target import JupyterKernel
+from gpuenv.model.snapshot import JupyterKernel
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.session import in_target, script
 from tests.probe.asking import MINIMAL, target_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import FileState
+from gpuenv.model.snapshot import FileState, SourceState
 from tests.probe.asking import ask_files, ask_files_of, ask_target, asking
 from tests.probe.pythons import python
 from tests.probe.raw_facts import FileFacts

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.driver import DeviceNode
-from gpuenv.model.visible import Listed, listed
+from gpuenv.model.gpus import Listed, listed
+from gpuenv.model.snapshot import DeviceNode
 from gpuenv.probe.assemble_gpus import hidden_by
 from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.gpu import PciGpu
+from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.session import script
 from tests.probe.asking import kernel_of

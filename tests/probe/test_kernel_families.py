@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.driver import DkmsBuild
+from gpuenv.model.snapshot import DkmsBuild
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.probe.asking import kernel_of

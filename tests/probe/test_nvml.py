@@ -11,8 +11,7 @@ from pathlib import Path
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from gpuenv.model.gpu import ComputeMode, Gpu, GpuUser, NvLink, Peer, Virtualization
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import ComputeMode, Gpu, GpuUser, NvLink, Peer, Snapshot, Source, SourceState, Virtualization
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts

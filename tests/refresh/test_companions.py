@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.refresh.companions import companion_piece, newer_companion
-from gpuenv.refresh.index import Index, IndexFile
-from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.index import Index, IndexFile, PipIndex, UvIndex
 from gpuenv.refresh.rows import Workplace
-from gpuenv.refresh.uv_index import UvIndex
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LocalIndex, Wheel, make
 from tests.support.matrix import MATRIX

@@ -12,10 +12,10 @@ import pytest
 from packaging.version import Version
 
 from gpuenv.data import data_path
+from gpuenv.files import user_cache, user_data
 from gpuenv.matrix.load import load, parse
 from gpuenv.refresh.refresh import different_answers
 from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
-from gpuenv.user_folders import user_cache, user_data
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE), key=Version)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpuenv.refresh.index import Index, python_of
-from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.index import Index, PipIndex, UvIndex, python_of
 from gpuenv.refresh.refresh import withdrawals
-from gpuenv.refresh.uv_index import UvIndex
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 from tests.support.matrix import MATRIX

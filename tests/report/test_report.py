@@ -12,13 +12,9 @@ from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, Terms, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.driver import DeviceNode
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.host import ContainerSupport, Grant, KernelMessage
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import CupyInstallation
+from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.snapshot import fact_lines
 from gpuenv.report.text import gpu_texts, report_lines

@@ -12,11 +12,10 @@ from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.host import KernelMessage
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName, Resolution
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import KernelMessage, Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 from gpuenv.report.report import Report, make_report

@@ -11,8 +11,7 @@ from gpuenv.matrix.assume import assume
 from gpuenv.probe.request import DEFAULT_TIMEOUT, Request
 from gpuenv.probe.session import take_snapshot
 from gpuenv.simulate.machine import materialise
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.records import Profile
+from gpuenv.simulate.profile import Profile, load
 from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
 from tests.support.matrix import MATRIX
 

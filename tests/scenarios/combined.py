@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import CompatSpec, DeviceNodeSpec, Module
+from gpuenv.simulate.profile import CompatSpec, DeviceNodeSpec, Module
 from tests.scenarios.ground import Scenario, as_recorded, both, driver, files, host, nothing, stub, target, variables
 from tests.scenarios.spoiling import cache_below_a_file, without_base
 from tests.scenarios.states import DIFFERENT, NUMPY, NUMPY_1

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.simulate.machine import materialise
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.records import Profile
+from gpuenv.simulate.profile import Profile, load
 from tests.support.target import Targets
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target, variables
 from tests.scenarios.refused import REFUSED
 from tests.scenarios.spoiling import (

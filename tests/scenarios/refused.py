@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Scenario, both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_cuda, script_named_numpy
 from tests.scenarios.states import NONE_LISTED, NOTHING, NUMPY, said

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import PciSpec, Profile
+from gpuenv.simulate.profile import PciSpec, Profile
 from tests.scenarios.ground import Scenario, as_recorded, both, driver, files, gpus, nothing, stub
 from tests.scenarios.spoiling import NOBODY, SUFFIX, run, write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec
+from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec
 from tests.scenarios.ground import both, driver, files, host, stub, target
 from tests.scenarios.reported import L4, card, case, on, owned
 from tests.scenarios.states import NOTHING, NUMPY_1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, Module
+from gpuenv.simulate.profile import Container, Module
 from tests.scenarios.ground import both, driver, files, host, stub, target
 from tests.scenarios.reported import (
     ASLEEP,

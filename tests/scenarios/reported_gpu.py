@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.records import Container
+from gpuenv.simulate.profile import Container
 from tests.scenarios.ground import both, host, stub, target, variables
 from tests.scenarios.reported import GEFORCE, L4, T4, V100, card, case, linked_with, on
 from tests.scenarios.states import NUMPY, NUMPY_1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container
+from gpuenv.simulate.profile import Container
 from tests.scenarios.ground import both, files, host, target
 from tests.scenarios.reported import (
     H100,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.scenarios.ground import files, stub
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.records import PciSpec
+    from gpuenv.simulate.profile import PciSpec
     from tests.scenarios.ground import Change
 
 NOTHING = {"nvml": False, "libcuda": False, "smi": False}

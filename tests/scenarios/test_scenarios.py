@@ -12,8 +12,7 @@ import pytest
 
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.records import Container
+from gpuenv.simulate.profile import Container, load
 from tests.scenarios.checks import SHOWN_BY, shown_by
 from tests.scenarios.ground import MACHINES, Scenario, Workshop, show
 from tests.scenarios.known import SCENARIOS

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.profile import TargetSpec
 from gpuenv.simulate.profile import load as load_profile
-from gpuenv.simulate.records import TargetSpec
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:

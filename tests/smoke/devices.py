@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.model.gpu import Gpu
 from gpuenv.model.reading import known, missing
 from gpuenv.model.smoke import (
     Level,
@@ -15,6 +14,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     overall,
 )
+from gpuenv.model.snapshot import Gpu
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.smoke.devices import Device
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import Level, SmokeResult
 from gpuenv.simulate.machine import SimulatedMachine
-from gpuenv.simulate.records import TargetSpec
+from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.plan import all_tests, chosen
 from tests.cli.program import gpuenv
 from tests.smoke.calling import of_kernels, run, smoke

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.gpu import GpuHealth
 from gpuenv.model.reading import known
 from gpuenv.model.smoke import (
     Quantity,
     TestResult,
     TestStatus,
 )
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
 from gpuenv.smoke.health import KernelLog, state_tests, xids
 from tests.smoke.devices import A, B, device, gpu
 

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.model.gpu import ComputeMode, MigInstance
+from gpuenv.model.gpus import DEVICE_NODE
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import (
     Level,
     TestStatus,
     Trouble,
 )
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.visible import DEVICE_NODE
+from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
 from gpuenv.smoke.plan import DEADLINE, GROUPS, Order, at_once, chosen, plan, seed_of, too_few
 from gpuenv.smoke.run import order_of

@@ -8,13 +8,13 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.quantities import share_text
 from gpuenv.model.smoke import (
     SmokeResult,
     TestResult,
     TestStatus,
     Trouble,
 )
+from gpuenv.model.text import share_text
 from gpuenv.report.smoke import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 

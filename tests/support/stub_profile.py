@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from gpuenv.model.codec import encode
-from gpuenv.model.gpu import ComputeMode, Gpu, Virtualization
 from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot, SourceState, Virtualization
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.assemble_gpus import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuenv.simulate.build import compile_toolkit
-from gpuenv.simulate.records import TargetSpec
+from gpuenv.simulate.profile import TargetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, Module, PciSpec, Shown
+from gpuenv.simulate.profile import Container, Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.spoiling import listed_and_gone
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, beside, said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec, MigSpec, Module
+from gpuenv.simulate.profile import Container, DeviceNodeSpec, MigSpec, Module
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NOTHING, NUMPY, said
 from tests.unseen.content import OF_L4, SECOND_L4

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import Container, Shown
+from gpuenv.simulate.profile import Container, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.reported import owned
 from tests.scenarios.states import NOTHING, NUMPY
 from tests.unseen.table import given, unseen
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.records import Profile
+    from gpuenv.simulate.profile import Profile
 
 
 def of_old_form(profile: Profile) -> Profile:

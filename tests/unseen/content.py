@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec, MigSpec
+from gpuenv.simulate.profile import Container, DeviceNodeSpec, MigSpec
 from tests.scenarios.ground import both, driver, gpus, host
 from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, said
 from tests.unseen.table import LXC, placed, unseen

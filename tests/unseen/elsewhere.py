@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, PciSpec
+from gpuenv.simulate.profile import Container, DeviceNodeSpec, Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import write
 from tests.scenarios.states import NOTHING, NUMPY, beside, said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec
+from gpuenv.simulate.profile import Container, DeviceNodeSpec
 from tests.scenarios.ground import both, driver, host, stub, target, variables
 from tests.scenarios.states import NUMPY
 from tests.unseen.spoilt import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import DeviceNodeSpec, Module, PciSpec
+from gpuenv.simulate.profile import DeviceNodeSpec, Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.spoiling import conda_package
 from tests.scenarios.states import ANSWERS_NOT, NUMPY, beside, said

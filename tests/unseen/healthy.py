@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import CompatSpec, Container, MigSpec, Module, PciSpec, Shown
+from gpuenv.simulate.profile import CompatSpec, Container, MigSpec, Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.states import NUMPY, beside, said
 from tests.unseen.spoilt import (

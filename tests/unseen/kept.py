@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import Module, PciSpec
+from gpuenv.simulate.profile import Module, PciSpec
 from tests.scenarios.ground import both, driver, host
 from tests.scenarios.states import ANSWERS_NOT, NOTHING, beside, said
 from tests.unseen.table import placed, unseen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.records import Module, PciSpec
+from gpuenv.simulate.profile import Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.states import NUMPY, beside, said
 from tests.unseen.table import more_gpus, placed, unseen

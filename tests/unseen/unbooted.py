@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.records import Module, PciSpec, Shown
+from gpuenv.simulate.profile import Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host
 from tests.scenarios.states import ANSWERS_NOT, NONE_LISTED, NOTHING, beside, said
 from tests.unseen.quiet import INTEL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Module
+from gpuenv.simulate.profile import Module
 from tests.scenarios.ground import both, driver, host
 from tests.scenarios.states import ANSWERS_NOT, said
 from tests.unseen.quiet import DEBIANS_OWN, SECURE_BOOT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, Module, Shown
+from gpuenv.simulate.profile import Container, Module, Shown
 from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.states import ANSWERS_NOT, NUMPY
 from tests.unseen.spoilt import another_toolkit_first, modules_gone

@@ -128,7 +128,7 @@ def _list(opts: DoctorOptions, subject: Subject) -> None:
     from gpuenv.cli.inputs import refuse_unread
     from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
-    from gpuenv.model.listing import Checks, ListedCheck
+    from gpuenv.model.answers import Checks, ListedCheck
     from gpuenv.report.reference import list_lines, listed_checks
     from gpuenv.report.text import Line
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation
     from gpuenv.explain.scan import Scanner
     from gpuenv.matrix.records import Matrix
-    from gpuenv.model.listing import Meaning
+    from gpuenv.model.answers import Meaning
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.text import Line
 

@@ -53,8 +53,7 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
 def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
     """The machine of each profile that comes with the program, by the profile's name."""
     from gpuenv.data import data_path
-    from gpuenv.simulate.facts import snapshot_of
-    from gpuenv.simulate.profile import load
+    from gpuenv.simulate.profile import load, snapshot_of
 
     profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
     return {profile.name: snapshot_of(profile, matrix) for profile in profiles}

@@ -197,8 +197,7 @@ def sent_elsewhere(report: Report) -> Report:
 def _is_busy(report: Report) -> bool:
     """Whether all that is wrong may pass by itself."""
     from gpuenv.model.causes import Cause
-    from gpuenv.model.finding import Severity
-    from gpuenv.model.requirement import RequirementStatus
+    from gpuenv.model.finding import RequirementStatus, Severity
     from gpuenv.preflight.evaluate import is_transient
 
     errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]

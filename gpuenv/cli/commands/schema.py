@@ -18,7 +18,7 @@ _RECORDS = {
     "resolution": ("gpuenv.model.resolution", "SCHEMA", "Resolution"),
     "explanation": ("gpuenv.explain.records", "SCHEMA", "Explanation"),
     "smoke": ("gpuenv.model.smoke", "SCHEMA", "SmokeResult"),
-    "diff": ("gpuenv.model.difference", "SCHEMA", "Comparison"),
+    "diff": ("gpuenv.model.answers", "DIFF", "Comparison"),
     "plan": ("gpuenv.install.plan", "PLAN", "Plan"),
     "outcome": ("gpuenv.install.plan", "OUTCOME", "Outcome"),
     "history": ("gpuenv.install.rollback", "SCHEMA", "History"),
@@ -28,10 +28,10 @@ _RECORDS = {
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
     "image": ("gpuenv.image.check.records", "SCHEMA", "ImageReport"),
-    "meaning": ("gpuenv.model.listing", "MEANING", "Meaning"),
-    "checks": ("gpuenv.model.listing", "CHECKS", "Checks"),
-    "tests": ("gpuenv.model.listing", "TESTS", "Tests"),
-    "requirements": ("gpuenv.model.listing", "REQUIREMENTS", "Requirements"),
+    "meaning": ("gpuenv.model.answers", "MEANING", "Meaning"),
+    "checks": ("gpuenv.model.answers", "CHECKS", "Checks"),
+    "tests": ("gpuenv.model.answers", "TESTS", "Tests"),
+    "requirements": ("gpuenv.model.answers", "REQUIREMENTS", "Requirements"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
 # Of these names build-image has forms of its own: the module, and the name of the record.

@@ -112,7 +112,7 @@ def smoke(
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
-    from gpuenv.model.listing import ListedTest, Tests
+    from gpuenv.model.answers import ListedTest, Tests
     from gpuenv.report.text import Line
     from gpuenv.smoke.plan import chosen
 
@@ -221,7 +221,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     from gpuenv.cli.inputs import not_of_its_form, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
-    from gpuenv.model.unread import reason_of
+    from gpuenv.model.text import reason_of
 
     if path is None:
         return None

@@ -9,9 +9,9 @@ from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
+from gpuenv.model.gpus import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"

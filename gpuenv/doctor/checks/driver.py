@@ -46,10 +46,9 @@ from gpuenv.doctor.predicates import (
 from gpuenv.doctor.registry import NONE_EXPECTED, Facts, Outcome, Symptom, check
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.gpus import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     DkmsBuild,
     DriverLibrary,
@@ -60,6 +59,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Virtualization,
 )
+from gpuenv.model.text import pattern
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.

@@ -7,12 +7,10 @@ import re
 from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cupy_variables import refused_variables
+from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, is_cupy, is_published, is_rocm
-from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.target import NeedOfCupy
+from gpuenv.model.snapshot import NeedOfCupy, Snapshot
+from gpuenv.model.text import pattern
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
 _SYSTEM_VARIABLES = ("sys_platform", "platform_system", "os_name")

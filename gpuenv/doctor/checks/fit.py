@@ -17,7 +17,6 @@ from gpuenv.matrix.constraints import (
     Rejected,
     Unknown,
     driver_minimum,
-    in_range,
     libc,
     nvrtc_compiles_for_gpu,
     platform,
@@ -25,13 +24,14 @@ from gpuenv.matrix.constraints import (
     wheel_has_code_for_gpu,
 )
 from gpuenv.matrix.needs import NeededGpu
-from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
+from gpuenv.matrix.products import OF_OLD, newest_of_old, outside
+from gpuenv.matrix.ranges import in_range
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import conda_record, cuda_minor, is_rocm
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import driver_sees_gpu
+from gpuenv.model.gpus import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability
 
 _NUMPY = pattern(r"numpy\b(?!-)")

@@ -14,19 +14,15 @@ from gpuenv.doctor.fixes.distributions import (
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
-from gpuenv.matrix.products import product_by_pci, product_near_pci
+from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix, Product
-from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu
-from gpuenv.model.identity import pci_key
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_sees_gpu
-from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.gpus import contained, driver_sees_gpu
+from gpuenv.model.nvidia import HARDWARE, Nvml, pci_key
+from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xid import HARDWARE
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))

@@ -10,12 +10,11 @@ from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_i
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import Virtualization
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
-from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot
+from gpuenv.model.gpus import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.nvidia import Cuda
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
+from gpuenv.model.text import pattern
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")

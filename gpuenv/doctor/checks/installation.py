@@ -22,14 +22,14 @@ from gpuenv.doctor.installed import (
     within_reach,
 )
 from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
-from gpuenv.matrix.explanation import changes_text
+from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import conda_record, is_cupy
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import seen_to_be_absent
+from gpuenv.model.gpus import seen_to_be_absent
+from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
+from gpuenv.model.text import pattern
 
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")

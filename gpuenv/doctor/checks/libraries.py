@@ -15,14 +15,13 @@ from gpuenv.doctor.installed import Installed, installed, installed_cuda_major, 
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
-from gpuenv.matrix.support import reads_ptx
+from gpuenv.matrix.products import reads_ptx
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.pattern import pattern
+from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import Library
+from gpuenv.model.snapshot import Library, SourceState
+from gpuenv.model.text import pattern
 from gpuenv.model.versions import CudaVersion
 
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.

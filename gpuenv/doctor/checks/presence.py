@@ -16,12 +16,22 @@ from gpuenv.doctor.registry import (
     severity_for_unusable_gpu,
 )
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import is_rocm, rocm_of
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.identity import AMD, INTEL
-from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.presence import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.gpus import (
+    bus_is_own,
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    is_old_instance,
+    listed,
+    nvidia_on_bus,
+    to_be_opened,
+    uuids_of,
+    visible_entries,
+)
+from gpuenv.model.nvidia import AMD, INTEL
 from gpuenv.model.snapshot import Container, Module, Snapshot
-from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.finding import Evidence, Fix, RequirementStatus
 
 REQUIREMENT_CHECK = "REQ801"
 _CHANGES = {True: "Run this on a machine that has it", False: "Change the environment so that it has it"}

@@ -10,10 +10,7 @@ from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uu
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.enumeration import enumerated
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import GRAVE_REASONS, Gpu
-from gpuenv.model.quantities import quantity_text, share_text
 from gpuenv.model.smoke import (
     BROKEN,
     FAULT_VARIABLE,
@@ -25,7 +22,8 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, Snapshot
+from gpuenv.model.text import enumerated, quantity_text, share_text
 
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # what keeps every test from running

@@ -8,9 +8,9 @@ from gpuenv.doctor.evidence import event_evidence, evidence_of
 from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Fix, Severity
-from gpuenv.model.presence import driver_nodes, module_loaded
+from gpuenv.model.gpus import driver_nodes, module_loaded
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 

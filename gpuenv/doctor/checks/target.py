@@ -6,8 +6,8 @@ from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.pythons import is_named_as_python
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.text import is_named_as_python
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
 _AGAIN = Fix(

@@ -6,8 +6,8 @@ from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.installed import older_than_the_matrix
 from gpuenv.doctor.predicates import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.matrix.explanation import changes_text
-from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, branches_for
+from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection, Resolution

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.model.finding import Fix
-from gpuenv.model.pattern import pattern
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import Target
+from gpuenv.model.text import pattern
 
 _OTHERS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.predicates import like_a_machine
 from gpuenv.model.finding import Fix
-from gpuenv.model.presence import driver_nodes
+from gpuenv.model.gpus import driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot
 
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")

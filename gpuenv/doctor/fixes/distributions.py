@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
-from gpuenv.model.pattern import pattern
-from gpuenv.model.presence import contained, driver_nodes
+from gpuenv.model.gpus import contained, driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.text import pattern
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),

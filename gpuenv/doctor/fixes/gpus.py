@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.identity import pci_key
-from gpuenv.model.visible import to_be_opened
+from gpuenv.model.gpus import to_be_opened
+from gpuenv.model.nvidia import pci_key
+from gpuenv.model.snapshot import Gpu
 
 _MOST = 4  # resets that are told one by one; the restart of the machine is one step
 

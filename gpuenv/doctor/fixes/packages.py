@@ -11,13 +11,11 @@ from typing import NamedTuple
 from gpuenv.doctor.installed import is_condas, own_cupys, within_reach
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.alternatives import conda_candidates, conda_choice
-from gpuenv.matrix.explanation import changes_text
-from gpuenv.matrix.resolve import judge
+from gpuenv.matrix.resolve import changes_text, judge
+from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.resolution import Candidate, CandidateKind, CondaChoice, Reachable
-from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState
-from gpuenv.model.target import Target
+from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState, Target
 
 
 def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:

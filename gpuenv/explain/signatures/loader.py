@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_libraries import WANTED
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.nvidia import WANTED
+from gpuenv.model.text import whole_number
 
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"

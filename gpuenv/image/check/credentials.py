@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.files import read_regular
+from gpuenv.files import home_folder, read_regular
 from gpuenv.image.contexts import docker_folder
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.user_folders import home_folder
 
 _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token

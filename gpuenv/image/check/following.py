@@ -199,7 +199,7 @@ def _exactly(version: str) -> SpecifierSet | None:
 
 
 def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
-    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where such a file is followed
+    from gpuenv.files import parse_toml  # noqa: PLC0415 - only where such a file is followed
 
     try:
         return parse_toml(text)

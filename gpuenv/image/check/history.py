@@ -11,7 +11,7 @@ from gpuenv.image.check.installers import asked, environment_of
 from gpuenv.image.check.installs import Install
 from gpuenv.image.check.options import read_options
 from gpuenv.image.check.shell import Command, commands
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.cupy import is_cupy
 
 _LINE = "cupy-cuda"  # a step without it is not looked at
 _MOST = 200_000  # characters of such steps: no builder that means well writes down more

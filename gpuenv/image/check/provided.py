@@ -11,7 +11,7 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.records import Flavour, Matrix
-from gpuenv.model.numbers import whole_number
+from gpuenv.model.text import whole_number
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and

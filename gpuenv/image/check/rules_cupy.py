@@ -12,7 +12,7 @@ from gpuenv.image.check.rules_docker import spot
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
-from gpuenv.model.cupy_variables import refused_variables
+from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 
 

@@ -21,8 +21,8 @@ from gpuenv.matrix.constraints import (
     wheel_has_code_for_gpu,
 )
 from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.products import OF_OLD, newest_of_old, outside
 from gpuenv.matrix.records import CudaMinor, Flavour
-from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion

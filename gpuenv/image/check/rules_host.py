@@ -9,7 +9,7 @@ from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.rules import ImageOutcome, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
-from gpuenv.model.presence import contained
+from gpuenv.model.gpus import contained
 
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)

@@ -13,7 +13,7 @@ from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import CudaVersion, DriverVersion

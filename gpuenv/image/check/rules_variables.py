@@ -12,9 +12,8 @@ from gpuenv.image.check.subject import Subject, read
 from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.presence import contained
+from gpuenv.model.gpus import contained, listed
 from gpuenv.model.versions import ComputeCapability, DriverVersion
-from gpuenv.model.visible import listed
 
 _VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
 # NVIDIA/nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go, getDriverCapabilities: an

@@ -14,8 +14,7 @@ from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
 from gpuenv.matrix.records import Flavour, Image, Matrix
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 T = TypeVar("T")

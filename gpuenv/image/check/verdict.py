@@ -18,7 +18,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
-from gpuenv.model.presence import contained
+from gpuenv.model.gpus import contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 

@@ -1,4 +1,4 @@
-"""CuPy's wheel lines: the distributions that install the module ``cupy``.
+"""CuPy's wheel lines, the distributions that install the module ``cupy``, and its own variables.
 
 Up to CuPy 10 each CUDA minor has its line. CuPy, Upgrade Guide, CuPy v11: "cupy-cuda11x ... replaces per-CUDA version
 binary packages (cupy-cuda112 ~ cupy-cuda117)"; those for CUDA 10.2, 11.0 and 11.1 stay, and ended with CuPy 12. The
@@ -8,10 +8,10 @@ has "CUDA 11.2 ~ 11.x" (11.3.0 to 13.0.0; all read 2026-11-22).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from gpuenv.model.numbers import whole_number
-from gpuenv.model.pattern import pattern
+from gpuenv.model.text import pattern, whole_number
 from gpuenv.model.versions import CudaVersion
 
 _LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
@@ -68,7 +68,7 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | 
 
     Args:
         distribution: its name, which tells it where it is that of a wheel line.
-        packages: those beside it; of a build, conda's ``cuda-version`` or ``cudatoolkit`` tells it.
+        packages: the other ones; for a build, conda's ``cuda-version`` or ``cudatoolkit`` decides.
         linked: the one that its modules are linked with, which no name contradicts.
     """
     if linked is not None:
@@ -108,3 +108,68 @@ def line_of_build(release: str, cuda: CudaVersion) -> str | None:
         return None
     of_a_minor = cupy.major < _FIRST_UNITED_CUPY or cuda < FIRST_UNITED_CUDA
     return f"cupy-cuda{cuda.major}{cuda.minor}" if of_a_minor else f"cupy-cuda{cuda.major}x"
+
+
+# With some values of these CuPy cannot be imported, or cannot allocate. Which values was measured by importing
+# cupy-cuda12x 13.6.0, 14.0.0, 14.0.1, 14.1.0 and 14.2.0 with each (2026-11-22): the variables of _NUMBERS end in
+# "invalid literal for int()", CUPY_ACCELERATORS in "Unknown accelerator" (a blank next to a name is a part of it),
+# CUPY_GPU_MEMORY_LIMIT when the memory pool is made. A share above 100% and a size below 0 are refused then too:
+# SingleDeviceMemoryPool.set_limit of 14.2.0, called with both.
+_ACCELERATORS = ("cub", "cutensor", "cutensornet")
+_NUMBERS = (
+    "CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION",
+    "CUPY_CUDA_ARRAY_INTERFACE_SYNC",
+    "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM",
+    "CUPY_ENABLE_UMP",
+)
+_LIMIT, _FOLDER = "CUPY_GPU_MEMORY_LIMIT", "CUPY_CACHE_DIR"
+_FIRST_TO_MAKE_THE_FOLDER = "14.1.0"  # when it is imported; 14.0.1 waits for the first kernel
+
+
+class RefusedVariable(NamedTuple):
+    """A variable with a value that CuPy refuses, and what it takes, in words."""
+
+    name: str
+    value: str
+    taken: str
+
+
+def refused_variables(variables: Mapping[str, str], release: str | None) -> Iterator[RefusedVariable]:
+    """Those that CuPy refuses; ``release`` is CuPy's, null where it is not known."""
+    words = variables.get("CUPY_ACCELERATORS", "").split(",")
+    if any(word not in ("", *_ACCELERATORS) for word in words):
+        names = f"{', '.join(_ACCELERATORS)}, separated by commas, without blanks"
+        yield RefusedVariable("CUPY_ACCELERATORS", variables["CUPY_ACCELERATORS"], names)
+    for name in _NUMBERS:
+        if name in variables and not _is_number(variables[name], int):
+            yield RefusedVariable(name, variables[name], "a whole number, such as 0 or 1")
+    limit = variables.get(_LIMIT)
+    if limit is not None and not _is_limit(limit):
+        yield RefusedVariable(_LIMIT, limit, "a number of bytes, such as 8589934592, or a share, such as 80%")
+    if variables.get(_FOLDER) == "" and _makes_its_folder(release):
+        yield RefusedVariable(_FOLDER, "", "the path of a folder")
+
+
+def _is_limit(text: str) -> bool:
+    """Whether CuPy takes it for a limit: a share of the memory's, or bytes that are not below none."""
+    if text.endswith("%"):
+        return _is_number(text[:-1], float) and 0 <= float(text[:-1]) / 100 <= 1
+    return _is_number(text, int) and int(text) >= 0
+
+
+def _is_number(text: str, kind: type[int | float]) -> bool:
+    """Whether Python, and so CuPy, reads a number of this kind in it."""
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _makes_its_folder(release: str | None) -> bool:
+    from packaging.version import Version  # noqa: PLC0415 - takes long to load
+
+    try:
+        return release is not None and Version(release) >= Version(_FIRST_TO_MAKE_THE_FOLDER)
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return False
