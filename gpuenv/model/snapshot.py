@@ -48,6 +48,7 @@ class Host:
     Attributes:
         os: ``linux``, ``windows`` or ``darwin``.
         distribution: ``debian 12``, from os-release.
+        kernel: the kernel's release.
         arch: ``x86_64`` or ``aarch64``, as the target's interpreter sees it.
         libc: the C library that the target is linked with.
         container: what this process is contained in.
@@ -255,9 +256,11 @@ class Driver:
     """The NVIDIA driver.
 
     Attributes:
+        version: the version in use.
         cuda: the newest CUDA version that the libcuda in use supports (not a toolkit, not a runtime).
         branch: the driver branch, such as 580.
         module: state of the kernel module.
+        module_version: the kernel module's version.
         library_version: the version in the file name of the user-space library.
         flavor: ``open`` or ``proprietary`` kernel module.
         nouveau: whether the nouveau module is loaded.
@@ -459,15 +462,19 @@ class Gpu:
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
+        mig_instances: the instances that exist.
         fault: NVML's return code for a GPU that it could not open.
+        compute_mode: who may use it.
         persistence: whether the driver stays loaded while unused.
         processes: how many compute processes hold it, as far as NVML shows this user.
+        users: these processes.
         virtualization: what stands between it and this system.
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
         nvlink_count: how many there are; none is a number, no answer is not.
         fabric: its place in an NVSwitch fabric.
+        peers: the other GPUs.
     """
 
     index: Reading[int] = Reading()
@@ -523,6 +530,7 @@ class Toolkit:
     Attributes:
         path: its folder, links resolved.
         found_via: ``CUDA_PATH``, ``CUDA_HOME``, ``PATH``, the folder searched, ``conda``, or ``wheels`` in the target.
+        toolkit: its CUDA version.
         has_nvrtc: whether NVRTC's library is in it.
         has_headers: whether the CUDA headers are in it.
     """
@@ -669,16 +677,20 @@ class Target:
     """The environment CuPy lives in or shall live in.
 
     Attributes:
+        executable: its interpreter.
         prefix: ``sys.prefix``.
         kind: ``venv``, ``conda`` or ``system``.
         made_by: the tool that made it, where it left its mark: ``venv``, ``virtualenv``, ``uv``, ``conda``, ``pixi``.
+        python: its Python version.
         implementation: ``cpython``, ``pypy`` and so on.
         platform: ``linux-x86_64`` and so on, as the interpreter itself says.
         externally_managed: whether the system forbids installing into it.
         writable: whether this user may install into it.
         user_site: the folder of the user's own packages, where this interpreter uses it.
+        cupy: every CuPy distribution there.
         cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
             ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
+        numpy: NumPy's release.
         numpy_module: the file that ``import numpy`` would take.
         numpy_fault: why that is no NumPy that this interpreter can import.
         pathfinder_hidden_by: the module named ``cuda`` that hides cuda.pathfinder, wherever that lies.
@@ -816,6 +828,7 @@ class Snapshot:
         kernel_log: the lines of the kernel's log that concern the driver, the newest last; at most 50.
         container_support: what gives containers their GPUs.
         grant: the GPUs that a scheduler or a container engine has granted to this process.
+        environment: the CUDA-related environment variables.
         sources: who was asked, and how that ended.
         assumed: paths of the facts that the caller replaced.
     """
