@@ -1,1 +1,1 @@
-"""What people paste into a bug report, to a partial Snapshot: only what it says, and what it leaves open. Pure."""
+"""What people paste into a bug report, to a partial Snapshot: only what it says, and what it leaves open."""

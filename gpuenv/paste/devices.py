@@ -1,4 +1,4 @@
-"""Display and 3D controllers of lspci, plain, with -nn, -n and -k. Pure."""
+"""Display and 3D controllers of lspci, plain, with -nn, -n and -k."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several environments in one paste: where each begins, what names it, and which one is meant. Pure."""
+"""Several environments in one paste: where each begins, what names it, and which one is meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs of which each line states a fact: which output has the line, and how the fact stands in it. Pure."""
+"""Outputs of which each line states a fact: which output has the line, and how the fact stands in it."""
 
 from __future__ import annotations
 

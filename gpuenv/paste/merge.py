@@ -1,4 +1,4 @@
-"""Which of several outputs is believed, and where they contradict each other. Pure."""
+"""Which of several outputs is believed, and where they contradict each other."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _PROGRAMS = "the folders of programs"
 _MODULE_VERSION = pattern(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
 _AMD = 0x1002  # PCI vendor id
 _LARGEST_DIGIT = 15
-# By where a library lies; the first that fits. The folders are those that kernel_driver.py looks into.
+# By where a library lies; the first that fits. The folders are those that scripts/kernel.py looks into.
 _ORIGINS = (
     (r"/stubs/", LibraryOrigin.STUB),
     (r"/compat(/|$)", LibraryOrigin.COMPAT),
