@@ -136,7 +136,7 @@ def ask(state: State) -> None:
         return
     text = _ask_or_wait(state)
     try:
-        state.report = _decoded(text)
+        state.report = decode(Report, json.loads(text))
     except ValueError as error:
         state.trouble = text[-500:] or str(error)
     if state.report is not None:
@@ -146,10 +146,6 @@ def ask(state: State) -> None:
         state.line = harmless(f"gpuenv: {word}: {sentence} [{told}]")
     else:
         state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
-
-
-def _decoded(text: str) -> Report:
-    return decode(Report, json.loads(text))
 
 
 def _ask_or_wait(state: State) -> str:

@@ -35,6 +35,7 @@ _MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what i
 _LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
 _LONGEST_RUN = 7 * 86400.0  # seconds
 _LONGEST_DETAIL = 1000  # characters of a detail
+_UNSTARTED = "could not be started"
 _WHY_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
 OF_PROGRAMS = frozenset(
     (
@@ -249,14 +250,29 @@ def census(setting: Setting, seconds: float) -> tuple[tuple[Device, ...], str | 
     facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
-        error = f"nothing ({how_it_ended(child, seconds)})"
+        status, _, how = _ending(child, seconds)
+        error = f"nothing ({how}{'' if status is TestStatus.TIMED_OUT else _last_words(child)})"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
     return seen_by_cupy(listed, setting.environment), str(error) if error is not None else None
 
 
 def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
     """The result of a test."""
-    status, trouble, detail, cause = _told(task, child, facts)
+    status, trouble, how = _ending(child, task.deadline)
+    cause: Cause | None = None
+    ended_well = child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True
+    told = _read_verdict(facts.get("verdict")) if ended_well else None
+    detail: str | None
+    if told is not None:
+        status, trouble, detail, cause = told
+    elif status is TestStatus.TIMED_OUT:
+        detail = f"{how}{_stage(facts)}; its processes were killed"
+    elif child.signal_name:
+        why = f" ({_WHY_KILLED})" if trouble is Trouble.KILLED else ""  # what gpuenv kills itself is out of time
+        detail = f"{how}{_stage(facts)}{why}{_last_words(child)}"
+    else:
+        where = "" if how == _UNSTARTED else f" before its verdict{_stage(facts)}"
+        detail = f"{how}{where}{_last_words(child)}"
     return TestResult(
         name=task.test.name,
         group=task.test.group,
@@ -275,46 +291,20 @@ def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestRes
     )
 
 
-_Told = tuple[TestStatus, Trouble | None, str | None, Cause | None]
+def _ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Trouble | None, str]:
+    """What became of a process that gave no answer, in a few words; ``seconds`` is its deadline."""
+    # A child may end with the supervisor's code by itself, but hardly at the deadline.
+    if child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds):
+        return TestStatus.TIMED_OUT, Trouble.DEADLINE, f"no answer within {seconds:g} s"
+    if child.signal_name:
+        trouble = Trouble.KILLED if child.signal_name == KILLED else Trouble.SIGNAL
+        return TestStatus.CRASHED, trouble, f"ended by {child.signal_name}"
+    unstarted = child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED
+    how = _UNSTARTED if unstarted else f"ended with exit code {child.exit_code}"
+    return TestStatus.CRASHED, Trouble.ENDED_EARLY, how
 
 
-def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
-    if _ran_out_of_time(child, task.deadline):
-        detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
-        return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
-    if child.ending is Ending.CRASHED:
-        is_killed = child.signal_name == KILLED  # what gpuenv kills itself is out of time
-        why = f" ({_WHY_KILLED})" if is_killed else ""
-        detail = f"ended by {child.signal_name}{_stage(facts)}{why}{_last_words(child)}"
-        return TestStatus.CRASHED, Trouble.KILLED if is_killed else Trouble.SIGNAL, detail, None
-    if child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True:
-        said = _verdict_of(facts.get("verdict"))
-        if said is not None:
-            return said
-    if _did_not_start(child):
-        return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
-    detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
-    return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
-
-
-def how_it_ended(child: ChildResult, seconds: float) -> str:
-    """Why what is no test gave no answer, in a few words; ``seconds`` is what it was given."""
-    if _ran_out_of_time(child, seconds):
-        return f"no answer within {seconds:g} s"
-    how = f"ended by {child.signal_name}" if child.signal_name else f"ended with exit code {child.exit_code}"
-    return f"{'could not be started' if _did_not_start(child) else how}{_last_words(child)}"
-
-
-def _did_not_start(child: ChildResult) -> bool:
-    return child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED
-
-
-def _ran_out_of_time(child: ChildResult, seconds: float) -> bool:
-    """A child may end with the supervisor's code by itself, but hardly at the deadline."""
-    return child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds)
-
-
-def _verdict_of(said: object) -> _Told | None:
+def _read_verdict(said: object) -> tuple[TestStatus, Trouble | None, str | None, Cause | None] | None:
     """A verdict in the form that the payload gives it; None for anything else."""
     if not isinstance(said, dict):
         return None
