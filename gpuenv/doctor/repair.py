@@ -107,7 +107,7 @@ def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterat
         for line in matrix.wheel_lines:
             releases = [release for release in line.releases if release.cupy == entry.release]
             if line.name == entry.distribution and releases:
-                yield replace(matrix, wheel_lines=(replace(line, releases=tuple(releases)),))
+                yield replace(matrix, wheel_lines=(line._replace(releases=tuple(releases)),))
     for entry in there:
         lines = tuple(line for line in matrix.wheel_lines if line.name == entry.distribution)
         if lines:

@@ -47,8 +47,7 @@ def _conda_candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None
     if line is None or row is None:
         return None
     platforms = {name: Platform(build.channel, build.libc if "linux" in name else None) for name in build.platforms}
-    release = replace(
-        row,
+    release = row._replace(
         pythons=build.pythons,
         platforms=platforms,
         numpy=build.numpy,

@@ -6,7 +6,6 @@ and the same JSON 0.01 s. The JSON names the digest of the YAML that it was made
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -17,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gpuenv.files import TooLargeError, read_at_most
 from gpuenv.matrix.records import SCHEMA, Matrix
 from gpuenv.matrix.validate import Fault, MatrixError, faults
-from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.codec import DecodeError, decode, encode, is_record
 
 _LARGEST = 8 * 1024 * 1024  # bytes, as strict_yaml has it
 _MOST = 50  # faults of form that are told; nobody reads more
@@ -110,7 +109,7 @@ def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noq
         yield from ((f"[{number}]", args[0], value) for number, value in enumerate(data))
     elif isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(data, dict):
         yield from ((f".{key}", args[1], value) for key, value in data.items())
-    elif dataclasses.is_dataclass(kind) and not hasattr(kind, "parse") and isinstance(data, dict):
+    elif is_record(kind) and not hasattr(kind, "parse") and isinstance(data, dict):
         hints = get_type_hints(kind)
         yield from ((f".{key}", hints[key], value) for key, value in data.items() if key in hints)
 

@@ -69,8 +69,8 @@ def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
     return replace(
         matrix,
         cuda_minors=tuple(row for row in matrix.cuda_minors if f"cuda/{row.cuda}" not in again),
-        wheel_lines=tuple(replace(line, releases=left(line)) for line in matrix.wheel_lines),
-        rocm_lines=tuple(replace(line, releases=left(line)) for line in matrix.rocm_lines),
+        wheel_lines=tuple(line._replace(releases=left(line)) for line in matrix.wheel_lines),
+        rocm_lines=tuple(line._replace(releases=left(line)) for line in matrix.rocm_lines),
     )
 
 

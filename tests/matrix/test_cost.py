@@ -112,7 +112,7 @@ def test_growth_is_at_most_linear_in_rows(matrix: Matrix) -> None:
 
     def grown(factor: int) -> Matrix:
         lines = tuple(
-            replace(line, releases=tuple(replace(row) for _ in range(factor) for row in line.releases))
+            line._replace(releases=tuple(row._replace() for _ in range(factor) for row in line.releases))
             for line in matrix.wheel_lines
         )
         return replace(matrix, wheel_lines=lines, images=(), conda_builds=())

@@ -131,7 +131,7 @@ def test_the_order_of_rows_does_not_matter(driver: str, gpus: list[str], random:
         cuda_minors=shuffled(MATRIX.cuda_minors),
         cuda_majors=shuffled(MATRIX.cuda_majors),
         generations=shuffled(MATRIX.generations),
-        wheel_lines=tuple(replace(line, releases=shuffled(line.releases)) for line in shuffled(MATRIX.wheel_lines)),
+        wheel_lines=tuple(line._replace(releases=shuffled(line.releases)) for line in shuffled(MATRIX.wheel_lines)),
     )
     snapshot = _with_gpus(_snapshot(driver), gpus)
     straight, crooked = resolve(snapshot, MATRIX), resolve(snapshot, mixed)

@@ -50,7 +50,7 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
 @pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
 def test_the_newest_is_found_whichever_python_it_is_for(asked: Index) -> None:
     assert list(newer_companion("torch", MATRIX, asked)) == ["99.0.0"]
-    rows = tuple(replace(row, versions=">=2.15") if row.distribution == "torch" else row for row in MATRIX.companions)
+    rows = tuple(row._replace(versions=">=2.15") if row.distribution == "torch" else row for row in MATRIX.companions)
     assert list(newer_companion("torch", replace(MATRIX, companions=rows), asked)) == []
 
 

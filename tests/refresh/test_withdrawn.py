@@ -24,7 +24,7 @@ PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}
 
 
 def _only(line: WheelLine) -> WheelLine:
-    return replace(line, releases=(replace(line.releases[0], cupy="15.0.0", pythons=PYTHONS[line.name]),))
+    return line._replace(releases=(line.releases[0]._replace(cupy="15.0.0", pythons=PYTHONS[line.name]),))
 
 
 @pytest.fixture
