@@ -14,12 +14,17 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes 4 ms to load
+if TYPE_CHECKING:
+    from typing import Any
+
+    Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
 
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
-import pynvml  # type: ignore[import-untyped]
-from shared import make_none, mapped_file, tell
+import pynvml  # type: ignore[import-untyped] # noqa: E402 - found in that folder
+from shared import make_none, mapped_file, tell  # noqa: E402
 
 CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
@@ -130,7 +135,6 @@ def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
     return value
 
 
-Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
 # A GPU's quantities: key, or several of an answer in parts; function (pynvml has NVML's names); further arguments;
 # what makes the answer plain.
 IDENTITY: tuple[Quantity, ...] = (
