@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gpuenv.model.codec import field_names, is_record
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, Source
 from tools.fact_sources import sources_of
@@ -45,9 +45,9 @@ def _cell(text: str) -> str:
 
 def _record(kind: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a record's class
     hints, meanings = get_type_hints(kind), _meanings(kind)
-    for field in dataclasses.fields(kind):
-        inner = f"{path}.{field.name}" if path else field.name
-        yield from _field(hints[field.name], inner, meanings.get(field.name, ""))
+    for name in field_names(kind):
+        inner = f"{path}.{name}" if path else name
+        yield from _field(hints[name], inner, meanings.get(name, ""))
 
 
 def _field(hint: Any, path: str, meaning: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a type hint
@@ -56,9 +56,9 @@ def _field(hint: Any, path: str, meaning: str) -> Iterator[tuple[str, str]]:  # 
     options = [option for option in get_args(hint) if option not in (type(None), ...)]
     if origin is Reading or (isinstance(origin, type) and issubclass(origin, Mapping)):
         yield path, meaning
-    elif dataclasses.is_dataclass(hint) and not hasattr(hint, "parse"):
+    elif is_record(hint) and not hasattr(hint, "parse"):
         yield from _record(hint, path)
-    elif origin is tuple and dataclasses.is_dataclass(options[0]) and options[0] is not Source:
+    elif origin is tuple and is_record(options[0]) and options[0] is not Source:
         yield f"{path}[]", meaning
         yield from _record(options[0], f"{path}[]")
     elif origin is UnionType:  # a list that may be null

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -17,6 +17,7 @@ from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.causes import Cause
+from gpuenv.model.codec import field_names
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.reading import Reading
@@ -267,10 +268,10 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _readings(path: str, record: Any, leaving: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any record
-    for entry in fields(record):
-        value = getattr(record, entry.name)
-        if isinstance(value, Reading) and entry.name not in leaving:
-            yield from _reading(f"{path}.{entry.name}", value)
+    for name in field_names(record):
+        value = getattr(record, name)
+        if isinstance(value, Reading) and name not in leaving:
+            yield from _reading(f"{path}.{name}", value)
 
 
 def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:

@@ -43,7 +43,7 @@ def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     if kind not in _PLAIN and is_record(kind):  # plain is nearly all of what a long record holds
         if hasattr(kind, "parse"):
             return str(value)
-        return {name: encode(getattr(value, name)) for name in _field_names(kind)}
+        return {name: encode(getattr(value, name)) for name in field_names(kind)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -120,7 +120,7 @@ def _mapping_reader(item: _Reader) -> _Reader:
 def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 - a record's class
     origin = get_origin(kind) or kind
     bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
-    names = _field_names(origin)
+    names = field_names(origin)
 
     @cache
     def readers() -> list[tuple[str, _Reader]]:  # at the first use, since a record may hold itself
@@ -142,7 +142,7 @@ def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 -
         try:
             return origin(**given)
         except TypeError as error:
-            lacking = ", ".join(name for name in _required(origin) if name not in data)
+            lacking = ", ".join(name for name in required_fields(origin) if name not in data)
             raise DecodeError("", f"lacks {lacking or error}") from error
 
     return read
@@ -161,13 +161,15 @@ def is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
     return is_dataclass(kind) or hasattr(kind, "_field_defaults")
 
 
-def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
+def field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
+    """The names of a record's fields, in their order."""
     return cast("tuple[str, ...]", kind.__match_args__)
 
 
-def _required(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
+def required_fields(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
+    """The names of the fields without a default."""
     if not is_dataclass(kind):
-        return [name for name in _field_names(kind) if name not in kind._field_defaults]
+        return [name for name in field_names(kind) if name not in kind._field_defaults]
     return [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gpuenv.model.causes import Cause, Fix
 
@@ -133,8 +133,7 @@ class AllowanceState(str, Enum):
     UNUSED = "unused"
 
 
-@dataclass(frozen=True, slots=True)
-class AllowanceResult:
+class AllowanceResult(NamedTuple):
     """An entry of the allow-list, and what became of it."""
 
     allowance: Allowance
@@ -149,8 +148,7 @@ class RequirementStatus(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementResult:
+class RequirementResult(NamedTuple):
     """One requirement, held against a machine.
 
     Attributes:

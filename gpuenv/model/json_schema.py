@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from gpuenv.model.codec import field_names, is_record
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -34,7 +35,7 @@ def _schema(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) ->
         return {"type": "array", "items": _schema(get_args(kind)[0], bound, definitions)}
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _schema(get_args(kind)[1], bound, definitions)}
-    if dataclasses.is_dataclass(origin or kind):
+    if is_record(origin or kind):
         return _record(kind, bound, definitions)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [member.value for member in kind]}
@@ -57,7 +58,7 @@ def _record(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) ->
     if name not in definitions:
         definitions[name] = {}  # a record that holds itself ends here
         hints = get_type_hints(origin)
-        fields = [field.name for field in dataclasses.fields(origin)]
+        fields = list(field_names(origin))
         inner = dict(zip(parameters, given, strict=False))
         properties = {field: _schema(hints[field], inner, definitions) for field in fields}
         definitions[name] = {"type": "object", "properties": properties, "required": fields}

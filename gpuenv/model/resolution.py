@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from gpuenv.model.versions import CudaVersion
 
@@ -40,8 +41,7 @@ class CandidateKind(str, Enum):
     IMAGE = "image"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Something that could be installed: ``cupy-cuda12x`` 14.2.0 with the extra ``ctk``."""
 
     kind: CandidateKind
@@ -55,8 +55,7 @@ class Candidate:
         return f"{self.name}{f'[{self.extra}]' if self.extra else ''} {self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """Why a candidate does not fit.
 
     Attributes:
@@ -71,16 +70,14 @@ class Rejection:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(NamedTuple):
     """A fact that was not read: given by the caller (``as told``), or needed by the choice and unknown."""
 
     fact: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What would have to change: ``driver.version`` from 535.104.05 to at least 580.65.06."""
 
     fact: str
@@ -88,16 +85,14 @@ class Change:
     found: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reachable:
+class Reachable(NamedTuple):
     """A candidate that would fit after some changes."""
 
     candidate: Candidate
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NvrtcRange:
+class NvrtcRange(NamedTuple):
     """The NVRTC minors that compile for every GPU there; both ends belong to it."""
 
     lowest: CudaVersion
@@ -128,8 +123,7 @@ class WheelChoice:
     replaces: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CondaChoice:
+class CondaChoice(NamedTuple):
     """A conda specification.
 
     Attributes:
@@ -142,8 +136,7 @@ class CondaChoice:
     assumptions: tuple[Assumption, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageChoice:
+class ImageChoice(NamedTuple):
     """A container image.
 
     Attributes:
@@ -159,8 +152,7 @@ class ImageChoice:
     requirements: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Experimental:
+class Experimental(NamedTuple):
     """A candidate that might work and is not proven, with what that would rest on."""
 
     candidate: Candidate

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading
@@ -83,8 +84,7 @@ class Host:
         return self.container.value not in (None, Container.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelMessage:
+class KernelMessage(NamedTuple):
     """A line of the kernel's log that concerns the driver.
 
     Attributes:
@@ -98,8 +98,7 @@ class KernelMessage:
     pci: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CdiFile:
+class CdiFile(NamedTuple):
     """A file that describes devices for container engines (Container Device Interface).
 
     Attributes:
@@ -135,8 +134,7 @@ class ContainerSupport:
     cdi_files: tuple[CdiFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(NamedTuple):
     """The GPUs that a scheduler or a container engine has granted to this process.
 
     Attributes:
@@ -150,8 +148,7 @@ class Grant:
     devices: Reading[tuple[str, ...]] = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class Mps:
+class Mps(NamedTuple):
     """NVIDIA's Multi-Process Service.
 
     Attributes:
@@ -163,8 +160,7 @@ class Mps:
     daemon: Reading[bool] = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class AmdGpu:
+class AmdGpu(NamedTuple):
     """An AMD GPU as the kernel's KFD nodes describe it.
 
     Attributes:
@@ -190,8 +186,7 @@ class Module(str, Enum):
     NOT_INSTALLED = "not-installed"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
+class DeviceNode(NamedTuple):
     """A device file: ``accessible`` tells whether this process may read and write it."""
 
     path: str
@@ -298,8 +293,7 @@ class Driver:
     device_nodes: tuple[DeviceNode, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MigInstance:
+class MigInstance(NamedTuple):
     """A MIG instance of a GPU; memory in bytes."""
 
     uuid: str
@@ -375,8 +369,7 @@ class GpuHealth:
     throttle_reasons: Reading[tuple[str, ...]] = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class PcieLink:
+class PcieLink(NamedTuple):
     """The PCIe link; an idle one trains down, which is no fault.
 
     Attributes:
@@ -392,16 +385,14 @@ class PcieLink:
     width_most: Reading[int] = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class NvLink:
+class NvLink(NamedTuple):
     """One NVLink of a GPU, by its number."""
 
     link: int
     active: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(NamedTuple):
     """A GPU's place in an NVSwitch fabric.
 
     Attributes:
@@ -627,8 +618,7 @@ class FileState(str, Enum):
     OWNED_TWICE = "owned-twice"
 
 
-@dataclass(frozen=True, slots=True)
-class FileFault:
+class FileFault(NamedTuple):
     """An installed file that is not as its distribution's RECORD says, or that two distributions own.
 
     Attributes:
@@ -640,8 +630,7 @@ class FileFault:
     distributions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftMetadata:
+class LeftMetadata(NamedTuple):
     """Metadata that are of no files there, as a removal or an update that was cut short leaves them.
 
     Attributes:
@@ -655,16 +644,14 @@ class LeftMetadata:
     has_files: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JupyterKernel:
+class JupyterKernel(NamedTuple):
     """A kernel of Jupyter's that the target offers: its name, and the interpreter that it starts."""
 
     name: str
     executable: str
 
 
-@dataclass(frozen=True, slots=True)
-class NeedOfCupy:
+class NeedOfCupy(NamedTuple):
     """What another distribution needs of CuPy: its name and release, and its own words, ``cupy-cuda12x<14,>=12``."""
 
     name: str

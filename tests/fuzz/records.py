@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
@@ -11,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from gpuenv.model.codec import field_names, is_record, required_fields
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _MOST = 3  # entries of a list or a mapping
@@ -104,7 +104,7 @@ def inputs_of(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN
 def _made(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
     if kind in _VERSIONS:
         return st.sampled_from(_VERSIONS[kind])
-    if dataclasses.is_dataclass(get_origin(kind) or kind):
+    if is_record(get_origin(kind) or kind):
         return _record(kind, right=right)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return st.sampled_from([member.value for member in kind])
@@ -128,19 +128,15 @@ def _record(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN40
     hints = get_type_hints(origin)
     needed: dict[str, st.SearchStrategy[Any]] = {}
     others: dict[str, st.SearchStrategy[Any]] = {}
-    for field in dataclasses.fields(origin):
-        made = _later(_bind(hints[field.name], bound), right=right)
-        optional = not right or field.default is not dataclasses.MISSING or _has_factory(field)
-        (others if optional else needed)[field.name] = made
+    required = required_fields(origin)
+    for name in field_names(origin):
+        made = _later(_bind(hints[name], bound), right=right)
+        (needed if right and name in required else others)[name] = made
     return st.fixed_dictionaries(needed, optional=others)
 
 
 def _later(hint: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
     return st.deferred(lambda: inputs_of(hint, right=right))
-
-
-def _has_factory(field: dataclasses.Field[Any]) -> bool:
-    return field.default_factory is not dataclasses.MISSING
 
 
 def _bind(hint: Any, bound: dict[Any, Any]) -> Any:  # noqa: ANN401 - a type hint

@@ -65,7 +65,7 @@ def test_the_probe_and_the_installer_take_the_same_one(tmp_path: Path, version: 
     records = [*RECORDS, None]
     cases = [(one, other, number % 2) for number, (one, other) in enumerate(product(records, records))]
     pairs = [laid(tmp_path / str(number), (one, other), newer) for number, (one, other, newer) in enumerate(cases)]
-    command = [str(python(version)), "-c", PROBE, script("")]
+    command = [str(python(version)), "-B", "-c", PROBE, script("")]
     done = subprocess.run(command, input=json.dumps(pairs), capture_output=True, text=True, check=True)
     probed = [json.loads(line) for line in done.stdout.splitlines()]
     installed = [read_installed([str(Path(pair[0]).parent)])[0].metadata for pair in pairs]

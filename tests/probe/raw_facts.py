@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from gpuenv.model.codec import encode
+from gpuenv.model.codec import encode, is_record
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu
 from gpuenv.probe.assemble import assemble
@@ -52,7 +52,7 @@ class Facts(Raw):
 def _plain(value: Any) -> Any:  # noqa: ANN401 - plain values, records and facts
     if isinstance(value, Raw):
         return value._facts  # noqa: SLF001 - their tests
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list)) and not is_record(type(value)):
         return [_plain(entry) for entry in value]
     return {str(key): _plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else encode(value)
 
