@@ -146,10 +146,13 @@ def with_causes(result: SmokeResult) -> SmokeResult:
 
 def cause_of(text: str) -> Cause | None:
     """The cause that a test's message names, if that is sure enough."""
-    from gpuenv.cli.commands.explain import scanned
     from gpuenv.explain.answer import explanation
+    from gpuenv.explain.scan import Scanner
     from gpuenv.smoke.run import OF_PROGRAMS
 
-    causes = explanation(scanned([text.encode()]).scanner).causes
+    scanner = Scanner()
+    scanner.feed(text.encode())
+    scanner.close()
+    causes = explanation(scanner).causes
     likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None

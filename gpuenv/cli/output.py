@@ -24,9 +24,9 @@ from gpuenv.model.text import harmless, reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.html import Earlier
+    from gpuenv.report.lines import Line
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
-    from gpuenv.report.text import Line
 
 # Each but text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")

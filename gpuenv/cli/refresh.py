@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.commands.matrix import shipped_machines
 from gpuenv.cli.errors import CommandError, announce, columns
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
@@ -32,6 +31,7 @@ from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
 from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
+from gpuenv.simulate.profile import shipped_machines
 
 _BAR = 20
 _WIDTH = 79

@@ -29,8 +29,8 @@ from gpuenv.model.secrets import for_the_target
 from gpuenv.model.text import whole_number
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.context import in_target
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import in_target
 
 _CHUNK = 1024 * 1024
 _DIGITS = 18  # of a size that a file may have

@@ -8,7 +8,8 @@ from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Plan, Reason, Result
 from gpuenv.model.text import size_text
-from gpuenv.report.text import Line, Style, command_text
+from gpuenv.report.lines import Line, Style
+from gpuenv.report.text import command_text
 
 _REASONS = {
     Reason.OTHER_LINE: "another CuPy line, which owns the same files",

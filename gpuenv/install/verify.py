@@ -19,8 +19,8 @@ from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.context import in_target
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import in_target
 
 # Frameworks that share the CUDA libraries: their import must still work afterwards.
 _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}

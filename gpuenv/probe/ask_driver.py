@@ -16,10 +16,10 @@ from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.text import pattern
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.context import Asking
 from gpuenv.probe.protocol import first_words, nested, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw, SmiFacts
 from gpuenv.probe.scripts.shared import make_none
-from gpuenv.probe.session import Asking
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s

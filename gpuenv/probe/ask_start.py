@@ -11,9 +11,9 @@ from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.text import is_named_as_python, pattern
 from gpuenv.probe.children import run_child
+from gpuenv.probe.context import Asking, script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw
-from gpuenv.probe.session import Asking, script
 
 # Each is left out by itself; -E then passes over all variables whose names begin with PYTHON, and -S over .pth files,
 # sitecustomize and usercustomize.

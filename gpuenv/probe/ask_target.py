@@ -16,9 +16,9 @@ from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.nvidia import OPTIONAL, WANTED
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.context import Asking, run_own, run_target
 from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw
-from gpuenv.probe.session import Asking, run_own, run_target
 
 _FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _SHARE = 0.6  # of the time left that one library may take, so that those after a hung one are still asked

@@ -5,20 +5,16 @@ What reads an answer is imported while the children run.
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.secrets import for_the_driver, for_the_target
-from gpuenv.probe.children import ChildGroup, ChildResult, join_all, run_child
+from gpuenv.probe.children import join_all
+from gpuenv.probe.context import Asking, run_cuda, run_kernel, run_nvml, run_target
 from gpuenv.probe.request import Request
 from gpuenv.probe.target import find_interpreter
 
@@ -32,64 +28,6 @@ _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds after the deadline to reap a killed child
 
 Announce = Callable[[str], None]
-
-
-def script(name: str) -> str:
-    """The path of a probing script."""
-    # Not importlib.resources, which costs 60 ms at start.
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)
-
-
-def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
-    return (interpreter, "-B", script("start.py"), name, *arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The caller's environment, the driver root and the deadline of all probes.
-
-    Attributes:
-        environment: the caller's environment variables; a child gets those of them that it needs.
-        root: the folder below which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
-        deadline: reading of ``time.monotonic``.
-        group: the children that are ended together.
-    """
-
-    environment: Mapping[str, str]
-    root: str
-    deadline: float
-    group: ChildGroup = field(default_factory=ChildGroup)
-
-
-def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
-    """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
-    # Without -B a script is compiled once, unless this process was told to write nothing.
-    flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
-    command = [sys.executable, *flags, script("start.py"), name, *arguments]
-    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, stdin=stdin)
-
-
-def run_kernel(asking: Asking) -> ChildResult:
-    """Reads the kernel's files."""
-    return run_own(asking, "kernel", asking.root)
-
-
-def run_nvml(asking: Asking) -> ChildResult:
-    """Queries NVML, through nvidia-ml-py."""
-    spec = find_spec("pynvml")
-    return run_own(asking, "nvml", os.path.dirname(spec.origin) if spec and spec.origin else "")
-
-
-def run_cuda(asking: Asking) -> ChildResult:
-    """Queries libcuda."""
-    return run_own(asking, "cuda")
-
-
-def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
-    """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
-    command = [*in_target(interpreter, name, *arguments)]
-    return run_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
 class Inquiry:

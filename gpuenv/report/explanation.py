@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.explain.records import Explanation, LikelyCause
-from gpuenv.report.text import Line, Style, fix_lines
+from gpuenv.report.lines import Line, Style
+from gpuenv.report.text import fix_lines
 
 _SURE = 0.8
 _WIDEST = 160  # characters of a quoted line

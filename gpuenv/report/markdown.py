@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severity
 from gpuenv.report.findings import allowance_text, wheel_text
+from gpuenv.report.lines import counted
 from gpuenv.report.report import Report, undecided, verdict
 from gpuenv.report.smoke import measured_texts, test_label
-from gpuenv.report.text import command_text, counted, evidence_text, machine_rows, wheel_lines
+from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))

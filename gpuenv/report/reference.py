@@ -16,7 +16,8 @@ from gpuenv.model.answers import (
 )
 from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirement import KEYS
-from gpuenv.report.text import Line, Style, fix_lines
+from gpuenv.report.lines import Line, Style
+from gpuenv.report.text import fix_lines
 
 
 def check_lines(check: Explained) -> Iterator[Line]:

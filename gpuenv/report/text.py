@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.finding import (
@@ -25,34 +23,9 @@ from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.report import Report, Status, is_proven, open_questions, verdict
-
-
-class Style(str, Enum):
-    """What a line is; a terminal may give it a colour."""
-
-    PLAIN = "plain"
-    HEADING = "heading"
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    QUIET = "quiet"
-    COMMAND = "command"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line; a terminal wraps it under ``hang`` columns."""
-
-    text: str = ""
-    style: Style = Style.PLAIN
-    hang: int = 0
-
-
-def counted(number: int, word: str) -> str:
-    """``1 error``, ``2 errors``: a word whose plural has an s."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
+from gpuenv.report.smoke import section_lines
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -82,8 +55,6 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from _finding_groups(report.findings)
     yield from _allow_lines(report.allow_list)
     if report.smoke is not None:
-        from gpuenv.report.smoke import section_lines  # noqa: PLC0415 - it imports this module
-
         yield from section_lines(report.smoke, verbose=verbose)
     yield Line()
     yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)

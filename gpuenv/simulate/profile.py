@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from gpuenv.data import data_path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
@@ -628,3 +629,9 @@ def _facts(profile: Profile) -> Iterator[str]:
     for text in (*profile.target.packages, *profile.target.elsewhere):
         name, _, release = text.partition("==")  # as the profiles are written
         yield f"package.{name.strip()}={release.strip()}"
+
+
+def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
+    """The machine of each profile that comes with the program, by the profile's name."""
+    profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
+    return {profile.name: snapshot_of(profile, matrix) for profile in profiles}

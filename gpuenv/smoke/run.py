@@ -23,8 +23,8 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import BROKEN, Level, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.context import script
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
-from gpuenv.probe.session import script
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, PAYLOAD, Task, skipped
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.install.environment import read_installed
-from gpuenv.probe.session import script
+from gpuenv.probe.context import script
 from tests.probe.pythons import python
 
 NEW, OLD = "14.2.0", "13.6.0"

@@ -11,7 +11,7 @@ from gpuenv.probe.ask_start import how_it_starts as how_target_starts
 from gpuenv.probe.ask_target import ask_files as ask_target_files
 from gpuenv.probe.ask_target import ask_libraries as ask_target_libraries
 from gpuenv.probe.ask_target import target_facts
-from gpuenv.probe.session import Asking, run_cuda, run_kernel, run_nvml, run_target
+from gpuenv.probe.context import Asking, run_cuda, run_kernel, run_nvml, run_target
 from tests.probe.raw_facts import CudaFacts, FileFacts, KernelFacts, LibraryFacts, NvmlFacts, TargetFacts
 
 __all__ = ["ask_smi"]

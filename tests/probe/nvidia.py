@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.context import Asking, script
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.session import Asking, script
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_cuda, ask_nvml
 from tests.probe.raw_facts import CudaFacts, NvmlFacts

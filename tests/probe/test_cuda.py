@@ -9,8 +9,8 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.context import Asking
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.session import Asking
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_cuda, ask_nvml
 from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, environment_of, snapshot_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.session import script
+from gpuenv.probe.context import script
 from tests.cli.program import gpuenv
 
 MAKE = """

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import JupyterKernel
+from gpuenv.probe.context import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import in_target, script
 from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.raw_facts import CupyModule, TargetFacts

@@ -12,9 +12,9 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.context import in_target
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.session import in_target
 from gpuenv.probe.target import find_interpreter
 from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
@@ -226,7 +226,7 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
-        "import time; from gpuenv.probe.session import *; from gpuenv.probe.ask_driver import *\n"
+        "import time; from gpuenv.probe.context import *; from gpuenv.probe.ask_driver import *\n"
         f"asking = Asking({environment!r}, '/', time.monotonic() + 20)\n"
         "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"

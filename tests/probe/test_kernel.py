@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import PciGpu
+from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import script
 from tests.probe.asking import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import bus, held_by, lay

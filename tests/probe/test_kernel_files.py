@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import script
 from tests.probe.asking import MINIMAL, kernel_of
 from tests.probe.roots import lay
 

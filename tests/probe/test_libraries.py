@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.session import script
+from gpuenv.probe.context import script
 from tests.install.mounts import mounted
 from tests.probe.asking import ask_libraries, asking
 from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts

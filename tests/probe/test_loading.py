@@ -13,7 +13,7 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_driver import nvml_facts
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.session import script
+from gpuenv.probe.context import script
 from gpuenv.simulate.build import compile_library
 from tests.probe.asking import MINIMAL, ask_cuda, ask_nvml, asking
 

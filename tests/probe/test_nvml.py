@@ -13,9 +13,9 @@ import pytest
 
 from gpuenv.model.snapshot import ComputeMode, Gpu, GpuUser, NvLink, Peer, Snapshot, Source, SourceState, Virtualization
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.session import script
 from gpuenv.simulate.build import StubDriver
 from tests.probe.nvidia import (
     MACHINE,

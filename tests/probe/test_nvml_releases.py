@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
+from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.session import script
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 
 if TYPE_CHECKING:

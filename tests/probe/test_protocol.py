@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuenv.probe.context import in_target, script
 from gpuenv.probe.protocol import nested, numbered, parse_facts
-from gpuenv.probe.session import in_target, script
 from tests.probe.pythons import python
 from tests.probe.targets import libraries_request
 

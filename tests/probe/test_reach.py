@@ -16,8 +16,8 @@ import pytest
 
 import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.probe.context import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.session import in_target, script
 from tests.probe.asking import MINIMAL, asking, how_it_starts
 from tests.probe.raw_facts import TargetFacts
 

@@ -11,8 +11,8 @@ import pytest
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.probe.assemble import assemble, relevant
+from gpuenv.probe.context import Asking
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.session import Asking
 from gpuenv.simulate.build import StubDriver, lay_out
 from gpuenv.simulate.machine import stub_table
 from gpuenv.simulate.profile import load

@@ -9,8 +9,8 @@ from shlex import quote
 import pytest
 
 from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.context import Asking
 from gpuenv.probe.raw import ListedGpu, SmiFacts
-from gpuenv.probe.session import Asking
 from gpuenv.probe.smi import parse_banner
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_smi, asking

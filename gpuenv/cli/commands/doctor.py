@@ -129,8 +129,8 @@ def _list(opts: DoctorOptions, subject: Subject) -> None:
     from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
+    from gpuenv.report.lines import Line
     from gpuenv.report.reference import list_lines, listed_checks
-    from gpuenv.report.text import Line
 
     wanted = read_formats(opts.formats, opts.output, OWN)
     _left_out(opts)

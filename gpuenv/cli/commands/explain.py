@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.answers import Meaning
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.text import Line
+    from gpuenv.report.lines import Line
 
     Known = tuple[Meaning, Iterator[Line]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -16,7 +16,6 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
-    from gpuenv.model.snapshot import Snapshot
 
 app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -50,15 +49,6 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
     write_stdout("".join(f"{line}\n" for line in _machine_lines(rows, verbose=verbose)))
 
 
-def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
-    """The machine of each profile that comes with the program, by the profile's name."""
-    from gpuenv.data import data_path
-    from gpuenv.simulate.profile import load, snapshot_of
-
-    profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
-    return {profile.name: snapshot_of(profile, matrix) for profile in profiles}
-
-
 def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
     """The wheel for every machine profile, or why there is none.
 
@@ -66,6 +56,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
         CommandError: where a machine gets neither a wheel nor a reason: the matrix has no rows for it.
     """
     from gpuenv.matrix.resolve import resolve
+    from gpuenv.simulate.profile import shipped_machines
 
     machines = shipped_machines(matrix)
     without = 0

@@ -1,0 +1,69 @@
+"""What every probe needs, and the children that run a probing script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from gpuenv.model.secrets import for_the_driver, for_the_target
+from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+
+
+def script(name: str) -> str:
+    """The path of a probing script."""
+    return str(Path(__file__).with_name("scripts") / name)
+
+
+def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
+    return (interpreter, "-B", script("start.py"), name, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The caller's environment, the driver root and the deadline of all probes.
+
+    Attributes:
+        environment: the caller's environment variables; a child gets those of them that it needs.
+        root: the folder below which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
+        deadline: reading of ``time.monotonic``.
+        group: the children that are ended together.
+    """
+
+    environment: Mapping[str, str]
+    root: str
+    deadline: float
+    group: ChildGroup = field(default_factory=ChildGroup)
+
+
+def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
+    """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
+    # Without -B a script is compiled once, unless this process was told to write nothing.
+    flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
+    command = [sys.executable, *flags, script("start.py"), name, *arguments]
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, stdin=stdin)
+
+
+def run_kernel(asking: Asking) -> ChildResult:
+    """Reads the kernel's files."""
+    return run_own(asking, "kernel", asking.root)
+
+
+def run_nvml(asking: Asking) -> ChildResult:
+    """Queries NVML, through nvidia-ml-py."""
+    spec = find_spec("pynvml")
+    return run_own(asking, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
+
+
+def run_cuda(asking: Asking) -> ChildResult:
+    """Queries libcuda."""
+    return run_own(asking, "cuda")
+
+
+def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
+    """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
+    command = [*in_target(interpreter, name, *arguments)]
+    return run_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
