@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from enum import Enum
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
+from gpuenv.model.codec import field_names
 from gpuenv.model.smoke import Level
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
@@ -21,11 +21,12 @@ T = TypeVar("T")
 
 
 def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Lets Typer call a function of one record: each field of the dataclass is a parameter of the command."""
+    """Lets Typer call a function of one record: each field of the named tuple is a parameter of the command."""
     hints = get_type_hints(record, include_extras=True)
+    defaults: dict[str, Any] = record._field_defaults  # type: ignore[attr-defined] # mypy has no name for named tuples
     parameters = [
-        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-        for field in fields(record)  # type: ignore[arg-type] # mypy has no name for the type of a dataclass
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name, Parameter.empty), annotation=hints[name])
+        for name in field_names(record)
     ]
 
     def decorate(function: Callable[[T], None]) -> Callable[..., None]:

@@ -12,7 +12,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,8 +45,7 @@ _STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """Where the result of a command goes, and in which form."""
 
     file: Path | None  # None is standard output
@@ -89,7 +87,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     texts = [line.text for line in lines]
     if redacted:
         texts = [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
-    cleaned = [replace(line, text=harmless(text)) for line, text in zip(lines, texts, strict=True)]
+    cleaned = [line._replace(text=harmless(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
         return
@@ -98,7 +96,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
 
 def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
-    padded = (replace(line, text=_padded(line.text)) for line in lines)
+    padded = (line._replace(text=_padded(line.text)) for line in lines)
     wrapped = [(_encodable(part.replace(_PAD, "")), line.style.value) for line in padded for part in _wrap(line, width)]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))

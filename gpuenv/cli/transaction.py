@@ -135,7 +135,7 @@ def _agree(plan: Plan, terms: Terms) -> None:
             "Agree with --allow-changes, or install into an environment of its own.",
         )
     if not terms.yes:
-        show_plan(plan, replace(out, file=None))
+        show_plan(plan, out._replace(file=None))
         if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
             raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
         if not typer.confirm("Go ahead?", err=True):

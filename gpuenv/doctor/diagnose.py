@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gpuenv.doctor.fixes.adapt import adapt_for_container, adapt_for_ostree, for_pixi, for_system, with_target_option
 from gpuenv.doctor.registry import (
@@ -39,8 +40,7 @@ from gpuenv.model.snapshot import Snapshot
 UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """What was found, and how each check went."""
 
     findings: tuple[Finding, ...]
@@ -104,7 +104,7 @@ def diagnose(
             continue
         started = clock()
         symptoms, run = _run(check, facts)
-        runs.append(replace(run, duration=clock() - started))
+        runs.append(run._replace(duration=clock() - started))
         for symptom in symptoms:
             found = _finding(check, symptom, snapshot, terms)
             findings[found] = () if symptom.stands_alone else check.follows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
@@ -44,8 +44,7 @@ class Facts:
     smoke: SmokeResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(NamedTuple):
     """What a check found.
 
     Attributes:
@@ -65,8 +64,7 @@ class Symptom:
     stands_alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NotKnown:
+class NotKnown(NamedTuple):
     """The check cannot tell, and why: unknown is neither healthy nor broken."""
 
     reason: str

@@ -29,8 +29,7 @@ class CheckStatus(str, Enum):
     CRASHED = "crashed"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """A fact behind a finding: a Snapshot path or a few words, its value, and where it came from."""
 
     fact: str
@@ -67,8 +66,7 @@ class Finding:
     allowed: Allowance | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRun:
+class CheckRun(NamedTuple):
     """How one check went; ``duration`` is in seconds.
 
     Attributes:
@@ -101,8 +99,7 @@ def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -
     return (primary, *others)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """An entry of the allow-list: a finding that is known and accepted until a day.
 
     Attributes:
@@ -191,8 +188,7 @@ class RepairStatus(str, Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(NamedTuple):
     """What was done.
 
     Attributes:

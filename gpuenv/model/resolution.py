@@ -99,8 +99,7 @@ class NvrtcRange(NamedTuple):
     highest: CudaVersion
 
 
-@dataclass(frozen=True, slots=True)
-class WheelChoice:
+class WheelChoice(NamedTuple):
     """The wheel that fits best.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from gpuenv.model.causes import Cause
 
@@ -65,8 +66,7 @@ UNFINISHED = (Trouble.NO_TIME, Trouble.INTERRUPTED)
 """Why a test that was asked for has no verdict, though nothing speaks against it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A measured number and its unit: ``B/s``, ``FLOP/s``, ``s``, ``B`` or ``1``."""
 
     value: float
@@ -120,8 +120,7 @@ class TestedGpu:
     memory_total: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """A measured number and another one; ``ratio`` is this one over the other.
 
     Attributes:

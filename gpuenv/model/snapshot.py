@@ -195,8 +195,7 @@ class DeviceNode(NamedTuple):
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class DkmsBuild:
+class DkmsBuild(NamedTuple):
     """A driver's kernel module in DKMS's tree.
 
     Attributes:
@@ -229,8 +228,7 @@ class LibraryOrigin(str, Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class DriverLibrary:
+class DriverLibrary(NamedTuple):
     """A file of libcuda or libnvidia-ml.
 
     Attributes:
@@ -421,8 +419,7 @@ class Peer:
     read: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuUser:
+class GpuUser(NamedTuple):
     """A compute process that holds a GPU, as far as NVML shows this user.
 
     Attributes:
@@ -514,8 +511,7 @@ class PciGpu:
     kernel_driver: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Toolkit:
+class Toolkit(NamedTuple):
     """A CUDA toolkit on the host or in the target; it says nothing of the driver.
 
     Attributes:

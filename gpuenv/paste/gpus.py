@@ -509,7 +509,7 @@ def _processes(gpu: PastedGpu, name: str, value: str) -> dict[str, object]:
     elif name in ("used_gpu_memory", "used_memory"):
         more = {"memory": mebibytes(value)}
     is_of_user = bool(users) and users[-1].pid == gpu.process
-    return {"users": (*users[:-1], replace(users[-1], **more))} if more and is_of_user else {}  # type: ignore[arg-type]
+    return {"users": (*users[:-1], users[-1]._replace(**more))} if more and is_of_user else {}  # type: ignore[arg-type]
 
 
 def _program(text: str) -> str | None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuenv.files import read_regular
 
@@ -23,8 +23,7 @@ _LARGEST = 1 << 20  # bytes of an entry_points.txt
 _PATH_FINDER = "PathFinder"  # of importlib: it finds what lies in the folders of sys.path
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(NamedTuple):
     """A check of another package.
 
     Attributes:

@@ -327,7 +327,7 @@ def driver_libraries(kernel: Raw) -> tuple[DriverLibrary, ...]:
     for entry in kernel.all("libraries", DriverLibrary):
         release = file_version(entry.path)
         origin = _origin(entry.path, entry.mounted)
-        found.append(replace(entry, release=release.value if release else None, origin=origin))
+        found.append(entry._replace(release=release.value if release else None, origin=origin))
     return tuple(found)
 
 

@@ -15,9 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from gpuenv.interrupt import INTERRUPTIONS
 
@@ -40,8 +39,7 @@ class Ending(str, Enum):
     NOT_STARTED = "not-started"
 
 
-@dataclass(frozen=True, slots=True)
-class ChildResult:
+class ChildResult(NamedTuple):
     """The output of a child, and how it ended.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Style(str, Enum):
@@ -18,8 +18,7 @@ class Style(str, Enum):
     COMMAND = "command"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line; a terminal wraps it under ``hang`` columns."""
 
     text: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
@@ -62,8 +61,7 @@ _WORDS_OF_OURS = frozenset(
 _TO_BUILD_WITH = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What is to be hidden: the home folder, the user's and the host's name."""
 
     home: str

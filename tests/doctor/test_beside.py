@@ -163,9 +163,9 @@ def test_cuda_path() -> None:
     kit = Toolkit("/usr/local/cuda-12.4", "CUDA_PATH", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
     right = replace(machine("env.CUDA_PATH=/usr/local/cuda-12.4"), toolkits=(kit,))
     assert "LIB608" not in found(right)
-    other = replace(right, toolkits=(replace(kit, toolkit=known(CudaVersion(13, 0), "version.json")),))
+    other = replace(right, toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
     assert found(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
-    default = replace(other, toolkits=(replace(other.toolkits[0], found_via="/usr/local"),))
+    default = replace(other, toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
     assert "LIB608" not in found(default), "a toolkit that nobody names is none of CuPy's affair"
     nowhere = replace(machine("env.CUDA_HOME=/opt/cuda"), pointing_nowhere=("CUDA_HOME",))
     assert found(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)

@@ -254,7 +254,7 @@ def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
     assert (told["gpu_count"].there, told["gpu_count"].here) == ("8", "none")
     assert (told["driver.version"].there, told["driver.version"].here) == ("550.54.15", "none")
     assert "GPU201" in told["gpu_count"].why
-    with_another = held(replace(eight, toolkits=(kit,)), replace(WITHOUT_GPU, toolkits=(replace(kit, toolkit=OLDER),)))
+    with_another = held(replace(eight, toolkits=(kit,)), replace(WITHOUT_GPU, toolkits=(kit._replace(toolkit=OLDER),)))
     assert "GPU201" not in next(entry for entry in with_another.differences if entry.fact == "toolkits").why
     assert held(WITHOUT_GPU, eight).differences  # the other way round as well
 

@@ -230,7 +230,7 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
 
 @pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
 def test_the_compiler_that_a_build_lacks_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
-    failed = replace(FAILED, compiler="gcc-12")
+    failed = FAILED._replace(compiler="gcc-12")
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED, failed), distribution)
     (finding,) = findings(snapshot, matrix)
     assert "gcc-12" in finding.fix[0].text

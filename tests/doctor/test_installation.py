@@ -704,7 +704,7 @@ def with_libraries(folder: str) -> Snapshot:
 
 def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
     need = Wound(("WHL506",), choice=True)
-    assert will_do(replace(PLAIN, extra="ctk"), need, machine())
+    assert will_do(PLAIN._replace(extra="ctk"), need, machine())
     assert not will_do(PLAIN, need, machine())
     assert will_do(PLAIN, need, replace(machine(), toolkits=(KIT,)))
     assert will_do(PLAIN, need, with_libraries("/usr/lib"))

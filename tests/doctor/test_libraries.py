@@ -136,7 +136,7 @@ TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), 
             "14.1.0",
             ("Take /opt/cuda-12.4/lib64 out of LD_LIBRARY_PATH", "Or remove the CuPy", "Or install a toolkit"),
         ),
-        (replace(TOOLKIT, has_nvrtc=False), "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
+        (TOOLKIT._replace(has_nvrtc=False), "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
         (None, "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
     ],
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional, TypeVar
 
 import typer
 
@@ -40,8 +40,7 @@ class BuilderName(str, Enum):
     CLASSIC = "classic"
 
 
-@dataclass(frozen=True, slots=True)
-class BuildImageOptions:
+class BuildImageOptions(NamedTuple):
     """The options of ``gpuenv build-image``."""
 
     kind: Annotated[

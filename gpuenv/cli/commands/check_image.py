@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
@@ -36,8 +36,7 @@ class Place(str, Enum):
     REGISTRY = "registry"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckImageOptions:
+class CheckImageOptions(NamedTuple):
     """The options of ``gpuenv check-image``."""
 
     image: Annotated[

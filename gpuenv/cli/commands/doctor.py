@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorOptions:
+class DoctorOptions(NamedTuple):
     """The options of ``gpuenv doctor``."""
 
     python: options.Python = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class InstallOptions:
+class InstallOptions(NamedTuple):
     """The options of ``gpuenv install``."""
 
     python: options.Python = None

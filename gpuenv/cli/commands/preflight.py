@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Optional
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
@@ -28,8 +28,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy 
 _SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
 
 
-@dataclass(frozen=True, slots=True)
-class PreflightOptions:
+class PreflightOptions(NamedTuple):
     """The options of ``gpuenv preflight``."""
 
     require: Annotated[

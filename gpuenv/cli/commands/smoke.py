@@ -209,7 +209,7 @@ def _report(done: Proved, python: str | None) -> Report:
     terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python)
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
-    diagnosis = replace(diagnosis, checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
+    diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
     report = make_report(diagnosis, resolution, snapshot, result.duration, terms, result)
     return replace(report, exit_code=result.exit_code)
 

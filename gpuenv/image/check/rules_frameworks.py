@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
@@ -40,7 +39,7 @@ def framework_outside(subject: Subject) -> ImageOutcome:
                 yield NotKnown(f"which CUDA the wheels of {name} for {subject.image.platform} are of")
             else:
                 perhaps = name in subject.image.perhaps
-                yield replace(symptom, severity=Severity.WARNING) if perhaps else symptom
+                yield symptom._replace(severity=Severity.WARNING) if perhaps else symptom
 
 
 def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:

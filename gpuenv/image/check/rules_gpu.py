@@ -70,7 +70,7 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
 
 def _perhaps(told: Symptom | NotKnown) -> Symptom | NotKnown:
     """The same of what may not be in the image at all."""
-    return replace(told, severity=Severity.WARNING) if isinstance(told, Symptom) else told
+    return told._replace(severity=Severity.WARNING) if isinstance(told, Symptom) else told
 
 
 def _wheel(subject: Subject) -> WheelCandidate | None:
@@ -152,7 +152,7 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
         return
     base = subject.contents.flavour is Flavour.BASE
     severity = Severity.WARNING if base else Severity.ERROR
-    yield replace(_outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source)), severity=severity)
+    yield _outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source))._replace(severity=severity)
 
 
 def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:

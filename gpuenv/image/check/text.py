@@ -114,7 +114,7 @@ def _file_lines(report: ImageReport) -> Iterator[Line]:
 def _finding(finding: ImageFinding) -> Iterator[Line]:
     """As everywhere, with long evidence shortened."""
     return finding_lines(
-        replace(finding, evidence=tuple(replace(e, value=_shortened(e.value)) for e in finding.evidence))
+        replace(finding, evidence=tuple(e._replace(value=_shortened(e.value)) for e in finding.evidence))
     )
 
 
