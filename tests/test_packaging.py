@@ -165,7 +165,7 @@ def test_the_installed_program_builds_the_stub_driver_it_carries(installed: Path
 
 def test_the_installed_program_uses_its_own_files(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import gpuenv, gpuenv.data as d, gpuenv.probe.session as a\n"
+        "import gpuenv, gpuenv.data as d, gpuenv.probe.context as a\n"
         "print(gpuenv.__file__, d.data_path('matrix.yaml'), d.data_path('images'), a.script('nvml.py'), sep='\\n')\n"
     )
     for line in run([installed / "bin/python", "-c", code], tmp_path).splitlines():
