@@ -201,10 +201,6 @@ class Advisory(NamedTuple):
     mended_by: str | None = None
 
 
-# Annotations are no texts here: the compiled matrix is read by them at every start. A named tuple takes a tenth of the
-# time of a dataclass to define.
-
-
 SCHEMA = "gpuenv.matrix/1"
 
 

@@ -202,7 +202,7 @@ def _like(terminal: int, other: int) -> None:
 
 
 def _carry(process: subprocess.Popen[bytes], streams: Sequence[_Stream]) -> None:
-    """Writes on what the program writes until it has ended and nobody writes any more."""
+    """Copies what the program writes until it has ended and its output is silent."""
     with selectors.DefaultSelector() as selector:
         for stream in streams:
             selector.register(stream.source, selectors.EVENT_READ, stream)

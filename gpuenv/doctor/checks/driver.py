@@ -234,7 +234,7 @@ def does_not_answer(facts: Facts) -> Outcome:
     GPU out of the deepest sleep, and check seating, power and cooling.
     """
     if hardware_lines(facts.snapshot):
-        return  # an event tells of it
+        return  # the event has a finding of its own
     yield from _unstarted(facts.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", WAKE_UP)
 
 
