@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +126,7 @@ def examine(
         all_checks()
         facts = finish(rows)
     resolution = resolve(facts, rows)
-    terms = replace(terms_of(facts), python=subject.named)
+    terms = terms_of(facts)._replace(python=subject.named)
     smoke = None
     if proof is not None:
         from gpuenv.cli.gpu_tests import prove_report

@@ -74,14 +74,14 @@ def fix(
             complain(folded(ended.remedy))
         status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
         repair = Repair(status, _sentence(ended.message), left=_codes(found))
-        return replace(found, repair=repair, exit_code=ended.exit_code)
+        return found._replace(repair=repair, exit_code=ended.exit_code)
     if isinstance(outcome, Plan):
         if all(entry.form == "text" and entry.path is None for entry in forms):
             show_plan(outcome, out)
             raise typer.Exit(found.exit_code)
         lines = tuple(line.text for line in plan_lines(outcome, verbose=opts.verbose))
         repair = Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines)
-        return replace(found, repair=repair)
+        return found._replace(repair=repair)
     if outcome is None or outcome.status is Result.UNCHANGED:
         return _nothing(
             found, "nothing that gpuenv could install would mend it; what else to do stands with each finding"
@@ -100,12 +100,12 @@ def fix(
     )
     # A failed repair has its own exit code.
     exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
-    return replace(after, repair=repair, exit_code=exit_code)
+    return after._replace(repair=repair, exit_code=exit_code)
 
 
 def _nothing(found: Report, message: str) -> Report:
     announce(message)
-    return replace(found, repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(found)))
+    return found._replace(repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(found)))
 
 
 def _sentence(message: str) -> str:
@@ -177,7 +177,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
     """
     facts = examined.facts
     # A toolkit of the host that CuPy has not found so far is none to count on.
-    counted = replace(facts, toolkits=()) if wound.with_libraries else facts
+    counted = facts._replace(toolkits=()) if wound.with_libraries else facts
     holdings = take_stock(scheme)
     tried: list[WheelChoice] = []
     for given in (counted, with_any_numpy(counted)):

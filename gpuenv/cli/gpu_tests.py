@@ -141,7 +141,7 @@ def with_causes(result: SmokeResult) -> SmokeResult:
         else test
         for test in result.tests
     )
-    return replace(result, tests=tuple(tests))
+    return result._replace(tests=tuple(tests))
 
 
 def cause_of(text: str) -> Cause | None:

@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
 from gpuenv.cli.clock import now, today
@@ -28,8 +28,7 @@ _SHOWN = 5  # contradictions of a paste
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """The machine that is meant, by the shared options: this one, a recorded or pasted one, or only assumptions."""
 
     python: str | None
@@ -153,7 +152,7 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
 def get_all(subject: Subject, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
-        begun = {str(file): stack.enter_context(probing(replace(subject, snapshot=file))) for file in files}
+        begun = {str(file): stack.enter_context(probing(subject._replace(snapshot=file))) for file in files}
         matrix = get_matrix(path)
         return {name: finish(matrix) for name, finish in begun.items()}, matrix
 
@@ -262,7 +261,7 @@ def read_snapshot(path: Path) -> Snapshot:
     if system.value is None:
         return snapshot
     # One that was written by hand may spell an operating system as other programs do.
-    return replace(snapshot, host=replace(snapshot.host, os=replace(system, value=operating_system(system.value))))
+    return snapshot._replace(host=snapshot.host._replace(os=replace(system, value=operating_system(system.value))))
 
 
 def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
@@ -297,7 +296,7 @@ def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
         refuse_no_environment(subject.python)
     if subject.paste is not None:
         return  # read once, where the answer comes from it: it may be standard input
-    apart = replace(subject, python=None, no_probe=subject.no_probe or subject.snapshot is None)
+    apart = subject._replace(python=None, no_probe=subject.no_probe or subject.snapshot is None)
     with probing(apart) as finish:
         if subject.assume or matrix is not None:
             finish(get_matrix(matrix, quiet=True))

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -177,7 +176,7 @@ def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolutio
     """The resolver's answer for a target, without regard to the CUDA wheels that nothing there needs."""
     leaving = unneeded(holdings.visible, holdings.scheme.markers)
     kept = {name: release for name, release in facts.target.packages.items() if name not in leaving}
-    return resolve(replace(facts, target=replace(facts.target, packages=kept)), rows)
+    return resolve(facts._replace(target=facts.target._replace(packages=kept)), rows)
 
 
 def choice_of(resolution: Resolution) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterat
 def with_any_numpy(snapshot: Snapshot) -> Snapshot:
     """The same target without its NumPy: what could be chosen if NumPy might move."""
     free: Reading[str] = missing("whatever CuPy brings along")
-    return replace(snapshot, target=replace(snapshot.target, numpy=free))
+    return snapshot._replace(target=snapshot.target._replace(numpy=free))
 
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:

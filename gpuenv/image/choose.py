@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
@@ -78,7 +78,7 @@ def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
     """
     inside = {name: _inside(needs, wish) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
-    together = replace(next(iter(inside.values())), gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
+    together = next(iter(inside.values()))._replace(gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
     against: dict[str, None] = {}
     for wheel in _wheels(wish, together, matrix, against):
         unfit = list(_unfit(wheel, inside, matrix))
@@ -121,11 +121,11 @@ def _inside(needs: Needs, wish: Wish) -> Needs:
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
     if needs.driver_absent or needs.gpus_not_there:
-        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
-        inner = replace(inner, gpus_absent=False, gpus_not_there=False)
+        inner = inner._replace(driver_absent=False, driver=None, driver_cuda=None, gpus=())
+        inner = inner._replace(gpus_absent=False, gpus_not_there=False)
     if wish.arch is not None:
-        inner = replace(inner, platform=f"linux-{wish.arch}")
-    return replace(inner, gpus=(*inner.gpus, *more))
+        inner = inner._replace(platform=f"linux-{wish.arch}")
+    return inner._replace(gpus=(*inner.gpus, *more))
 
 
 def _wheels(wish: Wish, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
@@ -272,7 +272,7 @@ def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapabil
     served = []
     for entry in found.minor.capabilities:
         level = cuda_of_branch(_minimum_driver(found, (entry,), matrix), matrix)
-        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
+        one = needs._replace(gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
         good = found.minor in serving_minors(found.wheel, one, matrix) and fits(found.wheel, one, matrix)
         if good and entry not in TEGRA:
             served.append(entry)

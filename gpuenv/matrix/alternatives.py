@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,8 +104,7 @@ def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
 
 def inside_container(needs: Needs) -> Needs:
     """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
-    return replace(
-        needs,
+    return needs._replace(
         platform=needs.container_platform,
         platform_assumed=None,
         libc=None,

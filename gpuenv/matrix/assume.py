@@ -73,7 +73,7 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
             raise AssumeError(f"--assume {text}: {error}") from error
     if snapshot.host.os.value != "linux" and "host.os" in snapshot.assumed:  # without glibc and musl
         facts = tuple(path for path in snapshot.assumed if path != "host.libc")
-        snapshot = replace(snapshot, host=replace(snapshot.host, libc=Reading()), assumed=facts)
+        snapshot = snapshot._replace(host=snapshot.host._replace(libc=Reading()), assumed=facts)
     return _with_libraries(_with_visible_count(snapshot))
 
 
@@ -104,7 +104,7 @@ def _with_visible_count(snapshot: Snapshot) -> Snapshot:
         return snapshot
     value = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
     count = len(snapshot.gpus) if value is None else visible_entries(value, snapshot.gpus)
-    return replace(snapshot, visible_count=assumed(count))
+    return snapshot._replace(visible_count=assumed(count))
 
 
 def _assume_one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
@@ -124,8 +124,8 @@ def _assume_host(field: str, read: Callable[[str], object]) -> Callable[[Snapsho
     """An assumption that replaces one field of the host."""
 
     def apply(snapshot: Snapshot, value: str) -> Snapshot:
-        host = replace(snapshot.host, **{field: assumed(read(value))})  # type: ignore[arg-type]
-        return replace(snapshot, host=host).assuming(f"host.{field}")
+        host = snapshot.host._replace(**{field: assumed(read(value))})  # type: ignore[arg-type]
+        return snapshot._replace(host=host).assuming(f"host.{field}")
 
     return apply
 
@@ -135,9 +135,9 @@ def _assume_system(snapshot: Snapshot, value: str) -> Snapshot:
     name = _one_of("linux", "windows", "darwin")(operating_system(value))
     before = snapshot.host.os.value
     if before not in (None, name) or (name != "linux" and before is None):
-        target = replace(snapshot.target, platform=Reading())
-        snapshot = replace(snapshot, host=Host(arch=snapshot.host.arch), target=target)
-    return replace(snapshot, host=replace(snapshot.host, os=assumed(name))).assuming("host.os")
+        target = snapshot.target._replace(platform=Reading())
+        snapshot = snapshot._replace(host=Host(arch=snapshot.host.arch), target=target)
+    return snapshot._replace(host=snapshot.host._replace(os=assumed(name))).assuming("host.os")
 
 
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -164,12 +164,12 @@ def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
     """What the real driver answered no longer counts."""
     answered = {"nvml", "libcuda", "nvidia-smi"}
     sources = tuple(source for source in snapshot.sources if source.name not in answered)
-    return replace(snapshot, driver=driver, sources=sources).assuming("driver.version")
+    return snapshot._replace(driver=driver, sources=sources).assuming("driver.version")
 
 
 def _assume_driver_cuda(snapshot: Snapshot, value: str) -> Snapshot:
-    driver = replace(snapshot.driver, cuda=assumed(CudaVersion.parse(value)))
-    return replace(snapshot, driver=driver).assuming("driver.cuda")
+    driver = snapshot.driver._replace(cuda=assumed(CudaVersion.parse(value)))
+    return snapshot._replace(driver=driver).assuming("driver.cuda")
 
 
 def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Snapshot:
@@ -189,7 +189,7 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
 def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
     """These GPUs; where there are none, the bus has none either."""
     on_bus = snapshot.pci_gpus if gpus else ()
-    return replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
+    return snapshot._replace(gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
 
 
 def _assume_capability(snapshot: Snapshot, value: str) -> Snapshot:
@@ -217,7 +217,7 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     variables = {other: text for other, text in snapshot.environment.items() if other != name}
     if value.lower() != _NONE or name == _WITH_NONE:
         variables[name] = value
-    return replace(snapshot, environment=variables).assuming(f"environment.{name}")
+    return snapshot._replace(environment=variables).assuming(f"environment.{name}")
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -254,8 +254,8 @@ def _read_count(value: str) -> int:
 
 def _assume_python(snapshot: Snapshot, value: str) -> Snapshot:
     """A CPython of this version."""
-    target = replace(snapshot.target, python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
-    return replace(snapshot, target=target).assuming("target.python")
+    target = snapshot.target._replace(python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
+    return snapshot._replace(target=target).assuming("target.python")
 
 
 def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
@@ -272,7 +272,7 @@ def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
 def _with_cupy(snapshot: Snapshot, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Snapshot:
     """Another CuPy, whose files and libraries are unknown."""
     sources = tuple(source for source in snapshot.sources if source.name not in _OF_THE_CUPY)
-    return replace(snapshot, target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
+    return snapshot._replace(target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
 
 
 def _with_libraries(snapshot: Snapshot) -> Snapshot:
@@ -295,7 +295,7 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
         )
         for wanted in WANTED.get(level.major, ())
     )
-    return replace(snapshot, target=replace(target, libraries=found))
+    return snapshot._replace(target=target._replace(libraries=found))
 
 
 def _cupy_of(value: str) -> tuple[str, str]:
@@ -335,16 +335,16 @@ def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
         others = tuple(entry for entry in target.cupy if entry.distribution != name)
         return _with_cupy(snapshot, others if is_gone else (*others, CupyInstallation(name, value)), packages)
     if name == "numpy":
-        target = replace(target, numpy=missing("assumed to be absent") if is_gone else assumed(value))
-    return replace(snapshot, target=replace(target, packages=packages)).assuming(f"target.packages.{name}")
+        target = target._replace(numpy=missing("assumed to be absent") if is_gone else assumed(value))
+    return snapshot._replace(target=target._replace(packages=packages)).assuming(f"target.packages.{name}")
 
 
 def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
     """One CUDA toolkit with all that is in one, or none."""
     if value.lower() == _NONE:
-        return replace(snapshot, toolkits=()).assuming("toolkits")
+        return snapshot._replace(toolkits=()).assuming("toolkits")
     toolkit = Toolkit(_FOLDER, ASSUMED, assumed(CudaVersion.parse(value)), has_nvrtc=True, has_headers=True)
-    return replace(snapshot, toolkits=(toolkit,)).assuming("toolkits")
+    return snapshot._replace(toolkits=(toolkit,)).assuming("toolkits")
 
 
 def _keys(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:

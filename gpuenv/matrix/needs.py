@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -83,8 +82,7 @@ class NeededGpu(NamedTuple):
     driven: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(NamedTuple):
     """The facts behind a choice; None is unknown.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
@@ -123,7 +122,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
     words = [_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
-    return replace(resolution, explanation="\n".join(words))
+    return resolution._replace(explanation="\n".join(words))
 
 
 def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
@@ -175,7 +174,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     # With the extra before without, unless every machine has a toolkit of its own.
     orders = {by_preference(entry, matrix) for entry in needs.values()}
     first = next(iter(needs.values()))
-    order = orders.pop() if len(orders) == 1 else by_preference(replace(first, toolkits=()), matrix)
+    order = orders.pop() if len(orders) == 1 else by_preference(first._replace(toolkits=()), matrix)
     serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
     servable = frozenset(name for names in serves.values() for name in names)
     answers: list[Shared] = []
@@ -184,7 +183,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
         served = tuple(name for name in needs if name in serves[wheel] & left)
         left -= serves[wheel]
         # The requirements serve the GPUs of all these machines together.
-        together = replace(needs[served[0]], gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
+        together = needs[served[0]]._replace(gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
         answers.append(Shared(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
     return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -158,8 +157,7 @@ class Experimental(NamedTuple):
     assumptions: tuple[Assumption, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """The choice and its reasons.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuenv.model.causes import Cause
@@ -141,8 +142,7 @@ class Compared(NamedTuple):
     against: str
 
 
-@dataclass(frozen=True, slots=True)
-class SmokeResult:
+class SmokeResult(NamedTuple):
     """A whole run.
 
     Attributes:
@@ -167,7 +167,7 @@ class SmokeResult:
     tests: tuple[TestResult, ...]
     duration: float
     budget: float
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = MappingProxyType({})
     fault: str | None = None
     compared: tuple[Compared, ...] = ()
     started_at: str | None = None

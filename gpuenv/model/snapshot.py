@@ -6,8 +6,9 @@ The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuenv.model.cupy import is_cupy
@@ -15,6 +16,7 @@ from gpuenv.model.reading import Reading
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 SCHEMA = "gpuenv.snapshot/1"
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Container(str, Enum):
@@ -42,8 +44,7 @@ def architecture(name: str) -> str:
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(lowered, lowered)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """The operating system.
 
     Attributes:
@@ -111,8 +112,7 @@ class CdiFile(NamedTuple):
     devices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerSupport:
+class ContainerSupport(NamedTuple):
     """What gives containers their GPUs: inside one, its rules; on a host, what the engine knows.
 
     Attributes:
@@ -244,8 +244,7 @@ class DriverLibrary(NamedTuple):
     mounted: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(NamedTuple):
     """The NVIDIA driver.
 
     Attributes:
@@ -322,8 +321,7 @@ class Virtualization(str, Enum):
 GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
 
 
-@dataclass(frozen=True, slots=True)
-class GpuHealth:
+class GpuHealth(NamedTuple):
     """The state of a GPU's memory, heat, power and clock.
 
     Attributes:
@@ -492,8 +490,7 @@ class Gpu:
     peers: tuple[Peer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PciGpu:
+class PciGpu(NamedTuple):
     """A display or 3D controller on the PCI bus.
 
     Attributes:
@@ -543,8 +540,7 @@ class PackagePlace(str, Enum):
     ELSEWHERE = "elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
-class CupyInstallation:
+class CupyInstallation(NamedTuple):
     """A CuPy distribution in the target.
 
     Attributes:
@@ -579,8 +575,7 @@ class CupyInstallation:
         return f"{self.distribution} {self.release}"
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(NamedTuple):
     """A CUDA library that CuPy loads at run time.
 
     Attributes:
@@ -655,8 +650,7 @@ class NeedOfCupy(NamedTuple):
     requirement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The environment CuPy lives in or shall live in.
 
     Attributes:
@@ -719,13 +713,13 @@ class Target:
     numpy_module: Reading[str] = Reading()
     numpy_fault: Reading[str] = Reading()
     pathfinder_hidden_by: Reading[str] = Reading()
-    packages: Mapping[str, str] = field(default_factory=dict)
-    conda_packages: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = _EMPTY
+    conda_packages: Mapping[str, str] = _EMPTY
     libraries: tuple[Library, ...] = ()
     cuda_path: Reading[str] = Reading()
     headers: Reading[tuple[str, ...]] = Reading()
     headers_cuda: Reading[CudaVersion] = Reading()
-    preload: Mapping[str, str] = field(default_factory=dict)
+    preload: Mapping[str, str] = _EMPTY
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
     left_metadata: tuple[LeftMetadata, ...] = ()
@@ -744,8 +738,7 @@ class Target:
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
         """The same environment with another CuPy, of which nothing but its name is known."""
-        return replace(
-            self,
+        return self._replace(
             cupy=cupy,
             packages=packages,
             conda_packages={name: release for name, release in self.conda_packages.items() if not is_cupy(name)},
@@ -773,8 +766,7 @@ class SourceState(str, Enum):
     NOT_ASKED = "not-asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One source that was asked.
 
     Attributes:
@@ -792,8 +784,7 @@ class Source:
     started: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Everything that was read, in one record.
 
     Attributes:
@@ -834,7 +825,7 @@ class Snapshot:
     grant: Grant = Grant()
     mps: Mps = Mps()
     target: Target = Target()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = _EMPTY
     sources: tuple[Source, ...] = ()
     assumed: tuple[str, ...] = ()
 
@@ -847,4 +838,4 @@ class Snapshot:
 
     def assuming(self, *paths: str) -> Snapshot:
         """The same with the facts of these paths marked as the caller's."""
-        return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *paths))))
+        return self._replace(assumed=tuple(dict.fromkeys((*self.assumed, *paths))))

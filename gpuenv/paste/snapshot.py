@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from gpuenv.matrix.needs import cuda_of_branch, driver_absent
@@ -355,9 +354,9 @@ def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: Map
         library = Library(entry.name, entry.soname, found_via=forms.SHOW_CONFIG)
         missing = answers(pasted, f"missing.{entry.name}")
         if missing:
-            yield replace(library, error=missing[0].value)
+            yield library._replace(error=missing[0].value)
         elif entry.name == "nvrtc" and nvrtc is not None:
-            yield replace(library, path=_UNNAMED, release=str(nvrtc))
+            yield library._replace(path=_UNNAMED, release=str(nvrtc))
 
 
 def _toolkits(pasted: Pasted) -> tuple[Toolkit, ...]:

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,7 +82,7 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
             title=symptom.title[:_LONGEST].rstrip("."),
             evidence=symptom.evidence,
             # What somebody else's check would run is for the user to run.
-            fix=tuple(replace(fix, safe=False) for fix in symptom.fix),
+            fix=tuple(fix._replace(safe=False) for fix in symptom.fix),
             docs=f"{plugin.package}: {answer.title or plugin.function}",
         )
         for symptom in answer.symptoms

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import replace
 from typing import Any
 
 from gpuenv.model.nvidia import Nvml
@@ -39,9 +38,9 @@ def nvml_facts(result: ChildResult) -> tuple[Raw, Source]:
     init, message = nvml.get("init", int), nvml.text("message")
     source = source_of("nvml", result, facts, finished="init" in facts and (init != 0 or "done" in facts))
     if init == Nvml.LIBRARY_NOT_FOUND and _is_absence(message):
-        return nvml, replace(source, state=SourceState.ABSENT, detail=message)
+        return nvml, source._replace(state=SourceState.ABSENT, detail=message)
     if init and source.state is SourceState.ANSWERED:
-        return nvml, replace(source, state=SourceState.FAILED, detail=f"nvmlInit: {message} ({init})")
+        return nvml, source._replace(state=SourceState.FAILED, detail=f"nvmlInit: {message} ({init})")
     return nvml, source
 
 
@@ -67,12 +66,12 @@ def cuda_facts(result: ChildResult) -> tuple[Raw, Source]:
     source = source_of("libcuda", result, facts)
     absent, unloadable, init = cuda.text("absent"), cuda.text("unloadable"), cuda.get("init", int)
     if absent is not None:
-        return cuda, replace(source, state=SourceState.ABSENT, detail=absent)
+        return cuda, source._replace(state=SourceState.ABSENT, detail=absent)
     if unloadable is not None:
-        return cuda, replace(source, state=SourceState.FAILED, detail=unloadable)
+        return cuda, source._replace(state=SourceState.FAILED, detail=unloadable)
     if init and source.state is SourceState.ANSWERED:
         named = cuda.text("init_name") or "an error"
-        return cuda, replace(source, state=SourceState.FAILED, detail=f"cuInit: {named} ({init})")
+        return cuda, source._replace(state=SourceState.FAILED, detail=f"cuInit: {named} ({init})")
     return cuda, source
 
 
@@ -94,11 +93,11 @@ def ask_nvcc(asking: Asking, kernel: Raw) -> tuple[dict[str, str], Source]:
             detail = f"{program}: {source.detail}"
         elif release is None:
             detail = f"{program}: no release in what it printed"
-            source = replace(source, state=SourceState.FAILED)
+            source = source._replace(state=SourceState.FAILED)
         if release:
             releases[path] = release[1]
-        source = replace(source, detail=detail) if worst.state is SourceState.ANSWERED else worst
-        worst = replace(source, duration=worst.duration + result.duration)
+        source = source._replace(detail=detail) if worst.state is SourceState.ANSWERED else worst
+        worst = source._replace(duration=worst.duration + result.duration)
     return releases, worst
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -61,7 +60,7 @@ def ask_files(asking: Asking, target: Raw, source: Source, *, deep: bool) -> tup
     facts = parse_facts(result.stdout)
     ended = source_of("files", result, facts)
     if ended.state is SourceState.FAILED and result.stderr:
-        ended = replace(ended, detail=last_line(result.stderr))
+        ended = ended._replace(detail=last_line(result.stderr))
     return Raw(facts), ended
 
 
@@ -108,7 +107,7 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
                 source = Source("libraries", state, detail, time.monotonic() - started)
             elif not _had_its_time(result, since):
                 detail = f"{source.duration:.1f} s were left for it, which is too short; --timeout gives more"
-                source = replace(source, state=SourceState.NOT_ASKED, detail=detail)
+                source = source._replace(state=SourceState.NOT_ASKED, detail=detail)
             return facts, lost, source
         hung = result.signal_name == _ALARM
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))

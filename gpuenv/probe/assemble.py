@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from gpuenv import __version__
@@ -120,7 +119,7 @@ def snapshot_of(answers: Mapping[str, Any], request: Request, interpreter: str |
         libraries=libraries,
         files=files,
         environment=relevant(request.environment),
-        sources=tuple(replace(source, started=max(0.0, source.started - began)) for source in sources),
+        sources=tuple(source._replace(started=max(0.0, source.started - began)) for source in sources),
     )
     return assemble(raw, request.taken_at)
 

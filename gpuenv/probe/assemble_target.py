@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 from gpuenv.model.cupy import is_cupy
@@ -96,7 +95,7 @@ def _cupy(raw: RawFacts, distributions: tuple[CupyInstallation, ...]) -> tuple[C
         file = f"{entry.location}/cupy/__init__.py"
         has_file = file in modules
         if is_cupy(entry.distribution):
-            found.append(replace(entry, for_this_interpreter=modules.get(file), module=file if has_file else None))
+            found.append(entry._replace(for_this_interpreter=modules.get(file), module=file if has_file else None))
     return tuple(found)
 
 

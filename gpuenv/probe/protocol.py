@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from gpuenv.model.snapshot import Source, SourceState
@@ -87,7 +86,7 @@ def worse(source: Source, detail: str) -> Source:
     """A failed probe with a better word on why; a timeout or a crash keeps its own."""
     if source.state in (SourceState.TIMED_OUT, SourceState.CRASHED):
         return source
-    return replace(source, state=SourceState.FAILED, detail=detail)
+    return source._replace(state=SourceState.FAILED, detail=detail)
 
 
 def last_line(text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms, became_of
@@ -36,8 +36,7 @@ class Status(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What the doctor says, whole.
 
     Attributes:

@@ -613,7 +613,7 @@ def snapshot_of(profile: Profile, matrix: Matrix) -> Snapshot:
         for device in profile.other_devices
         if device.pci_class.startswith("0x03")
     )
-    return replace(snapshot, gpus=gpus, pci_gpus=others, gpu_count=assumed(len(gpus)))
+    return snapshot._replace(gpus=gpus, pci_gpus=others, gpu_count=assumed(len(gpus)))
 
 
 def _facts(profile: Profile) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
@@ -104,7 +104,7 @@ def prove(
         outcome = _run(order, place, devices, announce)
     except RunInterrupted as stop:
         so_far = _result(order, place, devices, stop.outcome, started_at)
-        raise ProofInterrupted(replace(so_far, exit_code=int(ExitCode.INTERRUPTED))) from None
+        raise ProofInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
     return _result(order, place, devices, outcome, started_at)
 
 

@@ -78,8 +78,7 @@ def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """A machine with somebody's folders, variables and GPUs in each of its facts."""
-    target = replace(
-        UNFIT.target,
+    target = UNFIT.target._replace(
         executable=known(f"{HOME}/envs/cupy/bin/python3", "the target's interpreter"),
         prefix=known(f"{HOME}/envs/cupy", "the target's interpreter"),
         cupy=(CupyInstallation("cupy-cuda12x", "14.2.0", f"{HOME}/envs/cupy/lib/python3.12/site-packages"),),

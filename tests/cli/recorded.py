@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.codec import encode
@@ -103,11 +102,10 @@ FIT = Snapshot(
 )
 """Everything is as it should be."""
 
-UNFIT = replace(FIT, driver=_driver("470.161.03", "11.4"))
+UNFIT = FIT._replace(driver=_driver("470.161.03", "11.4"))
 """The driver is older than the wheel's CUDA."""
 
-WITHOUT_GPU = replace(
-    FIT,
+WITHOUT_GPU = FIT._replace(
     driver=Driver(module=known(Module.NOT_INSTALLED, "/lib/modules")),
     gpus=(),
     gpu_count=missing("no source could tell"),
@@ -131,4 +129,4 @@ def record(snapshot: Snapshot, path: Path) -> Path:
 
 def changed(snapshot: Snapshot, **fields: Any) -> Snapshot:  # noqa: ANN401 - fields of Snapshot
     """The same machine with some facts replaced."""
-    return replace(snapshot, **fields)
+    return snapshot._replace(**fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +12,7 @@ from tests.cli.recorded import FIT, record
 
 
 def two(folder: Path) -> tuple[Path, Path]:
-    here = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": "7"})
+    here = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": "7"})
     return record(FIT, folder / "there.json"), record(here, folder / "here.json")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +116,7 @@ def test_the_name_of_the_host_is_hidden(tmp_path: Path, named_host: Mapping[str,
 
 
 def test_the_name_of_the_host_is_hidden_in_a_path_too(tmp_path: Path, named_host: Mapping[str, str]) -> None:
-    target = replace(FIT.target, executable=known(f"/net/{HOST}/envs/cupy/bin/python3", "the target's interpreter"))
+    target = FIT.target._replace(executable=known(f"/net/{HOST}/envs/cupy/bin/python3", "the target's interpreter"))
     recording = record(changed(FIT, target=target), tmp_path / "facts.json")
     assert in_all(answer("probe", "--snapshot", recording, environment=named_host)[1], HOST) == []
 
@@ -186,7 +185,7 @@ def test_homes_of_other_machines_are_hidden_wherever_they_lie(tmp_path: Path, va
 
 
 def test_a_name_that_a_home_gives_away_is_hidden_in_every_fact(tmp_path: Path) -> None:
-    target = replace(FIT.target, executable=known(f"/scratch/{ELSEWHERE}/venv/bin/python", "the target's interpreter"))
+    target = FIT.target._replace(executable=known(f"/scratch/{ELSEWHERE}/venv/bin/python", "the target's interpreter"))
     facts = changed(FIT, target=target, environment={"CUDA_HOME": f"/home/{ELSEWHERE}/cuda"})
     assert in_all(answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))[1], ELSEWHERE) == []
 
@@ -218,7 +217,7 @@ def test_a_token_is_known_by_its_beginning(tmp_path: Path, token: str) -> None:
 
 def test_addresses_are_hidden_and_releases_are_not(tmp_path: Path) -> None:
     told = {"CUPY_A": "http://10.12.13.14/simple", "CUPY_B": "10.12.13.14:8080", "CUPY_C": "12.4.5.8"}
-    facts = changed(FIT, environment=told, target=replace(FIT.target, packages={"nvidia-cublas-cu12": "12.4.5.8"}))
+    facts = changed(FIT, environment=told, target=FIT.target._replace(packages={"nvidia-cublas-cu12": "12.4.5.8"}))
     _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
     assert in_all(shown, "10.12.13.14") == []
     assert shown["environment"]["CUPY_C"] == shown["target"]["packages"]["nvidia-cublas-cu12"] == "12.4.5.8"

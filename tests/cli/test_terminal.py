@@ -13,7 +13,7 @@ import struct
 import subprocess
 import termios
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +128,7 @@ def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings:
 @pytest.mark.parametrize("columns", [80, 40])
 def test_a_command_on_a_terminal_is_what_a_shell_needs(tmp_path: Path, folder: str, columns: int) -> None:
     executable = f"/srv/{folder}/bin/python3"
-    target = replace(UNFIT.target, executable=known(executable, "the target's interpreter"))
+    target = UNFIT.target._replace(executable=known(executable, "the target's interpreter"))
     shown = on_terminal(
         "doctor", "--snapshot", record(changed(UNFIT, target=target), tmp_path / "a.json"), columns=columns
     )
@@ -209,7 +209,7 @@ def test_the_verdict_is_in_the_first_line_and_in_ascii(recordings: dict[str, Pat
 
 
 def named(machine: Snapshot, distribution: str) -> Snapshot:
-    return changed(machine, host=replace(machine.host, distribution=known(distribution, "/etc/os-release")))
+    return changed(machine, host=machine.host._replace(distribution=known(distribution, "/etc/os-release")))
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "iso8859-7", "utf-8"])

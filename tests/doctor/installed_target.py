@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -46,8 +44,7 @@ def healthy(matrix: Matrix) -> Snapshot:
     """A right machine whose target has told all there is to tell."""
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
-    target = replace(
-        snapshot.target,
+    target = snapshot.target._replace(
         prefix=known("/venv", "x"),
         cupy=(CUPY,),
         cupy_module=known(MODULE, "x"),
@@ -56,7 +53,7 @@ def healthy(matrix: Matrix) -> Snapshot:
         headers_cuda=known(CudaVersion.parse("12.9"), "x"),
         file_faults_count=known(0, "x"),
     )
-    return replace(snapshot, target=target)
+    return snapshot._replace(target=target)
 
 
 def found(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
@@ -67,7 +64,7 @@ def found(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
 
 
 def changed(snapshot: Snapshot, **fields: object) -> Snapshot:
-    return replace(snapshot, target=replace(snapshot.target, **fields))  # type: ignore[arg-type]  # a field of any kind
+    return snapshot._replace(target=snapshot.target._replace(**fields))  # type: ignore[arg-type]  # a field of any kind
 
 
 def faulty(healthy: Snapshot, path: str, state: FileState, *names: str) -> Snapshot:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, Snapshot, Source, SourceState
@@ -38,5 +36,5 @@ def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:
 
 
 def with_reading(snapshot: Snapshot, distribution: str = "ubuntu 24.04", **readings: tuple[str, ...]) -> Snapshot:
-    driver = replace(snapshot.driver, branch=known(550, "x"), **{n: known(v, "x") for n, v in readings.items()})  # type: ignore[arg-type]
-    return replace(snapshot, driver=driver, host=replace(snapshot.host, distribution=known(distribution, "x")))
+    driver = snapshot.driver._replace(branch=known(550, "x"), **{n: known(v, "x") for n, v in readings.items()})  # type: ignore[arg-type]
+    return snapshot._replace(driver=driver, host=snapshot.host._replace(distribution=known(distribution, "x")))

@@ -6,7 +6,7 @@ What a report leaves open is filled in with what is sound; the root cause is the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Library, Snapshot, Source, SourceState, Toolkit
@@ -72,28 +72,27 @@ def libraries(
 
     found = tuple(one(*entry) for entry in zip(NAMES, RELEASES[major], strict=True))
     asked = Source("libraries", SourceState.ANSWERED)
-    return lambda snapshot: replace(
-        snapshot,
-        target=replace(snapshot.target, libraries=(*found, *further)),
+    return lambda snapshot: snapshot._replace(
+        target=snapshot.target._replace(libraries=(*found, *further)),
         sources=(*snapshot.sources, asked),
     )
 
 
 def toolkit(release: str, path: str) -> Change:
     kit = Toolkit(path, "/usr/local/cuda", known(CudaVersion.parse(release), "x"), has_nvrtc=True, has_headers=True)
-    return lambda snapshot: replace(snapshot, toolkits=(*snapshot.toolkits, kit))
+    return lambda snapshot: snapshot._replace(toolkits=(*snapshot.toolkits, kit))
 
 
 def headers(*folders: str, cuda: str | None = None) -> Change:
     found = known(CudaVersion.parse(cuda), "x") if cuda else Snapshot().target.headers_cuda
-    return lambda snapshot: replace(
-        snapshot, target=replace(snapshot.target, headers=known(folders, "x"), headers_cuda=found)
+    return lambda snapshot: snapshot._replace(
+        target=snapshot.target._replace(headers=known(folders, "x"), headers_cuda=found)
     )
 
 
 def unloadable(said: str) -> Change:
     """What the loader says of CuPy's own module."""
-    return lambda snapshot: replace(snapshot, target=replace(snapshot.target, extension=missing(said)))
+    return lambda snapshot: snapshot._replace(target=snapshot.target._replace(extension=missing(said)))
 
 
 def on(system: tuple[str, ...], *given: str) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot
 from tests.doctor.reported import (
@@ -37,16 +35,16 @@ GTX_1080 = on(LINUX, "driver=580.95.05", "gpu=GTX 1080", "python=3.13", "numpy=2
 def built(release: str, cuda: int) -> Change:
     """A build of a distribution's or from source, linked with that CUDA."""
     entry = CupyInstallation("cupy", release, cuda_major=cuda)
-    return lambda snapshot: replace(snapshot, target=replace(snapshot.target, cupy=(entry,)))
+    return lambda snapshot: snapshot._replace(target=snapshot.target._replace(cupy=(entry,)))
 
 
 def astray(snapshot: Snapshot) -> Snapshot:
     """cuda-pathfinder finds CUDA 13 first."""
     found = tuple(
-        replace(entry, finder_path=f"{SITE}/nvidia/cu13/lib/{entry.soname.replace('so.12', 'so.13')}")
+        entry._replace(finder_path=f"{SITE}/nvidia/cu13/lib/{entry.soname.replace('so.12', 'so.13')}")
         for entry in snapshot.target.libraries
     )
-    return replace(snapshot, target=replace(snapshot.target, libraries=found))
+    return snapshot._replace(target=snapshot.target._replace(libraries=found))
 
 
 def windows(cupy: str, python: str) -> Reported:
@@ -61,7 +59,7 @@ def linked(soname: str, cause: str, cure: str, *given: str, change: Change) -> R
 
 
 def on_tegra(snapshot: Snapshot) -> Snapshot:
-    return replace(snapshot, host=replace(snapshot.host, tegra=known("R32.3.1", "/etc/nv_tegra_release")))
+    return snapshot._replace(host=snapshot.host._replace(tegra=known("R32.3.1", "/etc/nv_tegra_release")))
 
 
 REPORTED_LINES = {

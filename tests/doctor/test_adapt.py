@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -39,8 +38,8 @@ def fixes(code: str, *given: str) -> tuple[Fix, ...]:
     snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *given], MATRIX)
     ours = {entry.distribution: entry.release for entry in snapshot.target.cupy}
     ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
-    target = replace(snapshot.target, kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
-    snapshot = replace(snapshot, target=target)
+    target = snapshot.target._replace(kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
+    snapshot = snapshot._replace(target=target)
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     return next(finding.fix for finding in findings if finding.code == code)
 
@@ -157,12 +156,11 @@ def test_another_environment_has_its_own_installers(matrix: Matrix, healthy: Sna
 
 NAMED = "an env/v12"
 OTHERS = {"explain", "run", "lock", "bundle"}  # about a text or a program; made for another machine
-HIDDEN = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))
-MISSPELT = replace(FIT, environment={"CUPY_ACCELERATORS": "cubb"})
-NO_CUPY = replace(WITHOUT_GPU, target=replace(FIT.target, cupy=(), packages={}), pci_gpus=FIT.pci_gpus)
-FROM_PYTHONPATH = replace(
-    FIT,
-    target=replace(FIT.target, cupy=(*FIT.target.cupy, CupyInstallation("cupy-cuda13x", "14.2.0", "/elsewhere"))),
+HIDDEN = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))
+MISSPELT = FIT._replace(environment={"CUPY_ACCELERATORS": "cubb"})
+NO_CUPY = WITHOUT_GPU._replace(target=FIT.target._replace(cupy=(), packages={}), pci_gpus=FIT.pci_gpus)
+FROM_PYTHONPATH = FIT._replace(
+    target=FIT.target._replace(cupy=(*FIT.target.cupy, CupyInstallation("cupy-cuda13x", "14.2.0", "/elsewhere"))),
     environment={"PYTHONPATH": "/elsewhere"},
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -21,13 +19,13 @@ MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=
 
 def machine(*given: str) -> Snapshot:
     snapshot = assume(Snapshot(), [*MACHINE, *given, "cupy=cupy-cuda12x==14.2.0"], MATRIX)
-    return replace(snapshot, assumed=())
+    return snapshot._replace(assumed=())
 
 
 def packages(**names: str) -> Snapshot:
     snapshot = machine()
     there = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
-    return replace(snapshot, target=replace(snapshot.target, packages=there))
+    return snapshot._replace(target=snapshot.target._replace(packages=there))
 
 
 def found(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
@@ -64,7 +62,7 @@ def test_a_lookalike_is_told(name: str) -> None:
 def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
     snapshot = machine()
     need = NeedOfCupy("some-library", "1.0", requirement)
-    snapshot = replace(snapshot, target=replace(snapshot.target, needs_of_cupy=(need,)))
+    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
     assert ("WHL515" not in found(snapshot)) == met
 
 
@@ -84,7 +82,7 @@ def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
 def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requirement: str, *, met: bool) -> None:
     snapshot = machine(f"python={python}")
     need = NeedOfCupy("some-library", "1.0", requirement)
-    snapshot = replace(snapshot, target=replace(snapshot.target, needs_of_cupy=(need,)))
+    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
     assert ("WHL515" not in found(snapshot)) == met
 
 
@@ -101,8 +99,8 @@ def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool
     snapshot = assume(Snapshot(), [*MACHINE, "cupy=cupy==13.6.0"], MATRIX)
     need = NeedOfCupy("cudf", "24.10.1", requirement)
     by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
-    target = replace(snapshot.target, needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
-    snapshot = replace(snapshot, target=target, assumed=())
+    target = snapshot.target._replace(needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
+    snapshot = snapshot._replace(target=target, assumed=())
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     told = [finding for finding in findings if finding.code == "WHL515"]
     assert (not told) == met
@@ -129,7 +127,7 @@ def test_a_framework_for_the_cpu_is_a_note(there: dict[str, str], *, told: bool)
 
 def with_target(**fields: object) -> Snapshot:
     snapshot = machine()
-    return replace(snapshot, target=replace(snapshot.target, **fields))  # type: ignore[arg-type]  # readings of many kinds
+    return snapshot._replace(target=snapshot.target._replace(**fields))  # type: ignore[arg-type]  # readings of many kinds
 
 
 def test_the_kernel_cache() -> None:
@@ -161,24 +159,24 @@ def test_cupys_own_module(reason: str, cause: Cause | None) -> None:
 
 def test_cuda_path() -> None:
     kit = Toolkit("/usr/local/cuda-12.4", "CUDA_PATH", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
-    right = replace(machine("env.CUDA_PATH=/usr/local/cuda-12.4"), toolkits=(kit,))
+    right = machine("env.CUDA_PATH=/usr/local/cuda-12.4")._replace(toolkits=(kit,))
     assert "LIB608" not in found(right)
-    other = replace(right, toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
+    other = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
     assert found(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
-    default = replace(other, toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
+    default = other._replace(toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
     assert "LIB608" not in found(default), "a toolkit that nobody names is none of CuPy's affair"
-    nowhere = replace(machine("env.CUDA_HOME=/opt/cuda"), pointing_nowhere=("CUDA_HOME",))
+    nowhere = machine("env.CUDA_HOME=/opt/cuda")._replace(pointing_nowhere=("CUDA_HOME",))
     assert found(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
 
 
 def test_optional_libraries() -> None:
     there = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
     asked = machine("env.CUPY_ACCELERATORS=cub,cutensor")
-    with_it = replace(asked, target=replace(asked.target, libraries=(there,)))
+    with_it = asked._replace(target=asked.target._replace(libraries=(there,)))
     assert "LIB609" not in found(with_it)
-    without = replace(asked, target=replace(asked.target, libraries=(replace(there, path=None),)))
+    without = asked._replace(target=asked.target._replace(libraries=(there._replace(path=None),)))
     assert found(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
-    nobody = replace(machine(), target=replace(machine().target, libraries=(replace(there, path=None),)))
+    nobody = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
     assert "LIB609" not in found(nobody), "CuPy works without it"
 
 
@@ -196,8 +194,7 @@ def test_optional_libraries() -> None:
 )
 def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, str], cause: Cause | None) -> None:
     gpus = known(granted, "SLURM_JOB_GPUS") if granted is not None else missing("nobody said")
-    snapshot = replace(
-        machine(),
+    snapshot = machine()._replace(
         grant=Grant(by=known("slurm", "SLURM_JOB_ID"), gpus=gpus),
         visible_count=known(seen, "libcuda"),
         environment=variables,
@@ -211,10 +208,9 @@ def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, s
 )
 def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None, code: int, *, told: bool) -> None:
     snapshot = machine()
-    snapshot = replace(
-        snapshot,
-        host=replace(snapshot.host, suspends=known(suspends, "x") if suspends is not None else missing("x")),
-        driver=replace(snapshot.driver, cuda_init=known(code, "libcuda"), nvml_init=known(0, "nvml")),
+    snapshot = snapshot._replace(
+        host=snapshot.host._replace(suspends=known(suspends, "x") if suspends is not None else missing("x")),
+        driver=snapshot.driver._replace(cuda_init=known(code, "libcuda"), nvml_init=known(0, "nvml")),
         gpu_count=known(1, "nvml"),
     )
     assert ("DRV117" in found(snapshot)) == told
@@ -226,11 +222,9 @@ def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None,
 )
 def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, told: bool) -> None:
     snapshot = machine("arch=aarch64")
-    snapshot = replace(
-        snapshot,
-        host=replace(snapshot.host, tegra=known("R36 (release)", "/etc/nv_tegra_release")),
-        driver=replace(
-            snapshot.driver,
+    snapshot = snapshot._replace(
+        host=snapshot.host._replace(tegra=known("R36 (release)", "/etc/nv_tegra_release")),
+        driver=snapshot.driver._replace(
             cuda_init=known(100, "libcuda"),
             cuda_origin=known(origin, "its path") if origin else missing("none"),
         ),

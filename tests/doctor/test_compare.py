@@ -37,7 +37,7 @@ def held(there: Snapshot, here: Snapshot) -> Comparison:
 
 def but(*given: str) -> Snapshot:
     """The healthy machine with some facts replaced."""
-    return replace(assume(FIT, given, MATRIX), assumed=())
+    return assume(FIT, given, MATRIX)._replace(assumed=())
 
 
 def test_a_machine_does_not_differ_from_itself() -> None:
@@ -85,30 +85,30 @@ def test_what_machines_have_by_nature_is_no_difference() -> None:
         uuid=known("GPU-00000000-1111-2222-3333-444444444444", "nvml"),
         pci=known("00000000:C1:00.0", "nvml"),
         memory_free=known(1, "nvml"),
-        health=replace(gpu.health, temperature=known(77, "nvml")),
+        health=gpu.health._replace(temperature=known(77, "nvml")),
     )
-    elsewhere = replace(FIT, gpus=(moved, *rest), taken_at="2020-01-01T00:00:00+00:00")
+    elsewhere = FIT._replace(gpus=(moved, *rest), taken_at="2020-01-01T00:00:00+00:00")
     assert held(FIT, elsewhere).differences == ()
 
 
 def test_what_one_machine_alone_was_asked_is_no_difference() -> None:
-    untold = replace(FIT, host=Snapshot().host, target=replace(FIT.target, kind=Snapshot().target.kind))
+    untold = FIT._replace(host=Snapshot().host, target=FIT.target._replace(kind=Snapshot().target.kind))
     assert held(FIT, untold).differences == ()
 
 
 def test_gpus_are_compared_by_kind() -> None:
     (gpu, *_) = FIT.gpus
     other = replace(gpu, name=known("Tesla V100-SXM2-16GB", "nvml"))
-    comparison = held(replace(FIT, gpus=(gpu, other)), replace(FIT, gpus=(other, gpu)))
+    comparison = held(FIT._replace(gpus=(gpu, other)), FIT._replace(gpus=(other, gpu)))
     assert comparison.differences == (), "their order is each machine's own"
-    (difference,) = held(FIT, replace(FIT, gpus=(other, *FIT.gpus[1:]))).differences
+    (difference,) = held(FIT, FIT._replace(gpus=(other, *FIT.gpus[1:]))).differences
     assert difference.fact == "gpus[].name"
 
 
 def test_a_device_file_that_is_not_accessible_is_told() -> None:
     def with_node(accessible: bool) -> Snapshot:  # noqa: FBT001 - one argument
         node = DeviceNode("/dev/nvidia0", accessible, "crw-rw----", "0:44")
-        return replace(FIT, driver=replace(FIT.driver, device_nodes=(node,)))
+        return FIT._replace(driver=FIT.driver._replace(device_nodes=(node,)))
 
     comparison = held(with_node(True), with_node(False))
     assert comparison.differences[0].fact == "driver.device_nodes./dev/nvidia0"
@@ -126,12 +126,11 @@ def table(driver: str, cuda: str, gpu: str = "NVIDIA A100-SXM4-80GB") -> str:
 
 def test_where_another_library_would_be_loaded_what_leads_there_comes_first() -> None:
     libraries = tuple(
-        replace(entry, release="12.0") if entry.name == "nvrtc" else entry for entry in FIT.target.libraries
+        entry._replace(release="12.0") if entry.name == "nvrtc" else entry for entry in FIT.target.libraries
     )
-    here = replace(
-        FIT,
+    here = FIT._replace(
         environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"},
-        target=replace(FIT.target, libraries=libraries),
+        target=FIT.target._replace(libraries=libraries),
     )
     comparison = held(FIT, here)
     assert [entry.fact for entry in comparison.differences[:2]] == [
@@ -139,7 +138,7 @@ def test_where_another_library_would_be_loaded_what_leads_there_comes_first() ->
         "target.libraries.nvrtc",
     ]
     assert comparison.try_first[0].command == ("env", "-u", "LD_LIBRARY_PATH", "python")
-    alone = held(FIT, replace(FIT, target=replace(FIT.target, libraries=libraries)))
+    alone = held(FIT, FIT._replace(target=FIT.target._replace(libraries=libraries)))
     assert alone.differences[0].fact == "target.libraries.nvrtc"
 
 
@@ -159,8 +158,8 @@ def test_pastes_without_python_differ_in_their_cupy() -> None:
 def test_what_a_paste_may_have_left_out_is_no_difference() -> None:
     """A list that was searched, and device files, of which no output tells."""
     node = DeviceNode("/dev/nvidia-uvm", accessible=True, mode="0666", owner="root")
-    full = replace(FIT, driver=replace(FIT.driver, device_nodes=(node,)))
-    full = replace(full, target=replace(full.target, packages={**full.target.packages, "torch": "2.8.0"}))
+    full = FIT._replace(driver=FIT.driver._replace(device_nodes=(node,)))
+    full = full._replace(target=full.target._replace(packages={**full.target.packages, "torch": "2.8.0"}))
     searched = of_paste(table("550.54.15", "12.4") + "cupy-cuda12x==14.2.0\n")
     assert not {entry.fact for entry in held(full, searched).differences} & {
         "target.packages.torch",
@@ -182,7 +181,7 @@ TOLD = st.tuples(
 def machine(told: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
     environment, packages, names = told
     gpus = tuple(Gpu(name=known(name, "nvml")) for name in names)
-    return replace(FIT, environment=environment, target=replace(FIT.target, packages=packages), gpus=gpus)
+    return FIT._replace(environment=environment, target=FIT.target._replace(packages=packages), gpus=gpus)
 
 
 @given(TOLD, TOLD)
@@ -230,9 +229,9 @@ WITHOUT_PIP = {name: release for name, release in FIT.target.packages.items() if
 def test_a_package_is_changed_by_what_changes_packages_there(
     changed: dict[str, Any], command: tuple[str, ...] | None
 ) -> None:
-    target = replace(FIT.target, executable=known("/venv/bin/python", "x"), **changed)
-    there = replace(FIT, target=replace(target, packages={**target.packages, "numpy": "9.9"}))
-    (step,) = compare(there, replace(FIT, target=target), (), ()).try_first
+    target = FIT.target._replace(executable=known("/venv/bin/python", "x"), **changed)
+    there = FIT._replace(target=target._replace(packages={**target.packages, "numpy": "9.9"}))
+    (step,) = compare(there, FIT._replace(target=target), (), ()).try_first
     assert (step.command, step.safe) == (command, False)
     assert "Install numpy 9.9, as it is there" in step.text
 
@@ -246,21 +245,21 @@ def test_a_newer_driver_is_no_likely_reason() -> None:
 
 
 def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
-    eight = replace(FIT, gpus=FIT.gpus * 8, gpu_count=known(8, "nvml"))
+    eight = FIT._replace(gpus=FIT.gpus * 8, gpu_count=known(8, "nvml"))
     kit = Toolkit("/usr/local/cuda-13.0", "PATH", toolkit=known(CudaVersion.parse("13.0"), "version.json"))
-    comparison = held(eight, replace(WITHOUT_GPU, toolkits=(kit,)))
+    comparison = held(eight, WITHOUT_GPU._replace(toolkits=(kit,)))
     told = {entry.fact: entry for entry in comparison.differences}
     assert comparison.differences[0].fact == "gpu_count"
     assert (told["gpu_count"].there, told["gpu_count"].here) == ("8", "none")
     assert (told["driver.version"].there, told["driver.version"].here) == ("550.54.15", "none")
     assert "GPU201" in told["gpu_count"].why
-    with_another = held(replace(eight, toolkits=(kit,)), replace(WITHOUT_GPU, toolkits=(kit._replace(toolkit=OLDER),)))
+    with_another = held(eight._replace(toolkits=(kit,)), WITHOUT_GPU._replace(toolkits=(kit._replace(toolkit=OLDER),)))
     assert "GPU201" not in next(entry for entry in with_another.differences if entry.fact == "toolkits").why
     assert held(WITHOUT_GPU, eight).differences  # the other way round as well
 
 
 def test_what_nobody_could_see_is_not_called_absent() -> None:
-    unseen = replace(WITHOUT_GPU, pci_gpus=None, sources=())
+    unseen = WITHOUT_GPU._replace(pci_gpus=None, sources=())
     assert not {"gpu_count", "driver.version"} & {entry.fact for entry in held(FIT, unseen).differences}
 
 
@@ -268,12 +267,11 @@ NODES = tuple(DeviceNode(f"/dev/nvidia{number}", True, "crw-rw-rw-", "0:0") for 
 
 
 def with_nodes(count: int, **driver: Any) -> Snapshot:  # noqa: ANN401 - any field
-    return replace(
-        FIT,
+    return FIT._replace(
         gpus=FIT.gpus * count,
         gpu_count=known(count, "nvml"),
         visible_count=known(count, "libcuda"),
-        driver=replace(FIT.driver, device_nodes=NODES[:count], **driver),
+        driver=FIT.driver._replace(device_nodes=NODES[:count], **driver),
     )
 
 
@@ -289,6 +287,6 @@ def test_no_advice_is_about_the_device_files_of_gpus_that_are_not_there() -> Non
 def test_a_device_file_that_is_not_there_is_told_in_words() -> None:
     refused = known(999, "libcuda")
     there = with_nodes(2, cuda_init=refused)
-    here = replace(there, driver=replace(there.driver, device_nodes=NODES[:1]))
+    here = there._replace(driver=there.driver._replace(device_nodes=NODES[:1]))
     (step,) = compare(there, here, (), ()).try_first
     assert step.text == "Make driver.device_nodes./dev/nvidia1 as it is there: accessible instead of not there."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.fixes.adapt import adapt_for_ostree
@@ -86,7 +84,7 @@ def test_nixos_is_told_by_its_configuration(
 @pytest.mark.parametrize("name", ["bazzite 43", "bluefin 43", "aurora 43"])
 def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str, ending: str) -> None:
     snapshot = without_driver(name, device, image="ostree")
-    (finding,) = findings(replace(snapshot), matrix)
+    (finding,) = findings(snapshot._replace(), matrix)
     assert ending in told(finding)
     assert "rebase" in told(finding)
 
@@ -109,13 +107,12 @@ def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
     """The driver is installed, and nouveau has the GPU."""
     there = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
     blocks = ("/etc/modprobe.d/x.conf: blacklist nvidia",)
-    return replace(
-        snapshot,
+    return snapshot._replace(
         driver=Driver(
             module=known(Module.NOT_LOADED, "/lib/modules"),
             module_blocks=known(blocks, "modprobe.d") if blocked else Reading(),
         ),
-        pci_gpus=tuple(replace(gpu, kernel_driver="nouveau") for gpu in snapshot.pci_gpus or ()),
+        pci_gpus=tuple(gpu._replace(kernel_driver="nouveau") for gpu in snapshot.pci_gpus or ()),
         sources=(Source("kernel", SourceState.ANSWERED), *there),
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -66,9 +64,9 @@ def test_a_module_that_was_not_built_for_this_kernel_is_the_cause(
 
 def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_INSTALLED, OLD)
-    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
     assert [finding.code for finding in findings(held, matrix)] == ["DRV115"]
-    without = replace(held, driver=replace(held.driver, dkms=()))
+    without = held._replace(driver=held.driver._replace(dkms=()))
     assert [finding.code for finding in findings(without, matrix)] == ["DRV104"]
 
 
@@ -85,13 +83,13 @@ def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix:
     ],
 )
 def test_a_refusal_in_the_log_is_the_cause(matrix: Matrix, module: Module, lines: tuple[str, ...], code: str) -> None:
-    (finding,) = findings(replace(host_without_module(module, BUILT), kernel_log=log(*lines)), matrix)
+    (finding,) = findings(host_without_module(module, BUILT)._replace(kernel_log=log(*lines)), matrix)
     assert finding.code == code
 
 
 def test_secure_boot_without_a_log_is_told_beside_the_module(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_LOADED, BUILT)
-    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
     (finding,) = findings(secure, matrix)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert "host.secure_boot" in {entry.fact for entry in finding.evidence}
@@ -105,7 +103,7 @@ OTHER = "6.8.0-41-generic"
 def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
     """The running kernel has no module; those of another one lie there."""
     snapshot = host_without_module(Module.NOT_INSTALLED)
-    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(kernel, "uname")))
+    snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(kernel, "uname")))
     return with_reading(snapshot, distribution, module_kernels=(OTHER,), module_files=files)
 
 
@@ -163,7 +161,7 @@ def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
     matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
 ) -> None:
     said = log("nvidia: disagrees about version of symbol module_layout")
-    snapshot = with_reading(replace(host_without_module(Module.NOT_LOADED, *builds), kernel_log=said), "rocky 9.5")
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, *builds)._replace(kernel_log=said), "rocky 9.5")
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV116"
     assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
@@ -171,9 +169,8 @@ def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
 
 def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: Matrix) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_kernels=("6.8.0-41-generic",))
-    removed = replace(
-        snapshot,
-        driver=replace(snapshot.driver, nvml_init=Reading()),
+    removed = snapshot._replace(
+        driver=snapshot.driver._replace(nvml_init=Reading()),
         sources=(snapshot.sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))),
     )
     assert [finding.code for finding in findings(removed, matrix)] == ["DRV106"]
@@ -181,7 +178,7 @@ def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: 
 
 def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: Matrix) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
-    gone = replace(snapshot, driver=replace(snapshot.driver, module=Reading(reason="not to be seen")))
+    gone = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
     (finding,) = findings(gone, matrix)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
@@ -197,7 +194,7 @@ def test_only_a_kernel_of_the_same_kind_is_what_an_update_has_brought(
 ) -> None:
     """Arch Linux and those made from it have several kernels side by side, each with its own package of the module."""
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), "cachyos", module_kernels=("6.18.2-arch2-1",))
-    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(running, "uname")))
+    snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(running, "uname")))
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV115"
     assert (("sudo", "reboot") in {fix.command for fix in finding.fix}) is restarts
@@ -224,7 +221,7 @@ def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix
 )
 def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution: str, key: str) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
-    (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
+    (finding,) = findings(snapshot._replace(kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
 
 
@@ -241,14 +238,13 @@ def test_the_compiler_that_a_build_lacks_is_installed_first(matrix: Matrix, dist
 def with_library(*, container: Container, mounted: bool | None, release: str, origin: LibraryOrigin) -> Snapshot:
     snapshot = working(container=container)
     path = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{release}"
-    driver = replace(
-        snapshot.driver,
+    driver = snapshot.driver._replace(
         nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml"),
         cuda_init=known(803, "libcuda"),
         cuda_library=known(path, "the loader"),
         libraries=(DriverLibrary(path, DriverVersion.parse(release), origin, mounted),),
     )
-    return replace(snapshot, driver=driver, gpus=(), gpu_count=Reading(), visible_count=Reading())
+    return snapshot._replace(driver=driver, gpus=(), gpu_count=Reading(), visible_count=Reading())
 
 
 @pytest.mark.parametrize(
@@ -290,12 +286,12 @@ def test_rules_without_the_gpu_are_why_cuda_finds_none(
     matrix: Matrix, rules: tuple[str, ...] | None, found: list[str]
 ) -> None:
     support = ContainerSupport(device_rules=Reading() if rules is None else known(rules, "devices.list"))
-    snapshot = replace(working(cuda=100, container=Container.DOCKER), container_support=support)
+    snapshot = working(cuda=100, container=Container.DOCKER)._replace(container_support=support)
     (finding,) = findings(snapshot, matrix)
     assert [finding.code] == found
     told = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
     assert told == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
-    healthy = replace(working(container=Container.DOCKER), container_support=support)
+    healthy = working(container=Container.DOCKER)._replace(container_support=support)
     assert findings(healthy, matrix) == []
 
 
@@ -317,8 +313,8 @@ def test_a_node_that_its_mode_opens_to_all_is_closed_by_the_control_group(
     nodes = tuple(
         DeviceNode(f"/dev/nvidia{n}", accessible=False, mode=mode, owner="0:44") for n in ("0", "ctl", "-uvm")
     )
-    driver = replace(snapshot.driver, device_nodes=nodes, nvml_init=known(nvml, "nvml"))
-    assert [entry.code for entry in findings(replace(snapshot, driver=driver), matrix)] == [found]
+    driver = snapshot.driver._replace(device_nodes=nodes, nvml_init=known(nvml, "nvml"))
+    assert [entry.code for entry in findings(snapshot._replace(driver=driver), matrix)] == [found]
 
 
 @pytest.mark.parametrize(
@@ -349,8 +345,8 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
     holder: str | None,
     named: bool,  # noqa: FBT001 - a table
 ) -> None:
-    snapshot = replace(working(cuda=100), gpus=(), gpu_count=known(0, "nvml"))
-    held = replace(snapshot, pci_gpus=(replace(BUS[0], device="ffff", kernel_driver=holder),))
+    snapshot = working(cuda=100)._replace(gpus=(), gpu_count=known(0, "nvml"))
+    held = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
     (finding,) = findings(held, matrix)
     assert finding.code == "DRV113"
     assert ("vfio-pci holds it" in finding.title) is named
@@ -379,10 +375,10 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
         by=known(by, "SLURM_JOB_ID") if by else Reading(),
         gpus=Reading() if gpus is None else known(gpus, "SLURM_GPUS_ON_NODE"),
     )
-    driver = replace(
-        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    driver = snapshot.driver._replace(
+        device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
     )
-    (finding,) = findings(replace(snapshot, driver=driver, grant=grant), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
     assert told in finding.fix[0].text
     perhaps = "Where this job has asked Slurm for no GPU"
@@ -400,10 +396,10 @@ def test_only_docker_is_told_to_docker(
 ) -> None:
     snapshot = working(cuda=100, container=container)
     nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode="crw-rw----", owner="0:44"),)
-    driver = replace(
-        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    driver = snapshot.driver._replace(
+        device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
     )
-    (finding,) = findings(replace(snapshot, driver=driver), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver), matrix)
     assert finding.code == "CTR304"
     assert ((finding.fix[0].command or ())[:4] == ("docker", "run", "--group-add", "44")) is by_docker
 
@@ -440,7 +436,7 @@ def test_what_keeps_the_module_out_is_taken_out(
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert block in {entry.value for entry in finding.evidence}
     assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
-    loaded = replace(snapshot, driver=replace(snapshot.driver, module=known(Module.LOADED, "x"), nvml_init=Reading()))
+    loaded = snapshot._replace(driver=snapshot.driver._replace(module=known(Module.LOADED, "x"), nvml_init=Reading()))
     assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
 
 
@@ -456,13 +452,13 @@ def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
 ) -> None:
     block = "/etc/modprobe.d/passthrough.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(module or Module.NOT_INSTALLED), "debian 12", module_blocks=(block,))
-    driver = replace(snapshot.driver, nouveau=known(nouveau, "x"))
+    driver = snapshot.driver._replace(nouveau=known(nouveau, "x"))
     sources = snapshot.sources
     if module is None:
-        driver = replace(driver, nvml_init=Reading())
+        driver = driver._replace(nvml_init=Reading())
         sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
-    gpus = tuple(replace(BUS[0], pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
-    held = replace(snapshot, driver=driver, sources=sources, pci_gpus=gpus)
+    gpus = tuple(BUS[0]._replace(pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
+    held = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
     (finding,) = findings(held, matrix)
     assert finding.code == code
     assert "vfio-pci" in finding.title
@@ -470,16 +466,16 @@ def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
     assert [fix.command for fix in finding.fix] == [None, None]
     assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
     unbuilt = DkmsBuild("nvidia", "550.163.01")
-    (finding,) = findings(replace(held, driver=replace(driver, dkms=(unbuilt,))), matrix)
+    (finding,) = findings(held._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
     assert (finding.code, "vfio-pci" in finding.title) == (code, True)
-    one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
+    one_left = held._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
     assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
 
 
 def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
     block = "/etc/modprobe.d/x.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
     (finding,) = findings(secure, matrix)
     assert [(fix.command or ("",) * 2)[1] for fix in finding.fix] == ["modprobe", "mokutil", "", "", "update-initramfs"]
     assert any(block in fix.text for fix in finding.fix)
@@ -519,7 +515,7 @@ def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
     chosen: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
-    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
     (finding,) = findings(held, matrix)
     assert finding.code == "DRV104"
     assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
@@ -542,11 +538,9 @@ def lying_in(
 ) -> Snapshot:
     snapshot = working(cuda=0, container=container)
     library = DriverLibrary(f"{folder}/libcuda.so.{release}", DriverVersion.parse(release), origin)
-    return replace(
-        snapshot,
-        host=replace(snapshot.host, distribution=known(distribution, "x"), arch=known("x86_64", "uname")),
-        driver=replace(
-            snapshot.driver,
+    return snapshot._replace(
+        host=snapshot.host._replace(distribution=known(distribution, "x"), arch=known("x86_64", "uname")),
+        driver=snapshot.driver._replace(
             libraries=(library,),
             nvml_init=Reading(),
             cuda_init=Reading(),
@@ -619,8 +613,8 @@ def test_no_loader_of_musl_s_is_told_where_a_library_of_glibc_s_lies(matrix: Mat
     snapshot = lying_in("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
     codes = {}
     for libc in ("musl-1.2.5", "glibc-2.36"):
-        host = replace(snapshot.host, libc=known(Libc.parse(libc), "x"))
-        codes[libc] = [finding.code for finding in findings(replace(snapshot, host=host), matrix)]
+        host = snapshot.host._replace(libc=known(Libc.parse(libc), "x"))
+        codes[libc] = [finding.code for finding in findings(snapshot._replace(host=host), matrix)]
     assert "DRV108" not in codes["musl-1.2.5"]
     assert "CTR305" in codes["musl-1.2.5"]
     assert "DRV108" in codes["glibc-2.36"]
@@ -757,7 +751,7 @@ def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix:
 
 
 def on(distribution: str, snapshot: Snapshot) -> Snapshot:
-    return replace(snapshot, host=replace(snapshot.host, distribution=known(distribution, "x")))
+    return snapshot._replace(host=snapshot.host._replace(distribution=known(distribution, "x")))
 
 
 def said(finding: Finding) -> str:
@@ -827,12 +821,11 @@ def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
     folder = "/home/someone/driver"
     snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
     right = (library("libcuda", MODULE),) if known_there else ()
-    driver = replace(
-        snapshot.driver,
+    driver = snapshot.driver._replace(
         libraries=(library("libnvidia-ml", MODULE), *right),
         cuda_origin=known(LibraryOrigin.OTHER, "x"),
     )
-    finding = finding_of(replace(snapshot, driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
+    finding = finding_of(snapshot._replace(driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
     assert finding.cause.value == BROKEN
     assert f"{folder}/libcuda.so.{release} off the loader's path" in finding.fix[0].text
     assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)

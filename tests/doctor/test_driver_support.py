@@ -98,12 +98,12 @@ def test_several_gpus_of_a_kind_are_one_finding_with_the_address_of_each(matrix:
     """As the two halves of a K80; another GPU beside them is a finding of its own."""
     places = ("0000:05:00.0", "0000:06:00.0")
     kepler = tuple(PciGpu(place, "10de", "102d", None, "nvidia") for place in places)
-    both = replace(machine(driver="580.159.04", flavor="proprietary"), pci_gpus=kepler)
+    both = machine(driver="580.159.04", flavor="proprietary")._replace(pci_gpus=kepler)
     (finding,) = found(both, matrix)
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_REMOVED_FROM_DRIVER)
     assert [place for place in places if any(place in (e.fact + e.value) for e in finding.evidence)] == [*places]
     assert len(set(finding.evidence)) == len(finding.evidence)
-    beside = replace(both, pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
+    beside = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
     assert [entry.code for entry in found(beside, matrix)] == ["GPU204", "GPU204"]
 
 
@@ -116,7 +116,7 @@ def test_a_gpu_that_this_kind_drives_fails_for_another_reason(matrix: Matrix, de
 
 def test_a_gpu_that_is_passed_on_is_not_the_driver_s(matrix: Matrix) -> None:
     snapshot = machine(BLACKWELL, "proprietary")
-    passed = replace(snapshot, pci_gpus=(PciGpu(PCI, "10de", BLACKWELL, None, "vfio-pci"),))
+    passed = snapshot._replace(pci_gpus=(PciGpu(PCI, "10de", BLACKWELL, None, "vfio-pci"),))
     assert [finding.code for finding in found(passed, matrix)] == ["DRV113"]
 
 
@@ -160,12 +160,11 @@ def listed(name: str, fabric: str | None, code: int, *said: str) -> Snapshot:
     state: Reading[str] = known(fabric, "nvml") if fabric else Reading()
     gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
     snapshot = machine(ADA, "open", *said)
-    driver = replace(
-        snapshot.driver,
+    driver = snapshot.driver._replace(
         cuda_init=known(code, "libcuda"),
         device_nodes=tuple(DeviceNode(f"/dev/{n}", True, "", "") for n in ("nvidia0", "nvidiactl", "nvidia-uvm")),
     )
-    return replace(snapshot, driver=driver, gpus=(gpu,), gpu_count=known(1, "nvml"))
+    return snapshot._replace(driver=driver, gpus=(gpu,), gpu_count=known(1, "nvml"))
 
 
 @pytest.mark.parametrize(
@@ -210,19 +209,18 @@ def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
     (finding,) = found(snapshot, matrix)
     assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
     assert cure in finding.fix[0].text
-    unloaded = replace(snapshot.driver, module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
-    assert [entry.code for entry in found(replace(snapshot, driver=unloaded), matrix)] == [code]
+    unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
+    assert [entry.code for entry in found(snapshot._replace(driver=unloaded), matrix)] == [code]
     other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
-    beside = replace(
-        snapshot,
-        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+    beside = snapshot._replace(
+        driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
         gpus=(other,),
         gpu_count=known(1, "nvml"),
         visible_count=known(1, "libcuda"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )
     assert [(entry.code, entry.severity) for entry in found(beside, matrix)] == [(code, Severity.WARNING)]
-    started = replace(beside, gpus=(other, replace(other, index=known(1, "nvml"), pci=known(PCI, "nvml"))))
+    started = beside._replace(gpus=(other, replace(other, index=known(1, "nvml"), pci=known(PCI, "nvml"))))
     assert found(started, matrix) == [], "what was said before it was started is past"
 
 
@@ -230,9 +228,8 @@ def beside_one_that_nvml_lists(said: str, cuda: int) -> Snapshot:
     snapshot = machine(ADA, "open", said)
     other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
     nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-    return replace(
-        snapshot,
-        driver=replace(snapshot.driver, cuda_init=known(cuda, "libcuda"), device_nodes=nodes),
+    return snapshot._replace(
+        driver=snapshot.driver._replace(cuda_init=known(cuda, "libcuda"), device_nodes=nodes),
         gpus=(other,),
         gpu_count=known(1, "nvml"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
@@ -248,12 +245,12 @@ def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(matrix: Matrix, sai
 
 def test_what_else_explains_that_cuda_fails_is_told_before_it(matrix: Matrix) -> None:
     asleep = beside_one_that_nvml_lists(NO_POWER, 999)
-    asleep = replace(asleep, host=replace(asleep.host, suspends=known(1, "/sys/power")))
+    asleep = asleep._replace(host=asleep.host._replace(suspends=known(1, "/sys/power")))
     assert [finding.code for finding in found(asleep, matrix)] == ["DRV117", "DRV120"]
     busy = beside_one_that_nvml_lists(NO_POWER, 2)
     assert [finding.code for finding in found(busy, matrix)] == ["DRV113", "DRV120"]
     split = beside_one_that_nvml_lists(NO_POWER, 100)
-    split = replace(split, gpus=tuple(replace(gpu, mig=known(True, "nvml")) for gpu in split.gpus))
+    split = split._replace(gpus=tuple(replace(gpu, mig=known(True, "nvml")) for gpu in split.gpus))
     (first, *_) = found(split, matrix)
     assert first.cause is Cause.MIG_MISCONFIGURED
 
@@ -271,9 +268,8 @@ def test_modules_that_would_lose_a_gpu_that_works_are_not_advised(matrix: Matrix
         ordinal=known(0, "libcuda"),
         compute_capability=known(ComputeCapability(6, 1), "nvml"),
     )
-    both = replace(
-        snapshot,
-        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+    both = snapshot._replace(
+        driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
         gpus=(pascal,),
         gpu_count=known(1, "nvml"),
         visible_count=known(1, "libcuda"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -27,18 +25,18 @@ FOR_GPUS = ImageFacts(
 PLAIN = ImageFacts("debian:12", "registry", None, "linux/amd64", (), {}, {})
 SUPPORTS = [
     (WITHOUT, True),
-    (replace(WITHOUT, docker=known("/snap/bin/docker", "x")), True),
-    (replace(WITHOUT, has_toolkit=known(value=True, source="x")), False),
-    (replace(WITHOUT, runtimes=known(("nvidia",), "x")), False),
-    (replace(WITHOUT, cdi_files=(CdiFile("/etc/cdi/nvidia.yaml", "nvidia.com/gpu"),)), False),
-    (replace(WITHOUT, cdi_files=(CdiFile("/etc/cdi/x.yaml", "example.com/x"),)), True),
-    (replace(WITHOUT, docker=Reading()), False),
+    (WITHOUT._replace(docker=known("/snap/bin/docker", "x")), True),
+    (WITHOUT._replace(has_toolkit=known(value=True, source="x")), False),
+    (WITHOUT._replace(runtimes=known(("nvidia",), "x")), False),
+    (WITHOUT._replace(cdi_files=(CdiFile("/etc/cdi/nvidia.yaml", "nvidia.com/gpu"),)), False),
+    (WITHOUT._replace(cdi_files=(CdiFile("/etc/cdi/x.yaml", "example.com/x"),)), True),
+    (WITHOUT._replace(docker=Reading()), False),
     (ContainerSupport(), False),
 ]
 
 
 def machine(support: ContainerSupport) -> Snapshot:
-    return replace(assume(Snapshot(), GIVEN, MATRIX), container_support=support)
+    return assume(Snapshot(), GIVEN, MATRIX)._replace(container_support=support)
 
 
 @pytest.mark.parametrize(("support", "is_told"), SUPPORTS)
@@ -52,7 +50,7 @@ def test_docker_without_the_toolkit_is_a_note(support: ContainerSupport, *, is_t
 
 def test_what_is_in_a_container_itself_starts_none() -> None:
     snapshot = machine(WITHOUT)
-    snapshot = replace(snapshot, host=replace(snapshot.host, container=known(Container.DOCKER, "x")))
+    snapshot = snapshot._replace(host=snapshot.host._replace(container=known(Container.DOCKER, "x")))
     found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     assert "CTR307" not in {entry.code for entry in found}
 

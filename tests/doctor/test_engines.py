@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +31,7 @@ def primary(kind: Container, driver: Driver, nvml: SourceState, libcuda: SourceS
     count = known(1, "nvml") if nvml is SourceState.ANSWERED else Snapshot().gpu_count
     host = Host(os=known("linux", "uname"), container=known(kind, "marks"))
     snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=ON_BUS, gpu_count=count)
-    snapshot = replace(snapshot, driver=replace(driver, branch=known(550, "x")))
+    snapshot = snapshot._replace(driver=driver._replace(branch=known(550, "x")))
     found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     return next(finding for finding in found if finding.primary)
 
@@ -42,15 +41,15 @@ def said(finding: Finding) -> str:
 
 
 WITHOUT = {
-    Cause.CONTAINER_WITHOUT_GPU: (replace(LOADED, device_nodes=EVERY[:0]), SourceState.ABSENT, SourceState.ABSENT),
-    Cause.CONTAINER_TOOLKIT_BROKEN: (replace(LOADED, device_nodes=EVERY), SourceState.ABSENT, SourceState.ABSENT),
+    Cause.CONTAINER_WITHOUT_GPU: (LOADED._replace(device_nodes=EVERY[:0]), SourceState.ABSENT, SourceState.ABSENT),
+    Cause.CONTAINER_TOOLKIT_BROKEN: (LOADED._replace(device_nodes=EVERY), SourceState.ABSENT, SourceState.ABSENT),
     Cause.CONTAINER_DRIVER_CAPABILITIES: (
-        replace(LOADED, device_nodes=EVERY),
+        LOADED._replace(device_nodes=EVERY),
         SourceState.ANSWERED,
         SourceState.ABSENT,
     ),
     Cause.DEVICE_NODE_MISSING: (
-        replace(LOADED, device_nodes=NODES, cuda_init=known(int(Cuda.UNKNOWN), "libcuda")),
+        LOADED._replace(device_nodes=NODES, cuda_init=known(int(Cuda.UNKNOWN), "libcuda")),
         SourceState.ANSWERED,
         SourceState.ANSWERED,
     ),
@@ -83,7 +82,7 @@ def test_lxc_needs_the_libraries_of_the_host() -> None:
 
 
 def test_lxc_is_given_the_node_that_it_lacks_in_its_configuration() -> None:
-    driver = replace(LOADED, device_nodes=EVERY[:2], cuda_init=known(999, "libcuda"))
+    driver = LOADED._replace(device_nodes=EVERY[:2], cuda_init=known(999, "libcuda"))
     finding = primary(Container.LXC, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     assert finding.cause is Cause.DEVICE_NODE_MISSING
     assert "/etc/pve/lxc/" in finding.fix[1].text
@@ -92,7 +91,7 @@ def test_lxc_is_given_the_node_that_it_lacks_in_its_configuration() -> None:
 
 @pytest.mark.parametrize("code", range(805, 811))
 def test_mps_is_named_where_it_is_in_between(code: int) -> None:
-    driver = replace(LOADED, device_nodes=EVERY, cuda_init=known(code, "libcuda"))
+    driver = LOADED._replace(device_nodes=EVERY, cuda_init=known(code, "libcuda"))
     finding = primary(Container.NONE, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     assert finding.cause is Cause.CUDA_INITIALIZATION_FAILED
     assert "MPS" in finding.title
@@ -101,7 +100,7 @@ def test_mps_is_named_where_it_is_in_between(code: int) -> None:
 
 @pytest.mark.parametrize(("kind", "of_host"), [(Container.NONE, False), (Container.DOCKER, True)])
 def test_the_daemon_of_mps_is_the_host_s(kind: Container, *, of_host: bool) -> None:
-    driver = replace(LOADED, device_nodes=EVERY, cuda_init=known(806, "libcuda"))
+    driver = LOADED._replace(device_nodes=EVERY, cuda_init=known(806, "libcuda"))
     finding = primary(kind, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     daemons = ["host" in fix.text for fix in finding.fix if "daemon" in fix.text]
     assert set(daemons) == {of_host}, finding.fix

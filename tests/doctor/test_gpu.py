@@ -208,7 +208,7 @@ def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
 
 @pytest.mark.parametrize("xid", sorted(HARDWARE))
 def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: int) -> None:
-    (finding,) = findings(replace(working(), kernel_log=log("NVRM: Xid", xid=xid)), matrix)
+    (finding,) = findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix)
     assert (finding.code, finding.cause, finding.severity) == ("GPU209", Cause.GPU_HARDWARE_FAULT, Severity.WARNING)
     assert f"Xid {xid} (" in finding.title
     assert "NVIDIA L4 at 0000:01:00.0" in finding.title
@@ -227,7 +227,7 @@ def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: 
 def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
     """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""
     told = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
-    (finding,) = findings(replace(working(), kernel_log=told), matrix)
+    (finding,) = findings(working()._replace(kernel_log=told), matrix)
     commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
     assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", place) for place in reset]
     assert "estart the machine" in " ".join(fix.text for fix in finding.fix)
@@ -235,23 +235,23 @@ def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str |
 
 @pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])
 def test_an_event_that_an_application_may_cause_is_no_fault(matrix: Matrix, xid: int | None) -> None:
-    assert findings(replace(working(), kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
+    assert findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
 
 
 def test_a_hardware_event_is_the_cause_where_cuda_does_not_start(matrix: Matrix) -> None:
-    (finding,) = findings(replace(working(cuda=999), kernel_log=log("NVRM: Xid", xid=79)), matrix)
+    (finding,) = findings(working(cuda=999)._replace(kernel_log=log("NVRM: Xid", xid=79)), matrix)
     assert (finding.code, finding.severity, finding.primary) == ("GPU209", Severity.ERROR, True)
 
 
 def test_another_gpu_of_the_host_is_not_a_containers_affair(matrix: Matrix) -> None:
-    snapshot = replace(working(container=Container.DOCKER), kernel_log=log("NVRM: Xid", xid=79, pci="0000:81:00.0"))
+    snapshot = working(container=Container.DOCKER)._replace(kernel_log=log("NVRM: Xid", xid=79, pci="0000:81:00.0"))
     assert findings(snapshot, matrix) == []
-    assert [f.code for f in findings(replace(snapshot, host=working().host), matrix)] == ["GPU209"]
+    assert [f.code for f in findings(snapshot._replace(host=working().host), matrix)] == ["GPU209"]
 
 
 def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) -> None:
-    snapshot = replace(working(cuda=101), kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
-    lost = replace(snapshot, gpus=(replace(snapshot.gpus[0], fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
+    snapshot = working(cuda=101)._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
+    lost = snapshot._replace(gpus=(replace(snapshot.gpus[0], fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
     (finding,) = findings(lost, matrix)
     assert finding.code == "GPU203"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
@@ -271,21 +271,21 @@ def test_it_is_told_which_of_several_has_fallen_off_the_bus(matrix: Matrix, lost
     )
     gone = known(int(Nvml.GPU_IS_LOST), "nvml")
     seen = tuple(replace(gpu, fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
-    (finding,) = findings(replace(working(cuda=101), gpus=seen, gpu_count=known(4, "nvml")), matrix)
+    (finding,) = findings(working(cuda=101)._replace(gpus=seen, gpu_count=known(4, "nvml")), matrix)
     assert (finding.code, finding.title) == ("GPU203", title)
     places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
     assert places == [f"NVML's return code for GPU {place} at 0000:{place + 1:02x}:00.0" for place in lost]
 
 
 def test_a_log_that_cannot_be_read_is_not_called_clean(matrix: Matrix) -> None:
-    snapshot = replace(working(), kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
+    snapshot = working()._replace(kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
     runs = {run.code: run for run in diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).checks}
     assert runs["GPU209"].reason == "unknown: /dev/kmsg: Operation not permitted"
 
 
 def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) -> None:
-    snapshot = replace(working(), kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
-    hung = replace(snapshot, sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
+    snapshot = working()._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
+    hung = snapshot._replace(sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
     (finding,) = findings(hung, matrix)
     assert finding.code == "DRV100"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}

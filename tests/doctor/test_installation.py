@@ -122,19 +122,19 @@ def test_a_module_of_one_s_own_in_the_way_is_a_warning_where_it_lies_in_the_fold
 ) -> None:
     finding = found(matrix, changed(healthy, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
     assert (finding.cause, finding.severity) == (Cause.CUPY_SHADOWED, Severity.WARNING)
-    on_path = replace(healthy, environment={"PYTHONPATH": "/opt/lib:/home/me"})
+    on_path = healthy._replace(environment={"PYTHONPATH": "/opt/lib:/home/me"})
     finding = found(matrix, changed(on_path, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
     assert finding.severity is Severity.ERROR
 
 
 def test_a_cupy_that_is_installed_as_a_link_to_its_source_is_not_shadowed(matrix: Matrix, healthy: Snapshot) -> None:
-    linked = replace(CUPY, module=None, for_this_interpreter=None)
+    linked = CUPY._replace(module=None, for_this_interpreter=None)
     snapshot = changed(healthy, cupy=(linked,), cupy_module=known("/src/cupy/cupy/__init__.py", "x"))
     assert found(matrix, snapshot) == {}
 
 
 def test_cupy_of_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
-    other = replace(CUPY, for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
+    other = CUPY._replace(for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
     finding = found(matrix, changed(healthy, cupy=(other,)))["WHL512"]
     assert (finding.cause, finding.severity) == (Cause.PYTHON_UNSUPPORTED, Severity.ERROR)
     assert "cp311" in finding.title
@@ -159,7 +159,7 @@ def test_a_wheel_of_another_platform_is_called_that(
     matrix: Matrix, healthy: Snapshot, platform: str, tag: str, *, foreign: bool
 ) -> None:
     """Of the same Python: to say that it is for another interpreter would send its reader astray."""
-    other = replace(CUPY, for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
+    other = CUPY._replace(for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
     snapshot = changed(healthy, cupy=(other,), platform=known(platform, "x"))
     finding = found(matrix, snapshot)["WHL512"]
     assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
@@ -173,8 +173,8 @@ def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
     matrix: Matrix, healthy: Snapshot, *, beside: bool
 ) -> None:
     """To uninstall by name would remove the environment's own."""
-    foreign = replace(
-        CUPY, location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
+    foreign = CUPY._replace(
+        location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
     )
     fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if beside else (foreign,)))["WHL512"].fix
     assert "PYTHONPATH" in fixes[0].text
@@ -191,7 +191,7 @@ def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot
 def test_pip_s_cupy_on_conda_s_cuda_alone_is_fine_and_on_both_is_not(matrix: Matrix, healthy: Snapshot) -> None:
     packages = {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4"}
     assert found(matrix, changed(healthy, conda_packages=packages)) == {}
-    both = (replace(LIBRARIES[0], found_via="conda"), *LIBRARIES[1:])
+    both = (LIBRARIES[0]._replace(found_via="conda"), *LIBRARIES[1:])
     finding = found(matrix, changed(healthy, conda_packages=packages, libraries=both))["WHL513"]
     assert finding.severity is Severity.WARNING
 
@@ -225,15 +225,14 @@ FINDER = "cuda-pathfinder==1.*,>=1.3.4"
 def unmet(matrix: Matrix, requires: str, **packages: str) -> list[Finding]:
     snapshot = assume(Snapshot(), [*GIVEN, "cupy=cupy-cuda12x==14.2.0"], matrix)
     (cupy,) = snapshot.target.cupy
-    target = replace(
-        snapshot.target,
-        cupy=(replace(cupy, requires=(requires,)),),
+    target = snapshot.target._replace(
+        cupy=(cupy._replace(requires=(requires,)),),
         packages={
             **snapshot.target.packages,
             **{name.replace("_", "-"): release for name, release in packages.items()},
         },
     )
-    snapshot = replace(snapshot, target=target)
+    snapshot = snapshot._replace(target=target)
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
     return [finding for finding in findings if finding.code == "WHL517"]
 
@@ -277,7 +276,7 @@ def unowned(healthy: Snapshot, prefix: str, folder: str) -> Snapshot:
         healthy, cupy=(), prefix=known(prefix, "x"), cupy_module=known(f"{folder}/cupy/__init__.py", "x")
     )
     assumed = tuple(path for path in snapshot.assumed if path != "target.cupy")
-    return replace(snapshot, assumed=assumed, sources=(*snapshot.sources, Source("target", SourceState.ANSWERED)))
+    return snapshot._replace(assumed=assumed, sources=(*snapshot.sources, Source("target", SourceState.ANSWERED)))
 
 
 def told(matrix: Matrix, snapshot: Snapshot) -> Finding:
@@ -390,7 +389,7 @@ def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None
     assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")
 
 
-OWN = replace(CUPY, distribution="cupy-cuda13x", place=PackagePlace.ENVIRONMENT)  # the right one for an H100 on R580
+OWN = CUPY._replace(distribution="cupy-cuda13x", place=PackagePlace.ENVIRONMENT)  # the right one for an H100 on R580
 OLD = CupyInstallation("cupy-cuda11x", "13.6.0", "/else/where")
 
 
@@ -412,7 +411,7 @@ def two(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Fi
 def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
     matrix: Matrix, healthy: Snapshot, place: PackagePlace, words: str
 ) -> None:
-    finding, snapshot = two(matrix, healthy, replace(OLD, place=place), OWN)
+    finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN)
     (fix,) = finding.fix
     assert words in fix.text
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
@@ -422,8 +421,8 @@ def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
 
 def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, healthy: Snapshot) -> None:
     """On a driver for CUDA 13 that of CUDA 12 works as well."""
-    own = replace(CUPY, distribution="cupy-cuda12x", release="14.2.0", place=PackagePlace.ENVIRONMENT)
-    snapshot = changed(healthy, cupy=(replace(OLD, place=PackagePlace.PYTHONPATH), own))
+    own = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackagePlace.ENVIRONMENT)
+    snapshot = changed(healthy, cupy=(OLD._replace(place=PackagePlace.PYTHONPATH), own))
     wheel = resolve(snapshot, matrix).wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda13x"
@@ -432,8 +431,8 @@ def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, heal
 
 
 def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix, healthy: Snapshot) -> None:
-    other = replace(CUPY, distribution="cupy-cuda11x", place=PackagePlace.ENVIRONMENT)
-    finding, _ = two(matrix, healthy, replace(OWN, location="/else/where", place=PackagePlace.PYTHONPATH), other)
+    other = CUPY._replace(distribution="cupy-cuda11x", place=PackagePlace.ENVIRONMENT)
+    finding, _ = two(matrix, healthy, OWN._replace(location="/else/where", place=PackagePlace.PYTHONPATH), other)
     assert [bool(fix.command) for fix in finding.fix] == [False, True, True]
     assert "cupy-cuda11x" in (finding.fix[1].command or ())
     assert "cupy-cuda13x" not in (finding.fix[1].command or ())
@@ -441,13 +440,13 @@ def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix
 
 @pytest.mark.parametrize("place", [None, PackagePlace.ENVIRONMENT])
 def test_two_of_its_own_are_both_removed(matrix: Matrix, healthy: Snapshot, place: PackagePlace | None) -> None:
-    finding, snapshot = two(matrix, healthy, replace(OLD, place=place), replace(OWN, place=place))
+    finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN._replace(place=place))
     assert finding.fix[0].text == "Remove all of them."
     assert wound_of([finding], snapshot) is not None
 
 
 def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matrix, healthy: Snapshot) -> None:
-    there = replace(OLD, release="10.0.0", place=PackagePlace.PYTHONPATH)
+    there = OLD._replace(release="10.0.0", place=PackagePlace.PYTHONPATH)
     findings = found(matrix, changed(healthy, cupy=(there,)))
     cures = [fix for finding in findings.values() for fix in finding.fix]
     assert any("PYTHONPATH" in fix.text for fix in cures), sorted(findings)
@@ -458,7 +457,7 @@ def test_the_user_s_own_before_conda_s_is_no_mixture_of_the_environment(matrix: 
     condas = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackagePlace.ENVIRONMENT)
     snapshot = changed(
         healthy,
-        cupy=(replace(OLD, place=PackagePlace.USER), condas),
+        cupy=(OLD._replace(place=PackagePlace.USER), condas),
         kind=known("conda", "x"),
         conda_packages={"cupy-core": "14.1.1"},
     )
@@ -488,7 +487,7 @@ def test_a_numpy_that_comes_first_from_elsewhere_is_put_out_of_the_way_first(
         kind=known(kind, "x"),
         user_site=known("/home/me/.local/lib/python3.12/site-packages", "x"),
     )
-    snapshot = replace(snapshot, environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
+    snapshot = snapshot._replace(environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
     assert words in found(matrix, snapshot)["WHL506"].fix[0].text
 
 
@@ -498,7 +497,7 @@ def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bo
         healthy, kind=known(kind, "x"), externally_managed=known(managed, "x"), packages=packages, cupy=()
     )
     finding, snapshot = two(
-        matrix, snapshot, replace(OLD, place=PackagePlace.USER), replace(OWN, place=PackagePlace.USER)
+        matrix, snapshot, OLD._replace(place=PackagePlace.USER), OWN._replace(place=PackagePlace.USER)
     )
     assert wound_of([finding], snapshot) is None
     return finding
@@ -524,7 +523,7 @@ def test_where_pip_does_not_reach_the_user_s_own_no_command_removes_them(
 
 
 def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Matrix, healthy: Snapshot) -> None:
-    there = (replace(OLD, place=PackagePlace.PYTHONPATH), replace(OWN, place=PackagePlace.PYTHONPATH))
+    there = (OLD._replace(place=PackagePlace.PYTHONPATH), OWN._replace(place=PackagePlace.PYTHONPATH))
     finding, _ = two(matrix, healthy, *there)
     assert ["off PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
     assert "install" in (finding.fix[2].command or ())
@@ -532,7 +531,7 @@ def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Mat
 
 
 def test_one_of_the_user_s_own_is_removed_by_pip_where_it_can(matrix: Matrix, healthy: Snapshot) -> None:
-    there = replace(OLD, release="10.0.0", place=PackagePlace.USER)
+    there = OLD._replace(release="10.0.0", place=PackagePlace.USER)
     snapshot = changed(healthy, cupy=(there,), kind=known("system", "x"), packages={"pip": "25.0"})
     cures = [fix for finding in found(matrix, snapshot).values() for fix in finding.fix]
     assert any("uninstall" in (fix.command or ()) for fix in cures)
@@ -602,7 +601,7 @@ def test_missing_files_of_conda_s_cupy_come_back_with_the_package_that_has_them(
 
 
 def test_a_removal_takes_every_package_of_conda_s_cupy(matrix: Matrix, healthy: Snapshot) -> None:
-    other = replace(CONDAS, for_this_interpreter=False, tags=("cp311",))
+    other = CONDAS._replace(for_this_interpreter=False, tags=("cp311",))
     removal = commands(found(matrix, environment(healthy, BOTH, other))["WHL512"])[0]
     assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
 
@@ -612,7 +611,7 @@ def test_what_conda_has_on_record_alone_is_put_in_anew(matrix: Matrix, healthy: 
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
     answered = Source("target", SourceState.ANSWERED)
-    bare = replace(bare, assumed=(), sources=(*bare.sources, answered))
+    bare = bare._replace(assumed=(), sources=(*bare.sources, answered))
     records = {"cupy": "14.1.1", "cupy-core": "14.1.1", "numpy": "2.1.0"}
     finding = found(matrix, changed(bare, conda_packages=records, kind=known("conda", "x")))["WHL503"]
     assert finding.cause is Cause.CORRUPT_INSTALLATION
@@ -628,7 +627,7 @@ SITE = "/venv/lib/python3.12/site-packages"
 
 
 def machine(*given: str) -> Snapshot:
-    return replace(assume(Snapshot(), [*MACHINE, *given], MATRIX), assumed=())
+    return assume(Snapshot(), [*MACHINE, *given], MATRIX)._replace(assumed=())
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
@@ -660,14 +659,14 @@ def test_damaged_files_are_put_in_anew(state: FileState, release: str, *, afresh
     snapshot = machine("cupy=cupy-cuda12x==14.2.0")
     fault = FileFault(f"{SITE}/nvidia/cublas/lib/libcublas.so.12", state, ("nvidia-cublas-cu12",))
     packages = {**snapshot.target.packages, "nvidia-cublas-cu12": release}
-    target = replace(snapshot.target, file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
-    found = wound(replace(snapshot, target=target))
+    target = snapshot.target._replace(file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
+    found = wound(snapshot._replace(target=target))
     assert found == Wound(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)
 
 
 def test_a_python_that_the_system_manages_is_for_a_person() -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
-    managed = replace(snapshot, target=replace(snapshot.target, externally_managed=known(value=True, source="x")))
+    managed = snapshot._replace(target=snapshot.target._replace(externally_managed=known(value=True, source="x")))
     assert wound(managed) is None
 
 
@@ -699,16 +698,16 @@ KIT = Toolkit("/usr/local/cuda-12.4", "/usr/local", known(CudaVersion(12, 4), "x
 def with_libraries(folder: str) -> Snapshot:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0")
     library = Library("nvrtc", "libnvrtc.so.12", f"{folder}/libnvrtc.so.12")
-    return replace(snapshot, target=replace(snapshot.target, libraries=(library,)))
+    return snapshot._replace(target=snapshot.target._replace(libraries=(library,)))
 
 
 def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
     need = Wound(("WHL506",), choice=True)
     assert will_do(PLAIN._replace(extra="ctk"), need, machine())
     assert not will_do(PLAIN, need, machine())
-    assert will_do(PLAIN, need, replace(machine(), toolkits=(KIT,)))
+    assert will_do(PLAIN, need, machine()._replace(toolkits=(KIT,)))
     assert will_do(PLAIN, need, with_libraries("/usr/lib"))
-    assert not will_do(PLAIN, replace(need, with_libraries=True), replace(machine(), toolkits=(KIT,)))
+    assert not will_do(PLAIN, replace(need, with_libraries=True), machine()._replace(toolkits=(KIT,)))
 
 
 def test_libraries_of_wheels_would_be_lost_to_an_older_cupy() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.matrix.records import Matrix
@@ -29,9 +27,8 @@ def beside(name: str, device: str, driver: str, flavor: str = "proprietary") -> 
         name=known(name, "nvml"),
         compute_capability=known(ComputeCapability(*capability), "nvml"),
     )
-    return replace(
-        snapshot,
-        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+    return snapshot._replace(
+        driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
         gpus=(gpu,),
         gpu_count=known(1, "nvml"),
         visible_count=known(1, "libcuda"),
@@ -85,14 +82,14 @@ def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
 def test_a_gpu_that_is_passed_on_wants_nothing_of_the_driver(matrix: Matrix) -> None:
     snapshot = beside("NVIDIA L4", GTX_1080_TI, "595.58.03")
     third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
-    told = unknown_to_driver(replace(snapshot, pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
+    told = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
     assert commands(told.fix) == ["sudo apt-get install nvidia-driver-580"]
 
 
 def of_both(distribution: str, *devices: str) -> Finding:
     snapshot = without_driver(distribution)
     return primary(
-        replace(snapshot, pci_gpus=tuple(PciGpu(f"0000:{n:02x}:00.0", "10de", d) for n, d in enumerate(devices)))
+        snapshot._replace(pci_gpus=tuple(PciGpu(f"0000:{n:02x}:00.0", "10de", d) for n, d in enumerate(devices)))
     )
 
 

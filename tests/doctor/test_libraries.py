@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.fixes.distributions import headers_package
@@ -28,12 +26,12 @@ def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) ->
 
 
 def test_of_a_build_whose_cuda_nobody_told_no_major_is_said(matrix: Matrix, healthy: Snapshot) -> None:
-    built = replace(healthy.target.cupy[0], distribution="cupy")
+    built = healthy.target.cupy[0]._replace(distribution="cupy")
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
-    libraries = tuple(replace(entry, path=None) for entry in LIBRARIES)
+    libraries = tuple(entry._replace(path=None) for entry in LIBRARIES)
     kit = Toolkit("/usr/local/cuda", "/usr/local", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
     snapshot = changed(healthy, cupy=(built,), packages={**packages, "cupy": built.release}, libraries=libraries)
-    finding = found(matrix, replace(snapshot, toolkits=(kit,)))["LIB601"]
+    finding = found(matrix, snapshot._replace(toolkits=(kit,)))["LIB601"]
     assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "whether that toolkit is of another major nobody knows"
     assert "None" not in " ".join([finding.title, *(fix.text for fix in finding.fix)])
 
@@ -70,7 +68,7 @@ REFUSALS = (
 def test_a_library_that_another_one_s_release_keeps_from_loading(
     matrix: Matrix, healthy: Snapshot, said: str, *, torch: bool
 ) -> None:
-    refused = replace(LIBRARIES[5], path=None, found_via=None, error=said)
+    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=said)
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], OLD_LINKER)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.1.105", **({"torch": "2.1.0"} if torch else {})}
     findings = found(matrix, changed(healthy, libraries=libraries, packages=packages))
@@ -98,7 +96,7 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
 def test_what_is_not_there_is_told_from_what_is_refused(
     matrix: Matrix, healthy: Snapshot, said: str, codes: set[str]
 ) -> None:
-    gone = replace(LIBRARIES[5], path=None, found_via=None, error=said)
+    gone = LIBRARIES[5]._replace(path=None, found_via=None, error=said)
     assert set(found(matrix, changed(healthy, libraries=(*LIBRARIES[:5], gone, LIBRARIES[6])))) == codes
 
 
@@ -116,7 +114,7 @@ def test_what_is_not_there_is_told_from_what_is_refused(
 def test_an_nvrtc_that_does_not_know_the_gpu(
     matrix: Matrix, healthy: Snapshot, gpu: str, release: str, cause: Cause | None
 ) -> None:
-    nvrtc = replace(LIBRARIES[0], release=release)
+    nvrtc = LIBRARIES[0]._replace(release=release)
     snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]))
     findings = found(matrix, assume(snapshot, [f"gpu={gpu}"], matrix))
     said = findings.get("LIB610")
@@ -143,10 +141,10 @@ TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), 
 def test_the_ways_to_another_nvrtc_are_alternatives(
     matrix: Matrix, healthy: Snapshot, toolkit: Toolkit | None, cupy: str, beginnings: tuple[str, ...]
 ) -> None:
-    nvrtc = replace(LIBRARIES[0], release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
-    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(replace(CUPY, release=cupy),))
+    nvrtc = LIBRARIES[0]._replace(release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
+    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(CUPY._replace(release=cupy),))
     there = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
-    told = found(matrix, replace(there, toolkits=(toolkit,) if toolkit else ()))["LIB610"]
+    told = found(matrix, there._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
     ways = [fix.text for fix in told.fix if not fix.text.startswith("Then ")]
     assert len(ways) == len(beginnings), told.fix
     assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), told.fix
@@ -154,7 +152,7 @@ def test_the_ways_to_another_nvrtc_are_alternatives(
 
 def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matrix, healthy: Snapshot) -> None:
     """The driver compiles PTX of 9.0 for a GPU of 12.0."""
-    libraries = (replace(LIBRARIES[0], release="12.4"), *LIBRARIES[1:6])
+    libraries = (LIBRARIES[0]._replace(release="12.4"), *LIBRARIES[1:6])
     facts = ["gpu=RTX 5090", "driver=580.95.05"]
     there = assume(changed(healthy, libraries=libraries), facts, matrix)
     assert "LIB610" in found(matrix, there)
@@ -163,8 +161,8 @@ def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matr
 
 def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: Matrix, healthy: Snapshot) -> None:
     """What LD_LIBRARY_PATH leads to: the wheel that is there is new enough, and is not the one that is loaded."""
-    refused = replace(LIBRARIES[5], path=None, found_via=None, error=REFUSALS[0])
-    outside = replace(OLD_LINKER, path="/usr/local/cuda-12.1/lib64/libnvJitLink.so.12")
+    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=REFUSALS[0])
+    outside = OLD_LINKER._replace(path="/usr/local/cuda-12.1/lib64/libnvJitLink.so.12")
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], outside)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.9.86"}
     finding = found(matrix, changed(healthy, libraries=libraries, packages=packages))["LIB611"]
@@ -185,7 +183,7 @@ def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: M
 def test_ptx_that_the_driver_cannot_read(
     matrix: Matrix, healthy: Snapshot, told: str, driver: str, nvrtc: str, *, is_told: bool
 ) -> None:
-    libraries = (replace(LIBRARIES[0], release=nvrtc), *LIBRARIES[1:6])
+    libraries = (LIBRARIES[0]._replace(release=nvrtc), *LIBRARIES[1:6])
     facts = [f"env.CUPY_COMPILE_WITH_PTX={told}", f"driver={driver}"]
     there = assume(changed(healthy, libraries=libraries), facts, matrix)
     findings = found(matrix, there)
@@ -217,7 +215,7 @@ def test_the_headers_that_cupy_13_brings_are_enough(matrix: Matrix, healthy: Sna
 def test_headers_of_another_major_are_a_warning_and_of_another_minor_nothing(
     matrix: Matrix, healthy: Snapshot, environment: dict[str, str], cause: Cause
 ) -> None:
-    snapshot = replace(healthy, environment=environment)
+    snapshot = healthy._replace(environment=environment)
     other = changed(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
     finding = found(matrix, other)["LIB606"]
     assert (finding.cause, finding.severity) == (cause, Severity.WARNING)
@@ -227,8 +225,8 @@ def test_headers_of_another_major_are_a_warning_and_of_another_minor_nothing(
 def test_a_toolkit_in_the_target_is_not_one_of_the_host(matrix: Matrix, healthy: Snapshot) -> None:
     """The wheels' NVRTC serves a CuPy that looks for wheels; a CuPy without the extra cannot count on it."""
     kit = Toolkit(f"{SITE}/nvidia", "wheels", known(CudaVersion.parse("12.9"), "x"), has_nvrtc=True, has_headers=True)
-    without = replace(healthy, toolkits=())
-    assert resolve(replace(healthy, toolkits=(kit,)), matrix) == resolve(without, matrix)
+    without = healthy._replace(toolkits=())
+    assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without, matrix)
 
 
 def test_what_was_seen_of_one_cupy_is_not_said_of_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
@@ -239,9 +237,9 @@ def test_what_was_seen_of_one_cupy_is_not_said_of_an_assumed_one(matrix: Matrix,
 
 
 def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> None:
-    lost = replace(LIBRARIES[2], path=None, error="loading it ended by SIGABRT")
+    lost = LIBRARIES[2]._replace(path=None, error="loading it ended by SIGABRT")
     snapshot = changed(healthy, libraries=(*LIBRARIES[:2], lost, *LIBRARIES[3:]))
-    crashed = replace(snapshot, sources=(Source("libraries", SourceState.CRASHED, "cufft: ended by SIGABRT"),))
+    crashed = snapshot._replace(sources=(Source("libraries", SourceState.CRASHED, "cufft: ended by SIGABRT"),))
     finding = found(matrix, crashed)["LIB602"]
     assert finding.title == "Loading libcufft.so.11 for cupy-cuda12x crashes"
     assert "LIB601" not in found(matrix, crashed), "it is there, and that is the worse of it"
@@ -258,15 +256,15 @@ def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> N
 def test_without_the_finder_cuda_wheels_that_are_there_are_not_missing(
     matrix: Matrix, healthy: Snapshot, wheels: dict[str, str], codes: set[str]
 ) -> None:
-    cupy = replace(healthy.target.cupy[0], requires=("cuda-pathfinder==1.*,>=1.3.4",))
+    cupy = healthy.target.cupy[0]._replace(requires=("cuda-pathfinder==1.*,>=1.3.4",))
     packages = {name: release for name, release in healthy.target.packages.items() if "nvidia-" not in name}
-    lost = tuple(replace(library, path=None, found_via=None) for library in LIBRARIES)
+    lost = tuple(library._replace(path=None, found_via=None) for library in LIBRARIES)
     snapshot = changed(healthy, cupy=(cupy,), libraries=lost, packages={**packages, **wheels})
     assert set(found(matrix, snapshot)) == codes
 
 
 def test_without_a_numpy_none_is_to_be_fitted(matrix: Matrix, healthy: Snapshot) -> None:
-    asked = replace(healthy, sources=(Source("target", SourceState.ANSWERED),))
+    asked = healthy._replace(sources=(Source("target", SourceState.ANSWERED),))
     finding = found(matrix, changed(asked, numpy=Reading(reason="not installed")))["WHL506"]
     assert [fix.text for fix in finding.fix] == ["Install a NumPy that fits."]
 
@@ -279,9 +277,9 @@ LACKING = "libnvrm_gpu.so: cannot open shared object file: No such file or direc
 def test_it_is_told_what_helps(matrix: Matrix, message: str, helps: str) -> None:
     snapshot = host_without_module(Module.LOADED, BUILT)
     kept = tuple(source for source in snapshot.sources if source.name != "libcuda")
-    driver = replace(snapshot.driver, cuda_init=missing(message), cuda_library=missing(message))
+    driver = snapshot.driver._replace(cuda_init=missing(message), cuda_library=missing(message))
     sources = (*kept, Source("libcuda", SourceState.FAILED, message))
-    found = {entry.code: entry for entry in findings(replace(snapshot, driver=driver, sources=sources), matrix)}
+    found = {entry.code: entry for entry in findings(snapshot._replace(driver=driver, sources=sources), matrix)}
     assert [fix.text.startswith(helps) for fix in found["DRV114"].fix] == [True]
 
 
@@ -308,7 +306,7 @@ def test_why_the_loader_does_not_take_a_file(
 ) -> None:
     """Of CuPy's own module, and of a library: nothing is missing, and nothing is to be installed beside it."""
     path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
-    refused = replace(LIBRARIES[1], path=None, error=f"Failed to dlopen {path}: {path}: {said}")
+    refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {said}")
     of_library = changed(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
     for snapshot in (of_library, changed(healthy, extension=missing(f"{OWN}: {said}"))):
         findings = found(matrix, snapshot)
@@ -333,7 +331,7 @@ def test_what_is_no_matter_of_the_file_is_not_told_of_it(matrix: Matrix, healthy
 
 
 def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -> None:
-    optional = replace(LIBRARIES[1], name="nccl", path=None, optional=True, error="/x/libnccl.so.2: file too short")
+    optional = LIBRARIES[1]._replace(name="nccl", path=None, optional=True, error="/x/libnccl.so.2: file too short")
     assert found(matrix, changed(healthy, libraries=(*LIBRARIES, optional))) == {}
 
 
@@ -380,7 +378,7 @@ ALL = {
 def astray(library: Library, soname: str, folder: str = PLACE) -> Library:
     """A library of CuPy's for which cuda-pathfinder takes that of another major."""
     path = f"{folder}/{soname}"
-    return replace(library, path=path, finder_path=path)
+    return library._replace(path=path, finder_path=path)
 
 
 NVRTC, CUBLAS = astray(LIBRARIES[0], "libnvrtc.so.13"), astray(LIBRARIES[1], "libcublas.so.13")

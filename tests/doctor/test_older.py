@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -74,8 +72,8 @@ def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_n
 ) -> None:
     given = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
     snapshot = assume(Snapshot(), given, matrix)
-    cupy = tuple(replace(entry, requires=words) for entry in snapshot.target.cupy)
-    snapshot = replace(snapshot, target=replace(snapshot.target, cupy=cupy))
+    cupy = tuple(entry._replace(requires=words) for entry in snapshot.target.cupy)
+    snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told
 
 
@@ -95,8 +93,8 @@ def test_of_condas_own_cupy_the_recipe_counts_and_not_the_metadata_within(
     given = (*LINUX, "driver=580.95.05", "gpu=H100", "python=3.12", f"numpy={numpy}", "cupy=none")
     ours = {"numpy": numpy, "cuda_version": "12.9"}
     snapshot = conda(**ours, cupy=release, cupy_core=release)(assume(Snapshot(), given, matrix))
-    cupy = tuple(replace(entry, requires=("numpy<2.3,>=1.22",)) for entry in snapshot.target.cupy)
+    cupy = tuple(entry._replace(requires=("numpy<2.3,>=1.22",)) for entry in snapshot.target.cupy)
     assert [entry.distribution for entry in cupy] == ["cupy"]
     records = {name: told for name, told in snapshot.target.conda_packages.items() if by_conda or "cupy" not in name}
-    snapshot = replace(snapshot, target=replace(snapshot.target, cupy=cupy, conda_packages=records))
+    snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy, conda_packages=records))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.matrix.records import Matrix
@@ -33,9 +31,8 @@ def told(finding: Finding) -> str:
 
 def without_nodes(container: Container = Container.NONE) -> Snapshot:
     snapshot = working(cuda=100, container=container)
-    return replace(
-        snapshot,
-        driver=replace(snapshot.driver, device_nodes=(), nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml")),
+    return snapshot._replace(
+        driver=snapshot.driver._replace(device_nodes=(), nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml")),
         gpus=(),
         gpu_count=known(1, "/proc/driver/nvidia/gpus"),
         sources=(
@@ -54,10 +51,10 @@ def test_a_process_with_a_dev_of_its_own_is_told_of_it_and_nothing_is_installed(
 
 def test_without_nodes_a_container_or_a_host_whose_module_drives_none_is_another_matter(matrix: Matrix) -> None:
     assert [f.code for f in findings(without_nodes(Container.DOCKER), matrix)] == ["CTR301"]
-    idle = replace(without_nodes(), gpu_count=known(0, "/proc/driver/nvidia/gpus"))
+    idle = without_nodes()._replace(gpu_count=known(0, "/proc/driver/nvidia/gpus"))
     assert "CTR303" not in {finding.code for finding in findings(idle, matrix)}
     unloaded = without_nodes()
-    unloaded = replace(unloaded, driver=replace(unloaded.driver, module=known(Module.NOT_LOADED, "/lib/modules")))
+    unloaded = unloaded._replace(driver=unloaded.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules")))
     assert "CTR303" not in {finding.code for finding in findings(unloaded, matrix)}
 
 
@@ -79,8 +76,7 @@ def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
 ) -> None:
     named: tuple[str, ...] = (variable or "",)
     granted: Reading[tuple[str, ...]] = known(named, "NVIDIA_VISIBLE_DEVICES") if devices else Reading()
-    snapshot = replace(
-        without_nodes(Container.KUBERNETES),
+    snapshot = without_nodes(Container.KUBERNETES)._replace(
         environment={"NVIDIA_VISIBLE_DEVICES": variable} if variable else {},
         grant=Grant(known("kubernetes", "x"), known(1, "x") if devices else Reading(), granted),
     )
@@ -97,15 +93,14 @@ def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release
     snapshot = working(cuda=803, container=Container.OTHER)
     path = "/usr/lib/x86_64-linux-gnu/GL/nvidia/lib/libcuda.so." + release
     library = DriverLibrary(path, DriverVersion.parse(release), LibraryOrigin.FLATPAK, mounted=True)
-    driver = replace(
-        snapshot.driver,
+    driver = snapshot.driver._replace(
         nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml"),
         library_version=known(DriverVersion.parse(release), "x"),
         cuda_library=known(path, "the loader"),
         cuda_origin=known(LibraryOrigin.FLATPAK, "its path"),
         libraries=(library,),
     )
-    (finding,) = findings(replace(snapshot, driver=driver, gpus=(), gpu_count=Reading()), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver, gpus=(), gpu_count=Reading()), matrix)
     assert finding.cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH
     assert first in f"{finding.fix[0].text} {' '.join(finding.fix[0].command or ())}"
     assert "flatpak update" in told(finding)
@@ -115,7 +110,7 @@ def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release
 def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix: Matrix) -> None:
     intel = (PciGpu("0000:00:02.0", "8086", "a7a0", None, "i915"),)
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
-    snapshot = replace(with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off), pci_gpus=intel)
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off)._replace(pci_gpus=intel)
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
     assert off[0] in finding.fix[0].text
@@ -134,7 +129,7 @@ def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix:
 )
 def test_a_file_that_was_left_makes_no_gpu(matrix: Matrix, module: Module, display: PciGpu | None) -> None:
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
-    server = replace(host_without_module(module), pci_gpus=(display,) if display else ())
+    server = host_without_module(module)._replace(pci_gpus=(display,) if display else ())
     (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off), matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.NO_NVIDIA_GPU)
     assert off[0] in {evidence.value for evidence in finding.evidence}
@@ -143,14 +138,14 @@ def test_a_file_that_was_left_makes_no_gpu(matrix: Matrix, module: Module, displ
 
 
 def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: Matrix) -> None:
-    held = (replace(BUS[0], kernel_driver="nouveau"),)
-    snapshot = replace(host_without_module(Module.NOT_LOADED), pci_gpus=held)
+    held = (BUS[0]._replace(kernel_driver="nouveau"),)
+    snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held)
     (finding,) = findings(snapshot, matrix)
     assert finding.cause is Cause.NOUVEAU_LOADED
     assert "update-initramfs" in told(finding)
     assert "ubuntu-drivers" not in told(finding)
     absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
-    bare = replace(snapshot, sources=(snapshot.sources[0], *absent))
+    bare = snapshot._replace(sources=(snapshot.sources[0], *absent))
     assert "ubuntu-drivers install" in told(findings(bare, matrix)[0])
 
 
@@ -159,7 +154,7 @@ def test_nouveau_is_not_kept_out_for_modules_that_do_not_drive_the_gpu(
     matrix: Matrix, device: str, kind: str | None
 ) -> None:
     held = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
-    (finding,) = findings(replace(host_without_module(Module.NOT_LOADED), pci_gpus=held), matrix)
+    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held), matrix)
     assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
     assert kind is None or f"the {kind} ones" in finding.fix[0].text
 
@@ -167,6 +162,6 @@ def test_nouveau_is_not_kept_out_for_modules_that_do_not_drive_the_gpu(
 def test_the_module_of_cudas_memory_is_loaded_with_its_node(matrix: Matrix) -> None:
     snapshot = working(cuda=999)
     nodes = snapshot.driver.device_nodes
-    lacking = replace(snapshot, driver=replace(snapshot.driver, device_nodes=nodes[:2]))
+    lacking = snapshot._replace(driver=snapshot.driver._replace(device_nodes=nodes[:2]))
     (finding,) = findings(lacking, matrix)
     assert "nvidia-uvm" in finding.fix[0].text

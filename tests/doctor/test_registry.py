@@ -141,7 +141,7 @@ def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
-    assert _diagnose(matrix, replace(snapshot, toolkits=())).findings == ()
+    assert _diagnose(matrix, snapshot._replace(toolkits=())).findings == ()
 
 
 def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> None:
@@ -164,8 +164,8 @@ def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     lost = replace(snapshot.gpus[1], fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
-    driver = replace(snapshot.driver, cuda_init=known(0, "cuInit"))
-    snapshot = replace(snapshot, gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
+    driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
+    snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
     terms = Terms(evaluate([parse_requirement(text)], snapshot))
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     assert [finding.code for finding in found if finding.primary] == ([primary] if primary else [])
@@ -193,7 +193,7 @@ def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: M
 def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: Matrix, field: str) -> None:
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
     there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
-    snapshot = replace(assume(Snapshot(), given, matrix), **{field: there})  # type: ignore[arg-type]
+    snapshot = assume(Snapshot(), given, matrix)._replace(**{field: there})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
@@ -201,7 +201,7 @@ def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: 
 
 def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
-    snapshot = replace(assume(Snapshot(), given, matrix), pci_gpus=())
+    snapshot = assume(Snapshot(), given, matrix)._replace(pci_gpus=())
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text.startswith("Once there is ")
 
@@ -233,6 +233,6 @@ def test_a_container_is_judged_by_the_gpus_that_it_was_given(matrix: Matrix, sou
     """The kernel lists the host's to every container; which of those one will be given is not known."""
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
     snapshot = assume(Snapshot(), [*given, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
-    snapshot = replace(snapshot, gpu_count=known(1, source), visible_count=Reading())
+    snapshot = snapshot._replace(gpu_count=known(1, source), visible_count=Reading())
     causes = {finding.cause for finding in _diagnose(matrix, snapshot).findings}
     assert (Cause.GPU_REMOVED_FROM_TOOLKIT in causes) is told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,8 +116,8 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
         nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
         cuda_init=known(100, "libcuda"),
     )
-    snapshot = replace(
-        machine(distribution, device), driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED)
+    snapshot = machine(distribution, device)._replace(
+        driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED)
     )
     found = primary(snapshot)
     assert found.cause == "gpu-removed-from-driver"
@@ -145,9 +144,8 @@ def test_an_old_gpu_without_a_driver_is_given_one_that_drives_it(distribution: s
 def outdated(**host: object) -> Snapshot:
     """Kernel module and library are of two versions."""
     snapshot = machine("ubuntu 24.04")
-    return replace(
-        snapshot,
-        host=replace(snapshot.host, **host),  # type: ignore[arg-type]  # readings of many kinds
+    return snapshot._replace(
+        host=snapshot.host._replace(**host),  # type: ignore[arg-type]  # readings of many kinds
         driver=Driver(
             module=known(Module.LOADED, "/proc/modules"),
             nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml"),
@@ -179,14 +177,14 @@ def test_where_a_restart_is_the_cure_nothing_is_installed(host: dict[str, object
 )
 def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: str, build: str) -> None:
     snapshot = machine(distribution)
-    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(kernel, "uname")))
+    snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(kernel, "uname")))
     driver = Driver(
         module=known(Module.NOT_INSTALLED, "/lib/modules"),
         nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
         dkms=(DkmsBuild("nvidia", "550.54.15"),),
     )
     sources = (Source("kernel", SourceState.ANSWERED), *FAILED)
-    told = commands(primary(replace(snapshot, driver=driver, sources=sources)).fix)
+    told = commands(primary(snapshot._replace(driver=driver, sources=sources)).fix)
     assert headers in told
     assert any(command.startswith(build) for command in told)
 

@@ -57,8 +57,8 @@ def test_a_failure_is_an_error_with_a_cause_and_its_own_words(test: TestResult, 
 
 
 INSTANCE = "MIG-11111111-2222-3333-4444-666666666666"
-SLICED = replace(FIT, gpus=(replace(FIT.gpus[0], mig_instances=(MigInstance(INSTANCE),)),))
-NAMELESS = replace(FIT, gpus=(replace(FIT.gpus[0], pci=Reading()),))
+SLICED = FIT._replace(gpus=(replace(FIT.gpus[0], mig_instances=(MigInstance(INSTANCE),)),))
+NAMELESS = FIT._replace(gpus=(replace(FIT.gpus[0], pci=Reading()),))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_many_failures_of_one_cause_are_one_finding() -> None:
 def test_a_busy_gpu_is_not_broken() -> None:
     held = replace(FIT.gpus[0], processes=known(3, "nvml"))
     busy = ended(Trouble.MEMORY_HELD_BY_OTHERS, Cause.GPU_BUSY, TestStatus.BUSY)
-    (finding,) = found(smoke(PASSED, busy), replace(FIT, gpus=(held,)))
+    (finding,) = found(smoke(PASSED, busy), FIT._replace(gpus=(held,)))
     assert (finding.code, finding.cause, finding.severity) == ("SMK903", Cause.GPU_BUSY, Severity.ERROR)
     assert ("gpus[0].processes", "3") in {(entry.fact, entry.value) for entry in finding.evidence}
     taken = ended(Trouble.DEVICE_UNAVAILABLE, Cause.COMPUTE_MODE_EXCLUSIVE, TestStatus.BUSY)
@@ -127,12 +127,12 @@ def test_a_busy_gpu_is_not_broken() -> None:
 
 SISTER = replace(FIT.gpus[0], uuid=known(OTHER, "nvml"), index=known(1, "nvml"), pci=known("0000:65:00.0", "nvml"))
 REINSTALL = {"--force-reinstall", "--no-deps"}
-PAIR = replace(FIT, gpus=(FIT.gpus[0], SISTER))
+PAIR = FIT._replace(gpus=(FIT.gpus[0], SISTER))
 
 
 def on_two(*tests: TestResult, fault: str | None = None) -> SmokeResult:
     made = smoke(*tests)
-    return replace(made, gpus=(*made.gpus, replace(made.gpus[0], uuid=OTHER)), fault=fault)
+    return made._replace(gpus=(*made.gpus, replace(made.gpus[0], uuid=OTHER)), fault=fault)
 
 
 @pytest.mark.parametrize("cause", [None, Cause.ILLEGAL_MEMORY_ACCESS], ids=str)
@@ -179,7 +179,7 @@ def test_what_is_installed_is_put_in_anew_by_a_command_that_does_so() -> None:
 
 
 def test_a_fault_that_was_asked_for_is_told_as_such() -> None:
-    (finding,) = found(replace(smoke(PASSED, WRONG), fault="no-order"))
+    (finding,) = found(smoke(PASSED, WRONG)._replace(fault="no-order"))
     assert finding.evidence[0].value == "no-order: a fault planted on purpose"
     assert [(fix.text.partition(":")[0], fix.command) for fix in finding.fix] == [("Unset GPUENV_SMOKE_FAULT", None)]
 
@@ -223,7 +223,7 @@ def test_a_slow_gpu_is_a_warning_with_the_rate_and_what_it_is_held_against(again
     ids=["others", "memory errors", "heat", "link"],
 )
 def test_why_it_is_slow_is_told(gpu: Gpu, cause: Cause, fact: str) -> None:
-    (finding,) = found(slow(), replace(FIT, gpus=(gpu,)))
+    (finding,) = found(slow(), FIT._replace(gpus=(gpu,)))
     assert finding.cause is cause
     assert f"gpus[0].{fact}" in {entry.fact for entry in finding.evidence}
 

@@ -27,9 +27,8 @@ def refusing(smi: SourceState) -> Snapshot:
     """A host of which NVML tells nothing."""
     snapshot = working()
     states = {"kernel": SourceState.ANSWERED, "nvml": SourceState.FAILED, "libcuda": SourceState.ANSWERED}
-    return replace(
-        snapshot,
-        driver=replace(snapshot.driver, nvml_init=known(int(Nvml.UNKNOWN), "nvml")),
+    return snapshot._replace(
+        driver=snapshot.driver._replace(nvml_init=known(int(Nvml.UNKNOWN), "nvml")),
         sources=tuple(Source(name, state) for name, state in {**states, "nvidia-smi": smi}.items()),
     )
 
@@ -50,8 +49,8 @@ ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, d
 @pytest.mark.parametrize("said", [LOST, ASLEEP])
 def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_left(matrix: Matrix, said: str) -> None:
     snapshot = machine(ADA, "open", said)
-    unloaded = replace(snapshot.driver, module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
-    for one in (snapshot, replace(snapshot, driver=unloaded)):
+    unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
+    for one in (snapshot, snapshot._replace(driver=unloaded)):
         (finding,) = found(one, matrix)
         assert (finding.code, finding.cause) == ("DRV122", Cause.GPU_HARDWARE_FAULT)
         assert not any("modprobe" in (fix.command or ()) for fix in finding.fix)
@@ -62,15 +61,15 @@ def test_what_another_device_or_an_event_tells_is_not_told_twice(matrix: Matrix)
     assert "DRV122" not in {finding.code for finding in found(machine(ADA, "open", other), matrix)}
     snapshot = machine(ADA, "open", LOST)
     event = KernelMessage("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", 79, PCI)
-    told = replace(snapshot, kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
+    told = snapshot._replace(kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
     assert {finding.code for finding in found(told, matrix)} == {"GPU209"}
 
 
 def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
     snapshot = beside_one_that_nvml_lists(ASLEEP, 0)
     there = replace(snapshot.gpus[0], index=known(1, "nvml"), pci=known(PCI, "nvml"))
-    well = replace(snapshot, gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
-    assert found(replace(well, visible_count=known(2, "libcuda")), matrix) == []
+    well = snapshot._replace(gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
+    assert found(well._replace(visible_count=known(2, "libcuda")), matrix) == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
     assert line in {entry.value for entry in finding.evidence}
     beside = beside_one_that_nvml_lists(line, 0)
     unknown = PciGpu(PCI, "10de", "0861", None, None)
-    ignored = replace(beside, pci_gpus=(unknown, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = beside._replace(pci_gpus=(unknown, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
 
 
@@ -105,7 +104,7 @@ def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
     assert f"branch {last} was the last one" in finding.fix[0].text
     beside = beside_one_that_nvml_lists("", 0)
     old = PciGpu(PCI, "10de", device, None, None)
-    ignored = replace(beside, pci_gpus=(old, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = beside._replace(pci_gpus=(old, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
 
 

@@ -26,7 +26,7 @@ LINUX_ALONE = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemc
 def windows(*given: str) -> Snapshot:
     snapshot = assume(Snapshot(), [*HEALTHY, "driver=581.15", *given], MATRIX)
     answered = (*(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda")),)
-    return replace(snapshot, sources=answered, gpu_count=known(1, "nvml"))
+    return snapshot._replace(sources=answered, gpu_count=known(1, "nvml"))
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
@@ -34,26 +34,24 @@ def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
 
 
 def with_driver(snapshot: Snapshot, **fields: Reading[int]) -> Snapshot:
-    return replace(snapshot, driver=replace(snapshot.driver, **fields))  # type: ignore[arg-type]
+    return snapshot._replace(driver=snapshot.driver._replace(**fields))  # type: ignore[arg-type]
 
 
-HUNG = replace(windows(), sources=(Source("nvml", SourceState.TIMED_OUT), Source("libcuda", SourceState.ANSWERED)))
-HIDDEN = replace(
-    windows(), visible_count=known(0, "libcuda"), environment={"CUDA_VISIBLE_DEVICES": "-1"}, gpu_count=known(1, "nvml")
+HUNG = windows()._replace(sources=(Source("nvml", SourceState.TIMED_OUT), Source("libcuda", SourceState.ANSWERED)))
+HIDDEN = windows()._replace(
+    visible_count=known(0, "libcuda"), environment={"CUDA_VISIBLE_DEVICES": "-1"}, gpu_count=known(1, "nvml")
 )
-CLOSED = replace(
-    windows(),
+CLOSED = windows()._replace(
     gpus=tuple(
         replace(gpu, compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
         for gpu in windows().gpus
     ),
 )
-BROKEN = replace(
-    windows(),
-    target=replace(windows().target, python=Reading()),
+BROKEN = windows()._replace(
+    target=windows().target._replace(python=Reading()),
     sources=(*windows().sources, Source("target", SourceState.FAILED)),
 )
-NO_DRIVER = replace(windows(), driver=Snapshot().driver, gpus=(), gpu_count=Reading(), sources=ABSENT)
+NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Reading(), sources=ABSENT)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +85,8 @@ def test_a_sound_windows_has_no_finding() -> None:
 
 
 def test_paths_of_linux_are_named_on_linux_alone() -> None:
-    full = replace(windows().target, kernel_cache_fault=known("no space is left", "the target"))
-    fixes = [fix.text for finding in findings(replace(windows(), target=full)) for fix in finding.fix]
+    full = windows().target._replace(kernel_cache_fault=known("no space is left", "the target"))
+    fixes = [fix.text for finding in findings(windows()._replace(target=full)) for fix in finding.fix]
     assert fixes
     assert not any("/tmp/" in text for text in fixes)  # noqa: S108 - what is not to be said
 
@@ -97,7 +95,7 @@ def test_paths_of_linux_are_named_on_linux_alone() -> None:
 @pytest.mark.parametrize("arch", ["arm64", "x86_64"])
 def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
     snapshot = assume(Snapshot(), ["os=darwin", f"arch={arch}", "python=3.12", f"cupy={cupy}"], MATRIX)
-    told = findings(replace(snapshot, sources=ABSENT))
+    told = findings(snapshot._replace(sources=ABSENT))
     assert [finding.cause for finding in told if finding.primary] == [Cause.NO_NVIDIA_GPU]
     assert "Linux or Windows" in told[0].fix[0].text
     assert Cause.NO_DRIVER not in {finding.cause for finding in told}
@@ -121,16 +119,16 @@ def test_on_linux_cures_are_as_they_are() -> None:
     ],
 )
 def test_from_a_container_the_driver_is_the_host_s(fix: Fix, text: str, command: tuple[str, ...] | None) -> None:
-    assert adapt_for_container([fix]) == (replace(fix, text=text, command=command),)
+    assert adapt_for_container([fix]) == (fix._replace(text=text, command=command),)
 
 
 def test_wsl_has_no_module_of_cuda_s_memory() -> None:
     snapshot = assume(Snapshot(), [*HEALTHY[1:], "os=linux", "wsl=yes", "driver=581.15"], MATRIX)
     answered = tuple(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda"))
-    snapshot = replace(snapshot, sources=answered, gpu_count=known(1, "nvml"))
+    snapshot = snapshot._replace(sources=answered, gpu_count=known(1, "nvml"))
     wsl = known(LibraryOrigin.WSL, "its path")
-    failing = replace(snapshot.driver, cuda_init=known(int(Cuda.UNKNOWN), "libcuda"), cuda_origin=wsl)
-    (primary,) = [finding for finding in findings(replace(snapshot, driver=failing)) if finding.primary]
+    failing = snapshot.driver._replace(cuda_init=known(int(Cuda.UNKNOWN), "libcuda"), cuda_origin=wsl)
+    (primary,) = [finding for finding in findings(snapshot._replace(driver=failing)) if finding.primary]
     assert primary.cause is Cause.CUDA_INITIALIZATION_FAILED
     assert primary.fix[0].command == ("wsl.exe", "--shutdown")
     assert not any("modprobe" in " ".join(fix.command or ()) for fix in primary.fix)

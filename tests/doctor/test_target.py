@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.matrix.records import Matrix
@@ -24,7 +22,7 @@ def broken(matrix: Matrix, healthy: Snapshot, path: str = "/venv/bin/python3", *
     snapshot = changed(healthy, **told)
     kept = tuple(source for source in snapshot.sources if source.name != "target")
     sources = (*kept, Source("target", SourceState.FAILED, "exit code 1: it said nothing"))
-    findings = found(matrix, replace(snapshot, sources=sources))
+    findings = found(matrix, snapshot._replace(sources=sources))
     assert findings["ENV401"].cause is Cause.TARGET_ENVIRONMENT_BROKEN
     assert not any(code.startswith(("WHL", "LIB")) for code in findings)
     return findings["ENV401"]
@@ -36,7 +34,7 @@ def commands(finding: Finding) -> list[str]:
 
 @pytest.mark.parametrize("name", ["PYTHONHOME", "LD_PRELOAD"])
 def test_a_variable_is_unset_and_no_environment_is_made_again(matrix: Matrix, healthy: Snapshot, name: str) -> None:
-    finding = broken(matrix, replace(healthy, environment={name: "/x"}), starts_without=known(name, "x"))
+    finding = broken(matrix, healthy._replace(environment={name: "/x"}), starts_without=known(name, "x"))
     assert f"does not work under {name}" in finding.title
     assert commands(finding) == [f"env -u {name} gpuenv doctor"]
     assert any(entry.fact == f"environment.{name}" for entry in finding.evidence)
@@ -100,11 +98,11 @@ def test_an_environment_without_its_settings_gets_them_back(matrix: Matrix, heal
 def test_environments_that_may_be_meant_come_before_an_installation(matrix: Matrix, healthy: Snapshot) -> None:
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
-    bare = replace(bare, assumed=())
+    bare = bare._replace(assumed=())
     near = changed(bare, environments_near=("/home/me/project/.venv",))
     answered = Source("target", SourceState.ANSWERED)
     first, plain = (
-        found(matrix, replace(entry, sources=(*entry.sources, answered)))["WHL503"].fix for entry in (near, bare)
+        found(matrix, entry._replace(sources=(*entry.sources, answered)))["WHL503"].fix for entry in (near, bare)
     )
     assert first[0].command == ("gpuenv", "doctor", "--python", "/home/me/project/.venv")
     assert len(first) > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -44,15 +44,14 @@ def conda(**packages: str) -> Callable[[Snapshot], Snapshot]:
         ours = {name.replace("_", "-"): release for name, release in packages.items()}
         cupy = tuple(CupyInstallation("cupy", release) for name, release in ours.items() if name == "cupy")
         target = snapshot.target
-        target = replace(
-            target,
+        target = target._replace(
             kind=known("conda", "x"),
             prefix=known("/opt/conda/envs/a", "x"),
             conda_packages=ours,
             packages={**target.packages, **ours},
             cupy=(*cupy, *target.cupy),
         )
-        return replace(snapshot, target=target)
+        return snapshot._replace(target=target)
 
     return made
 
@@ -66,7 +65,7 @@ def libraries(*found: str) -> Callable[[Snapshot], Snapshot]:
             Library(name, soname, f"{SITE}/{soname}" if name in found else None, error=None if name in found else "x")
             for name, soname in names.items()
         )
-        return replace(snapshot, target=replace(snapshot.target, libraries=told))
+        return snapshot._replace(target=snapshot.target._replace(libraries=told))
 
     return made
 
@@ -92,9 +91,8 @@ def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callab
             Source("kernel", SourceState.ANSWERED),
             *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda")),
         )
-        return replace(
-            snapshot,
-            host=replace(snapshot.host, container=known(kind, "x")),
+        return snapshot._replace(
+            host=snapshot.host._replace(container=known(kind, "x")),
             driver=driver,
             gpus=(),
             gpu_count=Snapshot().gpu_count,
@@ -110,8 +108,8 @@ def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callab
 def amd(snapshot: Snapshot) -> Snapshot:
     card = PciGpu("0000:03:00.0", "1002", "740f", kernel_driver="amdgpu")
     sources = (Source("kernel", SourceState.ANSWERED), *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda")))
-    return replace(
-        snapshot, amd_gpus=(AmdGpu(1, "aldebaran", "gfx90a"),), pci_gpus=(card,), sources=sources, assumed=()
+    return snapshot._replace(
+        amd_gpus=(AmdGpu(1, "aldebaran", "gfx90a"),), pci_gpus=(card,), sources=sources, assumed=()
     )
 
 
@@ -120,7 +118,7 @@ def built(major: int, *requires: str) -> Callable[[Snapshot], Snapshot]:
 
     def made(snapshot: Snapshot) -> Snapshot:
         cupy = CupyInstallation("cupy", "14.2.0", cuda_major=major, requires=requires)
-        return replace(snapshot, target=replace(snapshot.target, cupy=(cupy,)))
+        return snapshot._replace(target=snapshot.target._replace(cupy=(cupy,)))
 
     return made
 
@@ -129,10 +127,10 @@ def module_at(file: str) -> Callable[[Snapshot], Snapshot]:
     """A package cupy that no distribution owns, in an environment that was asked."""
 
     def made(snapshot: Snapshot) -> Snapshot:
-        target = replace(snapshot.target, prefix=known("/venv", "x"), cupy_module=known(file, "x"))
+        target = snapshot.target._replace(prefix=known("/venv", "x"), cupy_module=known(file, "x"))
         sources = (*snapshot.sources, Source("target", SourceState.ANSWERED))
         assumed = tuple(path for path in snapshot.assumed if path != "target.cupy")
-        return replace(snapshot, target=target, sources=sources, assumed=assumed)
+        return snapshot._replace(target=target, sources=sources, assumed=assumed)
 
     return made
 

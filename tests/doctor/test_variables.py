@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -20,7 +18,7 @@ GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=58
 
 def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
     snapshot = assume(Snapshot(), [*GIVEN, f"cupy={cupy}"], matrix)
-    snapshot = replace(snapshot, environment=variables)
+    snapshot = snapshot._replace(environment=variables)
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
     return [finding for finding in findings if finding.code == "ENV402"]
 
@@ -77,7 +75,7 @@ def test_an_empty_folder_is_refused_by_newer_releases_alone(matrix: Matrix) -> N
 def test_an_empty_folder_is_told_once(matrix: Matrix, release: str, code: str) -> None:
     """By the variable where CuPy cannot be imported, and else by the cache that cannot be written."""
     snapshot = assume(Snapshot(), [*GIVEN, f"cupy=cupy-cuda12x=={release}"], matrix)
-    target = replace(snapshot.target, kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
-    snapshot = replace(snapshot, environment={"CUPY_CACHE_DIR": ""}, target=target)
+    target = snapshot.target._replace(kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
+    snapshot = snapshot._replace(environment={"CUPY_CACHE_DIR": ""}, target=target)
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
     assert [finding.code for finding in findings if finding.code in ("CCH701", "ENV402")] == [code]

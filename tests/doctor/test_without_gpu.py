@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -56,11 +55,11 @@ def test_of_a_machine_that_was_read(  # noqa: PLR0913, PLR0917 - the facts, one 
     counted: int | None,
     init: int | None,
 ) -> None:
-    host = replace(BARE.host, container=_read(container), sandbox=_read(sandbox))
-    host = replace(host, wsl=_read(flat == "wsl"), tegra=_read("R36" if flat == "tegra" else None))
+    host = BARE.host._replace(container=_read(container), sandbox=_read(sandbox))
+    host = host._replace(wsl=_read(flat == "wsl"), tegra=_read("R36" if flat == "tegra" else None))
     devices = tuple(DeviceNode(path, accessible=True, mode="0666", owner="root") for path in nodes)
     driver = Driver(module=_read(module), device_nodes=devices, module_blocks=_read((block,) if block else None))
-    driver = replace(driver, nvml_init=_read(init, "nvml"))
+    driver = driver._replace(nvml_init=_read(init, "nvml"))
     snapshot = Snapshot(host=host, driver=driver, gpu_count=_read(counted, "nvml"), pci_gpus=bus)
     resolution = resolve(snapshot, MATRIX)
     found = {entry.code for entry in diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings}
@@ -77,12 +76,12 @@ def test_a_node_that_root_s_nvidia_smi_has_left_is_no_driver(
     container: Container, module: Module | None, init: int | None, bus: tuple[PciGpu, ...] | None
 ) -> None:
     driver = Driver(module=_read(module), nvml_init=_read(init, "nvml"), cuda_init=_read(100, "libcuda"))
-    host = replace(BARE.host, container=_read(container))
-    snapshot = replace(BARE, host=host, driver=driver, pci_gpus=bus)
+    host = BARE.host._replace(container=_read(container))
+    snapshot = BARE._replace(host=host, driver=driver, pci_gpus=bus)
     node = DeviceNode(LEFT_BEHIND[0], accessible=True, mode="crw-rw-rw-", owner="0:0")
-    left = replace(snapshot, driver=replace(driver, device_nodes=(node,)))
+    left = snapshot._replace(driver=driver._replace(device_nodes=(node,)))
     assert _codes(left) == _codes(snapshot)
-    answered = replace(left, driver=replace(left.driver, module=_read(Module.LOADED)))
+    answered = left._replace(driver=left.driver._replace(module=_read(Module.LOADED)))
     assert "CTR303" in _codes(answered)
 
 

@@ -41,7 +41,7 @@ def plain(platform: str = "linux/amd64", told: dict[str, str] | None = None, **v
 def host(*assumptions: str, brands: tuple[str, ...] = ()) -> Snapshot:
     snapshot = assume(Snapshot(), ("os=linux", "arch=x86_64", *assumptions), MATRIX)
     gpus = tuple(replace(gpu, brand=known(brand, "nvml")) for gpu, brand in zip(snapshot.gpus, brands, strict=False))
-    return replace(snapshot, gpus=(*gpus, *snapshot.gpus[len(gpus) :]))
+    return snapshot._replace(gpus=(*gpus, *snapshot.gpus[len(gpus) :]))
 
 
 def clock() -> float:

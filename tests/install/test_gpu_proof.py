@@ -24,7 +24,7 @@ def test_different_words_are_told_up_to_a_few() -> None:
 
 
 def test_a_fault_that_was_asked_for_is_said() -> None:
-    assert "(no-order was planted on purpose)" in verdict(replace(smoke(WRONG), fault="no-order")).detail
+    assert "(no-order was planted on purpose)" in verdict(smoke(WRONG)._replace(fault="no-order")).detail
 
 
 def test_a_busy_gpu_fails_no_install_and_what_has_passed_is_said() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.matrix.assume import AssumeError, assume
@@ -215,7 +213,7 @@ def test_an_absent_variable_hides_nothing(matrix: Matrix) -> None:
 
 
 def test_another_system_takes_along_what_was_of_the_former(matrix: Matrix) -> None:
-    linux = replace(FIT, host=replace(FIT.host, tegra=known("36.4", "/etc/nv_tegra_release")))
+    linux = FIT._replace(host=FIT.host._replace(tegra=known("36.4", "/etc/nv_tegra_release")))
     host = assume(linux, ["arch=aarch64", "os=Windows"], matrix).host
     assert (host.os.value, host.arch.value) == ("windows", "aarch64")
     assert (host.libc.known, host.distribution.known, host.kernel.known, host.tegra.known) == (False,) * 4
@@ -223,7 +221,7 @@ def test_another_system_takes_along_what_was_of_the_former(matrix: Matrix) -> No
     assert str(
         assume(assume(linux, ["os=windows"], matrix), ["libc=musl-1.2", "os=linux"], matrix).host.libc.value
     ) == ("musl-1.2")
-    pasted = replace(linux, host=replace(linux.host, os=Reading()))
+    pasted = linux._replace(host=linux.host._replace(os=Reading()))
     assert not assume(pasted, ["os=windows"], matrix).host.libc.known
     assert assume(pasted, ["os=linux"], matrix).host.libc.known
 

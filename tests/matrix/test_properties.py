@@ -37,7 +37,7 @@ def _snapshot(
 
 def _with_gpus(snapshot: Snapshot, capabilities: list[str]) -> Snapshot:
     gpus = [assume(snapshot, [f"compute-capability={text}"], MATRIX).gpus[0] for text in capabilities]
-    return replace(snapshot, gpus=tuple(gpus))
+    return snapshot._replace(gpus=tuple(gpus))
 
 
 def _fitting(resolution: Resolution) -> set[Candidate]:

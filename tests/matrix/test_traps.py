@@ -8,7 +8,6 @@ tests/machines/two-cupy.yaml, 15 in tests/probe/test_smi.py.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +154,7 @@ def test_11_a_toolkit_without_headers_or_without_nvrtc_is_none(headers: bool, nv
 
 
 def _with_toolkit(snapshot: Snapshot, toolkit: Toolkit) -> Snapshot:
-    return replace(snapshot, toolkits=(toolkit,))
+    return snapshot._replace(toolkits=(toolkit,))
 
 
 def test_13_only_wheels_that_are_known_are_ever_named(matrix: Matrix) -> None:

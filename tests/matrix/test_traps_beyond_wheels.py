@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.matrix.records import Matrix
@@ -132,7 +130,7 @@ def test_a_jetson_has_images_of_its_own(matrix: Matrix) -> None:
 
 
 def test_an_amd_gpu_is_answered_with_what_could_be_tried(matrix: Matrix) -> None:
-    snapshot = replace(machine(matrix, "driver=none", "gpu=none"), pci_gpus=(PciGpu("0000:03:00.0", AMD, "744c"),))
+    snapshot = machine(matrix, "driver=none", "gpu=none")._replace(pci_gpus=(PciGpu("0000:03:00.0", AMD, "744c"),))
     resolution = resolve(snapshot, matrix)
     assert resolution.wheel is None
     assert [entry.candidate.label for entry in resolution.experimental] == [
@@ -147,7 +145,7 @@ def test_an_amd_gpu_is_answered_with_what_could_be_tried(matrix: Matrix) -> None
 def _amd(matrix: Matrix, rocm: str | None, *targets: str) -> Resolution:
     nodes = tuple(AmdGpu(number, "some", target) for number, target in enumerate(targets, 1))
     told: Reading[str] = known(rocm, "test") if rocm else Reading()
-    return resolve(replace(machine(matrix, "driver=none", "gpu=none"), amd_gpus=nodes, rocm=told), matrix)
+    return resolve(machine(matrix, "driver=none", "gpu=none")._replace(amd_gpus=nodes, rocm=told), matrix)
 
 
 def test_rocm_and_the_gfx_target_bind_the_choice_for_amd_gpus(matrix: Matrix) -> None:

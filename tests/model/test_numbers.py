@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,7 +68,7 @@ def test_what_a_scheduler_has_set(odd: str) -> None:
 @odd_numbers
 def test_a_device_that_is_made_visible(odd: str) -> None:
     """It names none, so that nothing is to be seen."""
-    machine = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": odd})
+    machine = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": odd})
     assert "hidden" in marks_of(machine, MATRIX, ())
 
 
@@ -149,11 +148,11 @@ def test_a_release_without_end_is_no_version(command: str, whose: str, tmp_path:
     endless, target = f"1.{ODD[1]}", FIT.target
     named = ("numpy", "torch", "numba", "jax", "cuda-toolkit", "cuda-version")
     changed = (
-        replace(target, cupy=tuple(replace(entry, release=endless) for entry in target.cupy))
+        target._replace(cupy=tuple(entry._replace(release=endless) for entry in target.cupy))
         if whose == "cupy"
-        else replace(target, packages={**target.packages, **dict.fromkeys(named, endless)})
+        else target._replace(packages={**target.packages, **dict.fromkeys(named, endless)})
     )
-    recording = record(replace(FIT, target=changed), tmp_path / "machine.json")
+    recording = record(FIT._replace(target=changed), tmp_path / "machine.json")
     done = gpuenv(command, "--snapshot", recording, *(("--require", "cupy>=13") if command == "preflight" else ()))
     assert done.returncode in (ExitCode.OK, ExitCode.UNFIT, ExitCode.COULD_NOT_CHECK), done.stderr
     assert done.stdout

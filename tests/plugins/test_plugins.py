@@ -134,8 +134,8 @@ def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
     return found
 
 
-SMALL = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=known(24 * GIB, "nvml")),))
-UNTOLD = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=missing("not told")),))
+SMALL = FIT._replace(gpus=(replace(FIT.gpus[0], memory_total=known(24 * GIB, "nvml")),))
+UNTOLD = FIT._replace(gpus=(replace(FIT.gpus[0], memory_total=missing("not told")),))
 
 
 def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:

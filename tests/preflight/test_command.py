@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
-WITHOUT_CUPY = changed(WITHOUT_GPU, target=replace(WITHOUT_GPU.target, cupy=()))
+WITHOUT_CUPY = changed(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))
 EVERY = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "bare": WITHOUT_CUPY, "empty": Snapshot()}
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -167,7 +167,7 @@ def test_a_busy_host_is_one_to_leave(tmp_path: Path, text: str) -> None:
 
 def test_a_variable_that_hides_the_gpu_is_no_reason_to_leave(tmp_path: Path) -> None:
     hidden = replace(FIT.gpus[0], ordinal=missing("hidden"))
-    driver = replace(FIT.driver, cuda_init=known(100, "libcuda"))
+    driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
     snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
     code, report = asked("--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere")

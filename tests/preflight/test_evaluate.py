@@ -85,15 +85,15 @@ def test_no_gpu_is_met_where_there_is_none() -> None:
 
 @pytest.mark.parametrize(("code", "status"), [(100, VIOLATED), (803, VIOLATED), (999, VIOLATED)])
 def test_a_cuda_that_does_not_start_shows_no_gpu(code: int, status: RequirementStatus) -> None:
-    driver = replace(A100.driver, cuda_init=known(code, "libcuda"))
+    driver = A100.driver._replace(cuda_init=known(code, "libcuda"))
     result = held("gpu>=1", changed(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
     assert (result.status, result.found) == (status, "0")
     assert result.evidence[0].source == f"cuInit returned {code}"
 
 
 def test_a_libcuda_that_hangs_leaves_the_number_open() -> None:
-    sources = tuple(replace(s, state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
-    driver = replace(A100.driver, cuda_init=missing("no answer in time"))
+    sources = tuple(s._replace(state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
+    driver = A100.driver._replace(cuda_init=missing("no answer in time"))
     result = held("gpu==0", changed(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources))
     assert (result.status, result.missing) == (UNKNOWN, "visible_count (no answer in time)")
 
@@ -198,7 +198,7 @@ def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) 
 
 
 def test_a_missing_cupy_is_known_where_the_target_was_asked() -> None:
-    bare = changed(A100, target=replace(A100.target, cupy=()))
+    bare = changed(A100, target=A100.target._replace(cupy=()))
     assert held("cupy>=14", bare).found == "not installed"
     assert held("cupy>=14", bare).status is VIOLATED
     assert held("cupy==none", bare).status is MET

@@ -96,7 +96,7 @@ EVIL = (
 
 def hostile() -> Snapshot:
     gpu = replace(FIT.gpus[0], name=known(EVIL, "nvml"))
-    host = replace(FIT.host, distribution=known(EVIL, "/etc/os-release"))
+    host = FIT.host._replace(distribution=known(EVIL, "/etc/os-release"))
     return changed(FIT, gpus=(gpu,), host=host)
 
 
@@ -119,7 +119,7 @@ def test_a_hostile_name_commands_no_reader(tmp_path: Path) -> None:
 
 
 def test_identities_are_hidden_unless_they_are_asked_for(tmp_path: Path) -> None:
-    target = replace(FIT.target, executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
+    target = FIT.target._replace(executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
     machine = record(changed(FIT, target=target), tmp_path / "alice.json")
     every_form(tmp_path, machine, "--require", "gpu>=2")
     names = [*NAMES, "summary.md"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.report.snapshot import phase_lines
 
@@ -16,7 +14,7 @@ SOURCES = (
 
 
 def test_each_source_has_its_line_in_the_order_of_asking() -> None:
-    head, *rows, last = [line.text for line in phase_lines(replace(Snapshot(), sources=SOURCES))]
+    head, *rows, last = [line.text for line in phase_lines(Snapshot()._replace(sources=SOURCES))]
     assert head.split() == ["source", "from", "to", "took", "state"]
     assert [row.split()[:4] for row in rows] == [
         ["kernel", "0.00", "0.10", "0.10"],
@@ -28,7 +26,7 @@ def test_each_source_has_its_line_in_the_order_of_asking() -> None:
 
 
 def test_bars_lie_below_each_other_as_the_times_do() -> None:
-    _, kernel, nvml, libraries, _ = [line.text for line in phase_lines(replace(Snapshot(), sources=SOURCES))]
+    _, kernel, nvml, libraries, _ = [line.text for line in phase_lines(Snapshot()._replace(sources=SOURCES))]
     bars = {text.split()[0]: (text.index("#"), text.rindex("#")) for text in (kernel, nvml, libraries)}
     assert bars["kernel"][0] == bars["nvml"][0] < bars["kernel"][1] < bars["libraries"][0]
     assert bars["libraries"][1] == bars["nvml"][1]

@@ -66,10 +66,10 @@ def test_an_assumed_toolkit_must_serve_the_gpu_as_one_that_is_there() -> None:
 def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
     """No finding is not yet a proof: CUDA must have shown a device to this process."""
     nothing = Diagnosis((), ())
-    seen = replace(
-        Snapshot(), visible_count=known(1, "libcuda"), driver=replace(Snapshot().driver, cuda_init=known(0, "libcuda"))
+    seen = Snapshot()._replace(
+        visible_count=known(1, "libcuda"), driver=Snapshot().driver._replace(cuda_init=known(0, "libcuda"))
     )
-    with_cupy = replace(seen, target=replace(seen.target, cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
+    with_cupy = seen._replace(target=seen.target._replace(cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
     assert judge(nothing, Snapshot()) is Status.UNKNOWN
     assert judge(nothing, seen) is Status.UNKNOWN
     assert judge(nothing, with_cupy) is Status.FIT
@@ -116,7 +116,7 @@ def test_lines_of_the_kernels_log_stand_on_lines_of_their_own() -> None:
 def test_no_line_of_the_facts_has_a_name_of_pythons() -> None:
     """``--assume wsl=yes`` is told as it was given, and so is all that is read."""
     node = DeviceNode("/dev/nvidia0", True, "crw-rw----", "0:44")
-    told = replace(Snapshot(), driver=replace(Snapshot().driver, device_nodes=(node,)))
+    told = Snapshot()._replace(driver=Snapshot().driver._replace(device_nodes=(node,)))
     lines = [line.text for line in fact_lines(assume(told, ["wsl=yes"], MATRIX))]
     assert {"host.wsl: yes [assumed]", "driver.device_nodes[0].accessible: yes"} <= {*lines}
     assert [line for line in lines if re.search(r": (True|False|None)\b", line)] == []

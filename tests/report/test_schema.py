@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -43,8 +42,8 @@ def test_readings_of_different_lists_have_schemas_of_their_own() -> None:
     snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100"), MATRIX)
     lines: tuple[KernelMessage, ...] = (KernelMessage("NVRM: Xid (PCI:0000:01:00): 79", 79, "0000:01:00.0"),)
     log = known(lines, "/dev/kmsg")
-    target = replace(snapshot.target, headers=known(("/usr/local/cuda/include",), "CuPy"))
-    data = json.loads(json.dumps(encode(replace(snapshot, kernel_log=log, target=target))))
+    target = snapshot.target._replace(headers=known(("/usr/local/cuda/include",), "CuPy"))
+    data = json.loads(json.dumps(encode(snapshot._replace(kernel_log=log, target=target))))
     validator = Draft202012Validator(json_schema(Snapshot, "gpuenv.snapshot/1"))
     validator.validate(data)
     data["kernel_log"]["value"] = ["a line"]

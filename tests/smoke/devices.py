@@ -61,4 +61,4 @@ def result(*tests: TestResult, **more: object) -> SmokeResult:
         TestedGpu(uuid, "NVIDIA H100", "9.0", 80 * GIB) for uuid in dict.fromkeys(t.gpu for t in tests) if uuid
     )
     base = SmokeResult(overall(tests), 0, Level.NORMAL, 1, gpus, tests, 12.0, 60.0)
-    return replace(base, **more)  # type: ignore[arg-type]
+    return base._replace(**more)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,15 +43,15 @@ def test_a_gpu_that_is_as_it_was_passes_and_is_measured() -> None:
 @pytest.mark.parametrize(
     ("after", "cause", "words"),
     [
-        (replace(SOUND, ecc_uncorrected=known(5, "nvml")), Cause.GPU_HARDWARE_FAULT, "2 uncorrected memory errors"),
+        (SOUND._replace(ecc_uncorrected=known(5, "nvml")), Cause.GPU_HARDWARE_FAULT, "2 uncorrected memory errors"),
         (
-            replace(SOUND, rows_pending=known(value=True, source="nvml")),
+            SOUND._replace(rows_pending=known(value=True, source="nvml")),
             Cause.GPU_HARDWARE_FAULT,
             "waits to be remapped",
         ),
-        (replace(SOUND, rows_failed=known(value=True, source="nvml")), Cause.GPU_HARDWARE_FAULT, "remapping a row"),
+        (SOUND._replace(rows_failed=known(value=True, source="nvml")), Cause.GPU_HARDWARE_FAULT, "remapping a row"),
         (
-            replace(SOUND, throttle_reasons=known(("hardware-thermal",), "nvml")),
+            SOUND._replace(throttle_reasons=known(("hardware-thermal",), "nvml")),
             Cause.GPU_THROTTLED,
             "hardware-thermal",
         ),
@@ -65,7 +64,7 @@ def test_what_grew_worse_during_the_tests_is_a_failure(after: GpuHealth, cause: 
 
 
 def test_old_errors_are_not_this_run_s() -> None:
-    old = replace(SOUND, rows_pending=known(value=True, source="nvml"), ecc_uncorrected=known(9, "nvml"))
+    old = SOUND._replace(rows_pending=known(value=True, source="nvml"), ecc_uncorrected=known(9, "nvml"))
     assert state(old, old).status is TestStatus.PASSED
 
 

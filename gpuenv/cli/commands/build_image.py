@@ -244,7 +244,7 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
     is_named = opts.every or opts.cuda or opts.cupy or opts.capability
     if is_named and not opts.assume:
-        subject = replace(subject, no_probe=True)
+        subject = subject._replace(no_probe=True)
     facts, rows = get_both(subject, opts.matrix)
     return {"": needs_of(facts, rows)}, rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
@@ -190,7 +189,7 @@ def sent_elsewhere(report: Report) -> Report:
     if report.exit_code != ExitCode.UNFIT:
         return report
     reason = reason_to_retry(report.findings, report.requirements)
-    return replace(report, exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
+    return report._replace(exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
 
 
 def _is_busy(report: Report) -> bool:

@@ -169,7 +169,7 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
             result = run_tests(order, place, matrix)
     except Unusable as error:
         skipped = without_proof(order, place, str(error), now())
-        return Proved(replace(skipped, exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+        return Proved(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
     except ProofInterrupted as stop:
         result = with_causes(stop.result)
     return Proved(compared(result, baseline) if baseline else result, snapshot, matrix)
@@ -182,7 +182,7 @@ def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
 
     known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
     tests = tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests)
-    return replace(result, compared=compare(result, replace(baseline, tests=tests)) + result.compared)
+    return result._replace(compared=compare(result, baseline._replace(tests=tests)) + result.compared)
 
 
 def _keep(done: Proved, place: Path, *, redact: bool) -> None:
@@ -211,7 +211,7 @@ def _report(done: Proved, python: str | None) -> Report:
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
     report = make_report(diagnosis, resolution, snapshot, result.duration, terms, result)
-    return replace(report, exit_code=result.exit_code)
+    return report._replace(exit_code=result.exit_code)
 
 
 def _read(path: Path | None) -> SmokeResult | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -225,7 +224,7 @@ def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
         return (anew,)
     # A package that the matrix does not know may load them: whoever installed it knows.
     gone = "Remove what is of another CUDA major than CuPy, if nothing else needs it."
-    return (replace(pip_fix(facts.snapshot, gone, "uninstall", "-y", *others), safe=False), anew)
+    return (pip_fix(facts.snapshot, gone, "uninstall", "-y", *others)._replace(safe=False), anew)
 
 
 _WORDS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from gpuenv.doctor.checks.fit import told_outside
@@ -139,7 +138,7 @@ def cannot_be_taken(facts: Facts) -> Outcome:
         f"{first}{f' and {more} more' if more else ''} cannot be loaded: {why}",
         tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
         + evidence_of(facts.snapshot, "target.prefix"),
-        tuple(replace(fix, text=fix.text.format(limit=limit, files=files)) for fix in fixes),
+        tuple(fix._replace(text=fix.text.format(limit=limit, files=files)) for fix in fixes),
         cause=Cause.CORRUPT_INSTALLATION if kind == "damaged" else None,
     )
 
@@ -433,9 +432,9 @@ def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, .
     gone = ("uninstall", "-y", *needed, *names)
     if level is not None and majors and min(majors) > level.major:
         first = pip_fix(facts.snapshot, f"R{words}, for which this driver is too old.", *gone)
-        return (replace(first, safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
+        return (first._replace(safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
     followed = install_fix(facts, "Install the CuPy that fits.")
-    alone = replace(pip_fix(facts.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone), safe=False)
+    alone = pip_fix(facts.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone)._replace(safe=False)
     return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
 
 

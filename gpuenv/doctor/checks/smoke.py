@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
@@ -257,7 +256,7 @@ def _afresh(facts: Facts) -> tuple[Fix, ...]:
     again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
     return (
         Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
-        *([replace(pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
+        *([pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again)._replace(safe=False)] if again else []),
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     )
 

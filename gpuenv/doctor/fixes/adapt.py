@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.model.finding import Fix
@@ -41,7 +40,7 @@ def adapt_for_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
         if not _SAYS_WHERE.search(text):
             text = f"On the host: {text if first.isupper() else text[0].lower() + text[1:]}"
         command = None if _program(fix) in _INSTALLERS else fix.command  # the host's distribution is unknown
-        adapted.append(replace(fix, text=text, command=command))
+        adapted.append(fix._replace(text=text, command=command))
     return tuple(adapted)
 
 
@@ -60,8 +59,8 @@ def _layered(fix: Fix) -> Fix:
         verb, *packages = words
         # A stream of a module and a group are no packages, which is all that is layered.
         whole = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
-        return replace(fix, command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
-    return replace(fix, command=None) if program in _OF_A_ROOT else fix
+        return fix._replace(command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
+    return fix._replace(command=None) if program in _OF_A_ROOT else fix
 
 
 def _program(fix: Fix) -> str | None:
@@ -76,10 +75,10 @@ def _translated(fix: Fix, os: str) -> Fix:
         return fix
     plain = tuple(word for word in command if word != "sudo")
     if program == "reboot":
-        return replace(fix, command=("shutdown", "/r", "/t", "0"))
+        return fix._replace(command=("shutdown", "/r", "/t", "0"))
     if program == "env":
-        return replace(fix, command=None)
-    return replace(fix, command=("py", *plain[1:]) if program == "python3" else plain)
+        return fix._replace(command=None)
+    return fix._replace(command=("py", *plain[1:]) if program == "python3" else plain)
 
 
 # A cure in an environment of pixi's: its manifest says what is there, so its own commands change it.
@@ -104,7 +103,7 @@ def for_pixi(fixes: tuple[Fix, ...], target: Target) -> tuple[Fix, ...]:
     for fix in fixes:
         words = _as_pixi(fix.command) if fix.command else None
         text = f"{fix.text.removesuffix('.')}, {where}."
-        adapted.append(replace(fix, text=text, command=words, safe=False) if words else fix)
+        adapted.append(fix._replace(text=text, command=words, safe=False) if words else fix)
     return tuple(dict.fromkeys(adapted))
 
 
@@ -143,7 +142,7 @@ def with_target_option(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, .
             end = command.index(_OURS) + 2
             if command[end - 1 : end] and command[end - 1] in ABOUT_A_TARGET:
                 command = (*command[:end], _OPTION, python, *command[end:])
-        adapted.append(replace(fix, text=words_about(fix.text, python), command=command))
+        adapted.append(fix._replace(text=words_about(fix.text, python), command=command))
     return tuple(adapted)
 
 

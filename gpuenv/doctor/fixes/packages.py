@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -156,7 +155,7 @@ def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
     """Safe where all of them lie in the target; the user's own packages serve other environments too."""
     fix = pip_fix(facts.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
-    return replace(fix, safe=fix.safe and inside)
+    return fix._replace(safe=fix.safe and inside)
 
 
 def of_conda(text: str) -> str:
@@ -250,7 +249,7 @@ def _is_new(fact: str) -> bool:
 def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
     """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
     judged = [(wheel, judge(wheel, facts.needs, facts.matrix).changes) for wheel in conda_candidates(facts.matrix)]
-    any_numpy = replace(facts.needs, numpy=None)
+    any_numpy = facts.needs._replace(numpy=None)
     found = (
         _Way(conda_choice(wheel, (), any_numpy, facts.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged

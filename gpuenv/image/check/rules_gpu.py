@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
@@ -91,8 +89,7 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None)
     if cuda is not None and cuda.major != wheel.line.cuda_major:
         yield other_major(subject, name, cuda, wheel.line.cuda_major)
         return
-    inside = replace(
-        inside_container(subject.needs),
+    inside = inside_container(subject.needs)._replace(
         python=read(PythonVersion.parse, subject.image.environment.get("PYTHON_VERSION")),
     )
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
