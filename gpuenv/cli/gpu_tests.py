@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.causes import Cause
-    from gpuenv.model.smoke import Level, SmokeResult
+    from gpuenv.model.smoke import SmokeResult
+    from gpuenv.model.smoke_level import SmokeLevel
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.smoke.plan import Order
     from gpuenv.smoke.prove import Place
@@ -30,7 +31,7 @@ _SURE = 0.5  # confidence from which on the cause that an error text names is ta
 class Proof(NamedTuple):
     """The GPU tests of a report."""
 
-    level: Level
+    level: SmokeLevel
     seconds: float | None = None  # for probing and testing together, if that is bounded
     file: str | None = None  # the configuration file that asks for them, where the option does not
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
-from gpuenv.model.codec import field_names
-from gpuenv.model.smoke import Level
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
@@ -26,7 +25,7 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
     defaults: dict[str, Any] = record._field_defaults  # type: ignore[attr-defined] # mypy has no name for named tuples
     parameters = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name, Parameter.empty), annotation=hints[name])
-        for name in field_names(record)
+        for name in record._fields  # type: ignore[attr-defined]
     ]
 
     def decorate(function: Callable[[T], None]) -> Callable[..., None]:
@@ -147,7 +146,7 @@ Timeout = Annotated[
     ),
 ]
 Smoke = Annotated[
-    Optional[Level],
+    Optional[SmokeLevel],
     typer.Option("--smoke", metavar="[LEVEL]", help="Also prove it on the GPU: quick (if not said), normal or deep."),
 ]
 Deep = Annotated[

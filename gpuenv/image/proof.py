@@ -13,7 +13,8 @@ from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
 from gpuenv.image.records import Choice
 from gpuenv.install.plan import Proof
-from gpuenv.model.smoke import Level, TestStatus
+from gpuenv.model.smoke import TestStatus
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.plan import DEADLINE, DEFAULT_SEED, PAYLOAD, chosen, seed_of
 
@@ -120,20 +121,22 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[P
         {
             "name": test.name,
             "visible": str(device),
-            "deadline": DEADLINE[Level.QUICK],
+            "deadline": DEADLINE[SmokeLevel.QUICK],
             "order": {
-                "level": Level.QUICK.value,
+                "level": SmokeLevel.QUICK.value,
                 "seed": seed_of(DEFAULT_SEED, test.name, 0),
-                "size": dict(test.size(Level.QUICK) or {}),
+                "size": dict(test.size(SmokeLevel.QUICK) or {}),
                 "fault": None,
                 "uuid": None,
             },
         }
-        for test in chosen((), (), Level.QUICK)
+        for test in chosen((), (), SmokeLevel.QUICK)
         if test.gpus == 1
         for device in range(count)
     ]
-    end = engine.run(image, _command("--several", {"tests": tests}), payload, way, DEADLINE[Level.QUICK] * len(tests))
+    end = engine.run(
+        image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
+    )
     told = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
     missing = Proof("smoke", passed=len(told) == len(tests), detail=f"{len(told)} of {len(tests)} tests ended")
     return (missing, *(_of_test(entry) for entry in told))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from gpuenv.matrix.needs import cuda_of_branch
@@ -195,19 +194,19 @@ def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
 def _assume_capability(snapshot: Snapshot, value: str) -> Snapshot:
     capability = assumed(ComputeCapability.parse(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
-    return _with_gpus(snapshot, [replace(gpu, compute_capability=capability) for gpu in gpus])
+    return _with_gpus(snapshot, [gpu._replace(compute_capability=capability) for gpu in gpus])
 
 
 def _assume_count(snapshot: Snapshot, value: str) -> Snapshot:
     kinds = snapshot.gpus or (Gpu(),)
-    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(_read_count(value))]
+    gpus = [kinds[number % len(kinds)]._replace(index=assumed(number)) for number in range(_read_count(value))]
     return _with_gpus(snapshot, gpus)
 
 
 def _assume_memory(snapshot: Snapshot, value: str) -> Snapshot:
     size = assumed(parse_size(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
-    return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
+    return _with_gpus(snapshot, [gpu._replace(memory_total=size, memory_free=size) for gpu in gpus])
 
 
 def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:

@@ -9,18 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.smoke_level import SmokeLevel
 
 SCHEMA = "gpuenv.smoke/1"
 FAULT_VARIABLE = "GPUENV_SMOKE_FAULT"
 """Names a fault to plant into every test, to see what becomes of a failure; the payload's faults.py tells them."""
-
-
-class Level(str, Enum):
-    """How much is tested."""
-
-    QUICK = "quick"
-    NORMAL = "normal"
-    DEEP = "deep"
 
 
 class TestStatus(str, Enum):
@@ -161,7 +154,7 @@ class SmokeResult(NamedTuple):
 
     status: TestStatus
     exit_code: int
-    level: Level
+    level: SmokeLevel
     seed: int
     gpus: tuple[TestedGpu, ...]
     tests: tuple[TestResult, ...]

@@ -6,7 +6,6 @@ The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -401,8 +400,7 @@ class Fabric(NamedTuple):
     status: Reading[int] = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(NamedTuple):
     """Another GPU as seen from one.
 
     Attributes:
@@ -412,7 +410,7 @@ class Peer:
         read: whether one can read the other's memory directly: ``ok``, or why not.
     """
 
-    index: int
+    index: int  # type: ignore[assignment] # hides tuple.index
     connection: str | None = None
     read: str | None = None
 
@@ -431,8 +429,7 @@ class GpuUser(NamedTuple):
     memory: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU, known by UUID or PCI address.
 
     Attributes:
@@ -463,7 +460,7 @@ class Gpu:
         peers: the other GPUs.
     """
 
-    index: Reading[int] = Reading()
+    index: Reading[int] = Reading()  # type: ignore[assignment] # hides tuple.index
     ordinal: Reading[int] = Reading()
     hidden_by: Reading[str] = Reading()
     uuid: Reading[str] = Reading()

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuenv.model.smoke import Level
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.text import reason_of, text_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Config(NamedTuple):
     wait: float | None = None
     retry_elsewhere: bool | None = None
     allowances: tuple[Allowance, ...] = ()
-    smoke: Level | None = None
+    smoke: SmokeLevel | None = None
 
 
 def find_config(folder: Path) -> Path | None:
@@ -174,10 +174,10 @@ class _Reader:
     def _line(self, key: str) -> int:
         return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
 
-    def _level(self, value: object) -> Level | None:
-        names = [level.value for level in Level]
+    def _level(self, value: object) -> SmokeLevel | None:
+        names = [level.value for level in SmokeLevel]
         if value is None or value in names:
-            return None if value is None else Level(value)
+            return None if value is None else SmokeLevel(value)
         # True: as the option alone means.
         hint = "; did you mean quick?" if value is True else _nearest(str(value).lower(), names, 0.5)
         found = str(value).lower() if isinstance(value, bool) else repr(value)[:40]

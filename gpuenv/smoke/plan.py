@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke import TestResult, TestStatus, Trouble
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.smoke.devices import Device
 
 PAYLOAD = Path(__file__).parent / "payload"
@@ -22,13 +23,13 @@ GROUPS = (
     "kernels", "blas", "fft", "solver", "sparse", "random", "streams", "memory", "transfer", "dtype", "interop",
     "multi", "health",
 )  # fmt: skip
-BUDGET = {Level.QUICK: 10.0, Level.NORMAL: 60.0, Level.DEEP: 900.0}
+BUDGET = {SmokeLevel.QUICK: 10.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 900.0}
 # The first import of CuPy from a cold disk and the first start of an idle driver take most of it.
-DEADLINE = {Level.QUICK: 30.0, Level.NORMAL: 60.0, Level.DEEP: 300.0}
+DEADLINE = {SmokeLevel.QUICK: 30.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 300.0}
 DEFAULT_SEED = 20261121
 _AT_ONCE = 12  # on one GPU: all of the quick level; the import of CuPy keeps a processor busy for each
 # Bytes: a context, the libraries' workspaces and the arrays of a test.
-_MEMORY_EACH = {Level.QUICK: 2 << 30, Level.NORMAL: 3 << 30, Level.DEEP: 12 << 30}
+_MEMORY_EACH = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}
 
 Size = Mapping[str, object]
 
@@ -69,9 +70,9 @@ class TestInfo:
         """Seconds of the longest deadline of its own; 0 where each level's is long enough."""
         return max(self.seconds.values(), default=0.0)
 
-    def size(self, level: Level) -> Size | None:
+    def size(self, level: SmokeLevel) -> Size | None:
         """The sizes for a level: its own, else those of the nearest lower one; None where there is none."""
-        order = list(Level)
+        order = list(SmokeLevel)
         known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
         return known[-1] if known else None
 
@@ -116,7 +117,7 @@ def known_faults() -> tuple[str, ...]:
     return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
 
 
-def chosen(groups: Sequence[str], only: Sequence[str], level: Level) -> tuple[TestInfo, ...]:
+def chosen(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
     """The tests of some groups, or of all, that a level has; ``only`` names tests, whatever their level."""
     if only:
         return tuple(test for test in all_tests() if test.name in only)
@@ -143,7 +144,7 @@ class Task:
     seed: int
     repeat: int
     deadline: float
-    level: Level
+    level: SmokeLevel
 
     @property
     def gpu(self) -> str | None:
@@ -174,7 +175,7 @@ class Order:
     groups: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
-    level: Level = Level.QUICK
+    level: SmokeLevel = SmokeLevel.QUICK
     seed: int = DEFAULT_SEED
     repeat: int = 1
     timeout: float | None = None
@@ -196,7 +197,7 @@ def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: Order
     # A test that was asked for by name and begins deeper has the sizes of the level where it begins, and so that
     # level's deadline, and runs alone as there.
     is_in = test.size(order.level) is not None
-    level = order.level if is_in else next(level for level in Level if level.value in test.sizes)
+    level = order.level if is_in else next(level for level in SmokeLevel if level.value in test.sizes)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
     seed = seed_of(order.seed, test.name, repeat)
     return Task(test, test.size(level) or {}, devices, seed, repeat, order.timeout or deadline, level)
@@ -234,7 +235,7 @@ def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repe
     )
 
 
-def at_once(devices: Sequence[Device], level: Level, processors: int) -> int:
+def at_once(devices: Sequence[Device], level: SmokeLevel, processors: int) -> int:
     """How many tests run side by side; one where a GPU lets in one process at a time.
 
     The plan goes round the GPUs, so that each has its share of them.

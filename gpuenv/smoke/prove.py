@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import Request
 from gpuenv.probe.session import take_snapshot
@@ -157,7 +158,7 @@ def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Anno
         found, versions = run_tasks(plan(tests, devices, order), setting, progress)
         # The GPUs' health is looked at in all levels but the quick one, and after every failure; of a fault that was
         # planted on purpose it says nothing.
-        due = order.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
+        due = order.level is not SmokeLevel.QUICK and not order.only and (not order.groups or "health" in order.groups)
         state: tuple[TestResult, ...] = ()
         if not order.fault and (due or any(test.status in BROKEN for test in found)):
             began = time.monotonic()

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.secrets import without_secrets
-from gpuenv.model.smoke import BROKEN, Level, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
@@ -204,7 +205,7 @@ def _one(run: _Run, task: Task) -> TestResult:
     child = run.payload(task.test.name, order_of(task, run.setting.fault), task.devices, seconds)
     facts = parse_facts(child.stdout)
     result = verdict(replace(task, deadline=seconds), child, facts)
-    if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[Level.QUICK]):
+    if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
         # Cut off before it had the time that its level should take at most, which is no fault of the GPU's.
         detail = f"cut off after {seconds:.1f} s: the time for the whole run is used up"
         result = replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)

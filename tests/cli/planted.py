@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +94,7 @@ def recording(tmp_path: Path) -> Path:
         file_faults_count=known(1, "RECORD"),
         kernels=(JupyterKernel("python3", f"{HOME}/envs/cupy/bin/python"),),
     )
-    gpu = replace(UNFIT.gpus[0], mig_instances=(MigInstance(MIG, "MIG 1g.10gb"),))
+    gpu = UNFIT.gpus[0]._replace(mig_instances=(MigInstance(MIG, "MIG 1g.10gb"),))
     facts = changed(
         UNFIT,
         target=target,

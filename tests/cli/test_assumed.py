@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,7 +59,7 @@ def test_a_cupy_in_place_of_the_recorded_one_has_libraries_that_nobody_was_asked
 
 @pytest.mark.parametrize("given", ["gpu=none", "gpu-count=0"])
 def test_no_gpu_is_no_gpu_wherever_the_rest_comes_from(given: str, tmp_path: Path) -> None:
-    eight = [replace(FIT.gpus[0], index=known(number, "nvml")) for number in range(8)]
+    eight = [FIT.gpus[0]._replace(index=known(number, "nvml")) for number in range(8)]
     driver = FIT.driver._replace(device_nodes=(DeviceNode("/dev/nvidia0", accessible=True, mode="0666", owner="root"),))
     machine = changed(FIT, driver=driver, gpus=tuple(eight), gpu_count=known(8, "nvml"))
     recorded = record(machine, tmp_path / "eight.json")

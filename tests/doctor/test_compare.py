@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,8 +79,7 @@ def test_without_a_finding_the_likeliest_family_is_tried_first() -> None:
 
 def test_what_machines_have_by_nature_is_no_difference() -> None:
     (gpu, *rest) = FIT.gpus
-    moved = replace(
-        gpu,
+    moved = gpu._replace(
         uuid=known("GPU-00000000-1111-2222-3333-444444444444", "nvml"),
         pci=known("00000000:C1:00.0", "nvml"),
         memory_free=known(1, "nvml"),
@@ -98,7 +96,7 @@ def test_what_one_machine_alone_was_asked_is_no_difference() -> None:
 
 def test_gpus_are_compared_by_kind() -> None:
     (gpu, *_) = FIT.gpus
-    other = replace(gpu, name=known("Tesla V100-SXM2-16GB", "nvml"))
+    other = gpu._replace(name=known("Tesla V100-SXM2-16GB", "nvml"))
     comparison = held(FIT._replace(gpus=(gpu, other)), FIT._replace(gpus=(other, gpu)))
     assert comparison.differences == (), "their order is each machine's own"
     (difference,) = held(FIT, FIT._replace(gpus=(other, *FIT.gpus[1:]))).differences

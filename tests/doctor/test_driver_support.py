@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -220,7 +218,7 @@ def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )
     assert [(entry.code, entry.severity) for entry in found(beside, matrix)] == [(code, Severity.WARNING)]
-    started = beside._replace(gpus=(other, replace(other, index=known(1, "nvml"), pci=known(PCI, "nvml"))))
+    started = beside._replace(gpus=(other, other._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))))
     assert found(started, matrix) == [], "what was said before it was started is past"
 
 
@@ -250,7 +248,7 @@ def test_what_else_explains_that_cuda_fails_is_told_before_it(matrix: Matrix) ->
     busy = beside_one_that_nvml_lists(NO_POWER, 2)
     assert [finding.code for finding in found(busy, matrix)] == ["DRV113", "DRV120"]
     split = beside_one_that_nvml_lists(NO_POWER, 100)
-    split = split._replace(gpus=tuple(replace(gpu, mig=known(True, "nvml")) for gpu in split.gpus))
+    split = split._replace(gpus=tuple(gpu._replace(mig=known(True, "nvml")) for gpu in split.gpus))
     (first, *_) = found(split, matrix)
     assert first.cause is Cause.MIG_MISCONFIGURED
 

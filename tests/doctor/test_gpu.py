@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.doctor.checks import gpu as checks
@@ -41,9 +39,8 @@ EMPTY = Gpu(
     compute_mode=known(ComputeMode.DEFAULT, "nvml"),
     processes=known(0, "nvml"),
 )
-SECOND = replace(EMPTY, index=known(1, "nvml"), ordinal=known(1, "libcuda"))
-HELD = replace(
-    EMPTY,
+SECOND = EMPTY._replace(index=known(1, "nvml"), ordinal=known(1, "libcuda"))
+HELD = EMPTY._replace(
     compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"),
     processes=known(1, "nvml"),
     users=(GpuUser(4711, "python3", 9 * GIB),),
@@ -95,15 +92,15 @@ def test_the_server_of_mps_lets_others_in(
     variables: dict[str, str],
     closed: bool,  # noqa: FBT001 - a column
 ) -> None:
-    gpu = replace(HELD, users=(GpuUser(4711, name, None),))
+    gpu = HELD._replace(users=(GpuUser(4711, name, None),))
     snapshot = Snapshot(gpus=(gpu,), environment=variables)
     assert bool(found(matrix, checks.compute_mode, snapshot)) is closed
 
 
 def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) -> None:
-    hidden = replace(HELD, ordinal=Gpu().ordinal)
+    hidden = HELD._replace(ordinal=Gpu().ordinal)
     assert (
-        found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, replace(SECOND, ordinal=known(0, "libcuda"))))) == []
+        found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda"))))) == []
     )
 
 
@@ -121,7 +118,7 @@ def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) 
 def test_memory_errors_that_wait_are_warnings_and_those_past_mending_errors(
     matrix: Matrix, health: GpuHealth, severity: Severity | None
 ) -> None:
-    symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(replace(EMPTY, health=health),)))
+    symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(EMPTY._replace(health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 
 
@@ -134,22 +131,22 @@ def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
 ) -> None:
     links = tuple(NvLink(number, active=number < up) for number in range(18))
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
-    gpu = replace(EMPTY, nvlinks=links, fabric=fabric)
+    gpu = EMPTY._replace(nvlinks=links, fabric=fabric)
     assert len(found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
 def test_a_single_bridge_carries_all_links(matrix: Matrix, up: int, of: int) -> None:
-    gpu = replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
+    gpu = EMPTY._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
     (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert symptom.severity is Severity.WARNING
-    without = replace(EMPTY, nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
+    without = EMPTY._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
     assert found(matrix, checks.nvlink_down, Snapshot(gpus=(without,))) == []
 
 
 def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) -> None:
     def linked(up: int) -> Gpu:
-        return replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
+        return EMPTY._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
 
     assert found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
     (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
@@ -167,7 +164,7 @@ def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) ->
     ],
 )
 def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
-    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
+    gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
     assert len(found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))) == findings
 
 
@@ -175,23 +172,23 @@ def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tu
     ("reason", "words"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
 )
 def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
-    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
+    gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
     (symptom,) = found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))
     assert words in symptom.fix[1].text
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
-    full = replace(EMPTY, memory_free=known(GIB, "nvml"))
+    full = EMPTY._replace(memory_free=known(GIB, "nvml"))
     (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
-    other = replace(SECOND, memory_free=known(GIB, "nvml"))
+    other = SECOND._replace(memory_free=known(GIB, "nvml"))
     assert found(matrix, checks.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
 
 
 def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
-    slower = replace(EMPTY, ordinal=known(1, "libcuda"))
-    fastest = replace(EMPTY, index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    slower = EMPTY._replace(ordinal=known(1, "libcuda"))
+    fastest = EMPTY._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     (full,) = found(matrix, checks.memory_taken, Snapshot(gpus=(slower, fastest)))
     assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
     (held,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
@@ -199,9 +196,9 @@ def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(ma
 
 
 def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
-    closed = replace(EMPTY, ordinal=missing("x"), hidden_by=known("control group", "x"))
-    full = replace(SECOND, ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    free = replace(EMPTY, index=known(2, "nvml"), ordinal=known(1, "libcuda"))
+    closed = EMPTY._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
+    full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    free = EMPTY._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
     (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(closed, full, free)))
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
 
@@ -251,7 +248,7 @@ def test_another_gpu_of_the_host_is_not_a_containers_affair(matrix: Matrix) -> N
 
 def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) -> None:
     snapshot = working(cuda=101)._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
-    lost = snapshot._replace(gpus=(replace(snapshot.gpus[0], fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
+    lost = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
     (finding,) = findings(lost, matrix)
     assert finding.code == "GPU203"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
@@ -267,10 +264,10 @@ def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) 
 def test_it_is_told_which_of_several_has_fallen_off_the_bus(matrix: Matrix, lost: list[int], title: str) -> None:
     one = working().gpus[0]
     gpus = tuple(
-        replace(one, index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
+        one._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
     )
     gone = known(int(Nvml.GPU_IS_LOST), "nvml")
-    seen = tuple(replace(gpu, fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
+    seen = tuple(gpu._replace(fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
     (finding,) = findings(working(cuda=101)._replace(gpus=seen, gpu_count=known(4, "nvml")), matrix)
     assert (finding.code, finding.title) == ("GPU203", title)
     places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -163,7 +162,7 @@ def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
 ) -> None:
     given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
-    lost = replace(snapshot.gpus[1], fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
+    lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
     snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
     terms = Terms(evaluate([parse_requirement(text)], snapshot))

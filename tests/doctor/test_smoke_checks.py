@@ -57,8 +57,8 @@ def test_a_failure_is_an_error_with_a_cause_and_its_own_words(test: TestResult, 
 
 
 INSTANCE = "MIG-11111111-2222-3333-4444-666666666666"
-SLICED = FIT._replace(gpus=(replace(FIT.gpus[0], mig_instances=(MigInstance(INSTANCE),)),))
-NAMELESS = FIT._replace(gpus=(replace(FIT.gpus[0], pci=Reading()),))
+SLICED = FIT._replace(gpus=(FIT.gpus[0]._replace(mig_instances=(MigInstance(INSTANCE),)),))
+NAMELESS = FIT._replace(gpus=(FIT.gpus[0]._replace(pci=Reading()),))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_many_failures_of_one_cause_are_one_finding() -> None:
 
 
 def test_a_busy_gpu_is_not_broken() -> None:
-    held = replace(FIT.gpus[0], processes=known(3, "nvml"))
+    held = FIT.gpus[0]._replace(processes=known(3, "nvml"))
     busy = ended(Trouble.MEMORY_HELD_BY_OTHERS, Cause.GPU_BUSY, TestStatus.BUSY)
     (finding,) = found(smoke(PASSED, busy), FIT._replace(gpus=(held,)))
     assert (finding.code, finding.cause, finding.severity) == ("SMK903", Cause.GPU_BUSY, Severity.ERROR)
@@ -125,7 +125,7 @@ def test_a_busy_gpu_is_not_broken() -> None:
     assert [entry.cause for entry in found(smoke(taken))] == [Cause.COMPUTE_MODE_EXCLUSIVE]
 
 
-SISTER = replace(FIT.gpus[0], uuid=known(OTHER, "nvml"), index=known(1, "nvml"), pci=known("0000:65:00.0", "nvml"))
+SISTER = FIT.gpus[0]._replace(uuid=known(OTHER, "nvml"), index=known(1, "nvml"), pci=known("0000:65:00.0", "nvml"))
 REINSTALL = {"--force-reinstall", "--no-deps"}
 PAIR = FIT._replace(gpus=(FIT.gpus[0], SISTER))
 
@@ -203,19 +203,19 @@ def test_a_slow_gpu_is_a_warning_with_the_rate_and_what_it_is_held_against(again
 @pytest.mark.parametrize(
     ("gpu", "cause", "fact"),
     [
-        (replace(FIT.gpus[0], processes=known(1, "nvml")), Cause.GPU_BUSY, "processes"),
+        (FIT.gpus[0]._replace(processes=known(1, "nvml")), Cause.GPU_BUSY, "processes"),
         (
-            replace(FIT.gpus[0], health=GpuHealth(ecc_uncorrected=known(4, "nvml"))),
+            FIT.gpus[0]._replace(health=GpuHealth(ecc_uncorrected=known(4, "nvml"))),
             Cause.GPU_HARDWARE_FAULT,
             "health.ecc_uncorrected",
         ),
         (
-            replace(FIT.gpus[0], health=GpuHealth(throttle_reasons=known(("hardware-thermal",), "nvml"))),
+            FIT.gpus[0]._replace(health=GpuHealth(throttle_reasons=known(("hardware-thermal",), "nvml"))),
             Cause.GPU_THROTTLED,
             "health.throttle_reasons",
         ),
         (
-            replace(FIT.gpus[0], pcie=PcieLink(width=known(4, "nvml"), width_most=known(16, "nvml"))),
+            FIT.gpus[0]._replace(pcie=PcieLink(width=known(4, "nvml"), width_most=known(16, "nvml"))),
             Cause.GPU_THROTTLED,
             "pcie.width",
         ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,7 +65,7 @@ def test_what_another_device_or_an_event_tells_is_not_told_twice(matrix: Matrix)
 
 def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
     snapshot = beside_one_that_nvml_lists(ASLEEP, 0)
-    there = replace(snapshot.gpus[0], index=known(1, "nvml"), pci=known(PCI, "nvml"))
+    there = snapshot.gpus[0]._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))
     well = snapshot._replace(gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
     assert found(well._replace(visible_count=known(2, "libcuda")), matrix) == []
 

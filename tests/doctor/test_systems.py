@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
@@ -43,7 +42,7 @@ HIDDEN = windows()._replace(
 )
 CLOSED = windows()._replace(
     gpus=tuple(
-        replace(gpu, compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
+        gpu._replace(compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
         for gpu in windows().gpus
     ),
 )

@@ -110,9 +110,9 @@ def test_the_quick_level_passes_within_ten_seconds() -> None:
 
 
 def _level(name: str) -> Any:  # noqa: ANN401 - an enum
-    from gpuenv.model.smoke import Level  # noqa: PLC0415 - of use here alone
+    from gpuenv.model.smoke_level import SmokeLevel  # noqa: PLC0415 - of use here alone
 
-    return Level(name)
+    return SmokeLevel(name)
 
 
 def test_every_test_ran_on_a_named_gpu() -> None:
@@ -143,9 +143,9 @@ def test_every_rate_is_measured() -> None:
 
 
 def meant(fault: str) -> tuple[str, ...]:
-    from gpuenv.model.smoke import Level  # noqa: PLC0415 - of use here alone
+    from gpuenv.model.smoke_level import SmokeLevel  # noqa: PLC0415 - of use here alone
 
-    quick = tuple(test.name for test in chosen((), (), Level.QUICK) if test.gpus == 1)
+    quick = tuple(test.name for test in chosen((), (), SmokeLevel.QUICK) if test.gpus == 1)
     return quick if fault == "flip-element" else MEANT[fault]
 
 

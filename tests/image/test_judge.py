@@ -40,7 +40,7 @@ def plain(platform: str = "linux/amd64", told: dict[str, str] | None = None, **v
 
 def host(*assumptions: str, brands: tuple[str, ...] = ()) -> Snapshot:
     snapshot = assume(Snapshot(), ("os=linux", "arch=x86_64", *assumptions), MATRIX)
-    gpus = tuple(replace(gpu, brand=known(brand, "nvml")) for gpu, brand in zip(snapshot.gpus, brands, strict=False))
+    gpus = tuple(gpu._replace(brand=known(brand, "nvml")) for gpu, brand in zip(snapshot.gpus, brands, strict=False))
     return snapshot._replace(gpus=(*gpus, *snapshot.gpus[len(gpus) :]))
 
 

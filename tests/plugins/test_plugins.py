@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,8 +134,8 @@ def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
     return found
 
 
-SMALL = FIT._replace(gpus=(replace(FIT.gpus[0], memory_total=known(24 * GIB, "nvml")),))
-UNTOLD = FIT._replace(gpus=(replace(FIT.gpus[0], memory_total=missing("not told")),))
+SMALL = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=known(24 * GIB, "nvml")),))
+UNTOLD = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
 
 
 def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:

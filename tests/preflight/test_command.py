@@ -154,7 +154,7 @@ def test_the_grammar_is_printed_with_every_key() -> None:
 
 
 def busy(free: int) -> Snapshot:
-    gpu = replace(FIT.gpus[0], memory_free=known(free, "nvml"), processes=known(1, "nvml"))
+    gpu = FIT.gpus[0]._replace(memory_free=known(free, "nvml"), processes=known(1, "nvml"))
     return changed(FIT, gpus=(gpu,))
 
 
@@ -166,7 +166,7 @@ def test_a_busy_host_is_one_to_leave(tmp_path: Path, text: str) -> None:
 
 
 def test_a_variable_that_hides_the_gpu_is_no_reason_to_leave(tmp_path: Path) -> None:
-    hidden = replace(FIT.gpus[0], ordinal=missing("hidden"))
+    hidden = FIT.gpus[0]._replace(ordinal=missing("hidden"))
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
     snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)

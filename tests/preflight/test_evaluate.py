@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpuenv.model.finding import RequirementStatus
@@ -103,8 +101,8 @@ def with_gpus(*gpus: Gpu) -> Snapshot:
 
 
 def gpu(number: int, **fields: object) -> Gpu:
-    base = replace(A100.gpus[0], index=known(number, "nvml"), ordinal=known(number, "libcuda"))
-    return replace(base, **fields)  # type: ignore[arg-type]
+    base = A100.gpus[0]._replace(index=known(number, "nvml"), ordinal=known(number, "libcuda"))
+    return base._replace(**fields)  # type: ignore[arg-type]
 
 
 def test_every_gpu_counts_not_the_best() -> None:

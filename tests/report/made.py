@@ -8,7 +8,6 @@ from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.smoke import (
     Compared,
-    Level,
     Quantity,
     SmokeResult,
     TestedGpu,
@@ -17,6 +16,7 @@ from gpuenv.model.smoke import (
     Trouble,
     overall,
 )
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.report.redact import prepared
 from gpuenv.report.report import make_report
 from tests.cli.recorded import UUID
@@ -69,7 +69,7 @@ def smoke(*tests: TestResult, compared: tuple[Compared, ...] = ()) -> SmokeResul
     return SmokeResult(
         status=status,
         exit_code=0 if status is TestStatus.PASSED else 5,
-        level=Level.NORMAL,
+        level=SmokeLevel.NORMAL,
         seed=7,
         gpus=(TestedGpu(UUID, "NVIDIA A100-SXM4-80GB", "8.0", 81920 << 20),),
         tests=tests,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +94,7 @@ EVIL = (
 
 
 def hostile() -> Snapshot:
-    gpu = replace(FIT.gpus[0], name=known(EVIL, "nvml"))
+    gpu = FIT.gpus[0]._replace(name=known(EVIL, "nvml"))
     host = FIT.host._replace(distribution=known(EVIL, "/etc/os-release"))
     return changed(FIT, gpus=(gpu,), host=host)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -125,7 +124,7 @@ def test_no_line_of_the_facts_has_a_name_of_pythons() -> None:
 @pytest.mark.parametrize(("by", "of"), [("slurm", "job"), (None, "process")])
 def test_a_gpu_that_was_not_given_is_told_as_such(by: str | None, of: str) -> None:
     kept = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
-    named = replace(kept, name=known("NVIDIA L4", "nvml"))
+    named = kept._replace(name=known("NVIDIA L4", "nvml"))
     given = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
     told = gpu_texts(Snapshot(gpus=(kept, kept, given, kept, named, Gpu()), grant=grant))

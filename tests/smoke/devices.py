@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from gpuenv.model.reading import known, missing
 from gpuenv.model.smoke import (
-    Level,
     Quantity,
     SmokeResult,
     TestedGpu,
@@ -14,6 +13,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     overall,
 )
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Gpu
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.smoke.devices import Device
@@ -37,7 +37,7 @@ def gpu(uuid: str, index: int, *, ordinal: int | None = 0, **more: object) -> Gp
         compute_capability=known(ComputeCapability(9, 0), "nvml"),
         memory_total=known(80 * GIB, "nvml"),
     )
-    return replace(base, **more)  # type: ignore[arg-type]
+    return base._replace(**more)  # type: ignore[arg-type]
 
 
 def device(uuid: str, **more: object) -> Device:
@@ -60,5 +60,5 @@ def result(*tests: TestResult, **more: object) -> SmokeResult:
     gpus = tuple(
         TestedGpu(uuid, "NVIDIA H100", "9.0", 80 * GIB) for uuid in dict.fromkeys(t.gpu for t in tests) if uuid
     )
-    base = SmokeResult(overall(tests), 0, Level.NORMAL, 1, gpus, tests, 12.0, 60.0)
+    base = SmokeResult(overall(tests), 0, SmokeLevel.NORMAL, 1, gpus, tests, 12.0, 60.0)
     return base._replace(**more)  # type: ignore[arg-type]

@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from gpuenv.model.smoke import Level, TestResult
+from gpuenv.model.smoke import TestResult
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.smoke.devices import Device
 from gpuenv.smoke.plan import Task, TestInfo
 from gpuenv.smoke.run import Outcome, Setting, run_tasks
@@ -28,7 +29,7 @@ def info(habit: str, *, alone: bool = False) -> TestInfo:
 
 
 def task(habit: str, deadline: float = LONG, device: Device = FIRST, *, alone: bool = False) -> Task:
-    return Task(info(habit, alone=alone), {"n": 3}, (device,), 42, 0, deadline, Level.QUICK)
+    return Task(info(habit, alone=alone), {"n": 3}, (device,), 42, 0, deadline, SmokeLevel.QUICK)
 
 
 def setting(folder: Path, at_once: int = 1, **variables: str) -> Setting:

@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpuenv.model.json_schema import json_schema
-from gpuenv.model.smoke import Level, SmokeResult
+from gpuenv.model.smoke import SmokeResult
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.machine import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.plan import all_tests, chosen
@@ -24,7 +25,7 @@ from tests.support.target import Targets
 def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
-    assert [test["name"] for test in result["tests"]] == [test.name for test in chosen((), (), Level.QUICK)]
+    assert [test["name"] for test in result["tests"]] == [test.name for test in chosen((), (), SmokeLevel.QUICK)]
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in result["tests"])
     assert all("CuPy says: No module named 'cupy'" in test["detail"] for test in result["tests"])

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gpuenv.model.smoke import Level
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.smoke.payload.gpu import FAULTS, emptied
 from gpuenv.smoke.payload.harness import (
     PACKAGE,
@@ -32,7 +32,7 @@ def test_a_test_brings_all_that_it_must(which: str) -> None:
     assert 5 < len(test.TITLE) < 70
     assert len(test.TOLERANCE) > 4
     assert test.__doc__.endswith(".")
-    assert set(test.LEVELS) <= {level.value for level in Level}
+    assert set(test.LEVELS) <= {level.value for level in SmokeLevel}
     assert test.LEVELS
     assert all(NEEDS.fullmatch(need) for need in test.NEEDS)
     assert test.SHRINKS is None or all(isinstance(size[test.SHRINKS], int) for size in test.LEVELS.values())
@@ -49,22 +49,22 @@ def test_the_catalogue_is_what_the_classes_say() -> None:
         assert (f"{PACKAGE}.{test.group}", test.title, test.sizes) == (own.__module__, own.TITLE, own.LEVELS)
         assert (test.tolerance, test.needs, test.seconds) == (own.TOLERANCE, tuple(own.NEEDS), own.SECONDS)
         assert test.alone == tuple(own.ALONE)
-        assert set(test.alone) <= {level.value for level in Level}
+        assert set(test.alone) <= {level.value for level in SmokeLevel}
 
 
 def test_the_quick_level_has_one_test_a_group() -> None:
-    quick = Counter(test.group for test in chosen((), (), Level.QUICK))
+    quick = Counter(test.group for test in chosen((), (), SmokeLevel.QUICK))
     assert quick == dict.fromkeys(GROUPS, 1)
 
 
 def test_a_deeper_level_has_all_that_a_lower_one_has() -> None:
-    names = [{test.name for test in chosen((), (), level)} for level in Level]
+    names = [{test.name for test in chosen((), (), level)} for level in SmokeLevel]
     assert names[0] < names[1] < names[2]
     assert len(names[2]) > 60
 
 
 def test_nothing_of_the_quick_level_runs_alone() -> None:
-    assert [test.name for test in chosen((), (), Level.QUICK) if "quick" in test.alone] == []
+    assert [test.name for test in chosen((), (), SmokeLevel.QUICK) if "quick" in test.alone] == []
 
 
 def test_a_source_without_its_kernels_bodies_is_still_a_source() -> None:

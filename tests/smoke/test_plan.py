@@ -9,17 +9,17 @@ import pytest
 from gpuenv.model.gpus import DEVICE_NODE
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import (
-    Level,
     TestStatus,
     Trouble,
 )
+from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
 from gpuenv.smoke.plan import DEADLINE, GROUPS, Order, at_once, chosen, plan, seed_of, too_few
 from gpuenv.smoke.run import order_of
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
-QUICK = chosen((), (), Level.QUICK)
+QUICK = chosen((), (), SmokeLevel.QUICK)
 
 
 # Devices.
@@ -36,12 +36,12 @@ def test_an_exclusive_gpu_is_known_as_such() -> None:
     alone = gpu(A, 0, compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"))
     (only,) = devices_of(Snapshot(gpus=(alone,)), {})
     assert only.exclusive
-    assert at_once([only], Level.QUICK, 16) == 1
+    assert at_once([only], SmokeLevel.QUICK, 16) == 1
 
 
 def test_mig_instances_are_devices_of_their_own() -> None:
     split = gpu(A, 0, mig=known(value=True, source="nvml"))
-    split = replace(split, mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB), MigInstance(M2, "1g.10gb", 10 * GIB)))
+    split = split._replace(mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB), MigInstance(M2, "1g.10gb", 10 * GIB)))
     both = devices_of(Snapshot(gpus=(split,)), {})
     assert [entry.visible for entry in both] == [M1, M2]
     assert all(entry.instance for entry in both)
@@ -55,9 +55,9 @@ def test_mig_instances_are_devices_of_their_own() -> None:
 )
 def test_instances_of_a_gpu_that_is_kept_away_are_not_tested(hidden: Reading[str]) -> None:
     split = gpu(A, 0, ordinal=None, mig=known(value=True, source="nvml"), hidden_by=hidden)
-    split = replace(split, mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB),))
+    split = split._replace(mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB),))
     assert devices_of(Snapshot(gpus=(split,)), {"CUDA_VISIBLE_DEVICES": "-1"}) == ()
-    beside = replace(split, hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
+    beside = split._replace(hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
     assert [entry.visible for entry in devices_of(Snapshot(gpus=(beside,)), {})] == [M1]
 
 
@@ -78,7 +78,7 @@ def test_the_gpu_of_a_jetson_goes_by_its_number() -> None:
     assert (only.visible, only.uuid) == ("0", A)
     (named,) = devices_of(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
     assert named.visible == "GPU-aaaa", "what the caller's own programs go by"
-    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [only], Order())
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [only], Order())
     assert order_of(task, None)["uuid"] is None
     assert order_of(replace(task, devices=(device(A),)), None)["uuid"] == A
 
@@ -90,7 +90,7 @@ def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
     ]
     first, second = seen_by_cupy(facts, {})
     assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
-    (task,) = plan(chosen((), ("kernels.raw_kernel",), Level.QUICK), [first], Order())
+    (task,) = plan(chosen((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [first], Order())
     assert order_of(task, None)["uuid"] == A, "numbers move up where a GPU goes, and the next would pass for it"
     assert (second.visible, second.uuid) == ("1", None)
     (only,) = seen_by_cupy(facts[:1], {})
@@ -126,13 +126,13 @@ def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> Non
 
 def test_a_test_that_is_asked_for_by_name_has_the_deadline_of_its_sizes_and_runs_alone_as_with_them() -> None:
     """Else two rates would be taken at once, and thirty seconds of load be given thirty seconds."""
-    named = chosen((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), Level.QUICK)
+    named = chosen((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), SmokeLevel.QUICK)
     tasks = {task.test.name: task for task in plan(named, [device(A)], Order())}
     assert {name: (task.level, task.deadline, task.alone) for name, task in tasks.items()} == {
-        "blas.rates": (Level.NORMAL, DEADLINE[Level.NORMAL], True),
-        "health.sustained": (Level.DEEP, DEADLINE[Level.DEEP], True),
-        "dtype.casting": (Level.NORMAL, 120, False),
-        "blas.matmul_f32": (Level.QUICK, DEADLINE[Level.QUICK], False),
+        "blas.rates": (SmokeLevel.NORMAL, DEADLINE[SmokeLevel.NORMAL], True),
+        "health.sustained": (SmokeLevel.DEEP, DEADLINE[SmokeLevel.DEEP], True),
+        "dtype.casting": (SmokeLevel.NORMAL, 120, False),
+        "blas.matmul_f32": (SmokeLevel.QUICK, DEADLINE[SmokeLevel.QUICK], False),
     }
     assert all(task.deadline == 12 for task in plan(named, [device(A)], Order(timeout=12)))
 
@@ -159,35 +159,40 @@ def test_a_plan_is_the_same_for_the_same_order() -> None:
 
 
 def test_a_deadline_is_the_level_s_the_test_s_or_the_caller_s() -> None:
-    deep = {task.test.name: task for task in plan(chosen((), (), Level.DEEP), [device(A)], Order(level=Level.DEEP))}
-    assert deep["kernels.raw_kernel"].deadline == DEADLINE[Level.DEEP]
+    deep = {
+        task.test.name: task
+        for task in plan(chosen((), (), SmokeLevel.DEEP), [device(A)], Order(level=SmokeLevel.DEEP))
+    }
+    assert deep["kernels.raw_kernel"].deadline == DEADLINE[SmokeLevel.DEEP]
     assert deep["health.pattern"].deadline == 600
     assert {task.deadline for task in plan(QUICK, [device(A)], Order(timeout=3.5))} == {3.5}
 
 
 def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> None:
-    (raw,) = chosen((), ("kernels.raw_kernel",), Level.QUICK)
-    assert raw.size(Level.DEEP) == raw.size(Level.NORMAL) != raw.size(Level.QUICK)
-    (sustained,) = chosen((), ("health.sustained",), Level.QUICK)
-    assert sustained.size(Level.NORMAL) is None
+    (raw,) = chosen((), ("kernels.raw_kernel",), SmokeLevel.QUICK)
+    assert raw.size(SmokeLevel.DEEP) == raw.size(SmokeLevel.NORMAL) != raw.size(SmokeLevel.QUICK)
+    (sustained,) = chosen((), ("health.sustained",), SmokeLevel.QUICK)
+    assert sustained.size(SmokeLevel.NORMAL) is None
     (task,) = plan([sustained], [device(A)], Order())
     assert task.size == sustained.sizes["deep"], "a test that is named runs at any level"
 
 
 def test_no_more_tests_run_at_once_than_the_memory_and_the_processors_bear() -> None:
-    assert at_once([device(A)], Level.QUICK, 16) == 12
-    assert at_once([device(A)], Level.QUICK, 2) == 2
-    assert at_once([device(A, memory_total=4 * GIB)], Level.QUICK, 16) == 2
-    assert at_once([device(A, memory_total=1 * GIB)], Level.DEEP, 16) == 1
-    assert at_once([device(A, memory_total=None)], Level.QUICK, 16) == 12
+    assert at_once([device(A)], SmokeLevel.QUICK, 16) == 12
+    assert at_once([device(A)], SmokeLevel.QUICK, 2) == 2
+    assert at_once([device(A, memory_total=4 * GIB)], SmokeLevel.QUICK, 16) == 2
+    assert at_once([device(A, memory_total=1 * GIB)], SmokeLevel.DEEP, 16) == 1
+    assert at_once([device(A, memory_total=None)], SmokeLevel.QUICK, 16) == 12
 
 
 def test_several_gpus_bear_more_tests_at_once() -> None:
-    assert at_once([device(A), device(B)], Level.QUICK, 64) == 24
-    assert at_once([device(A), device(B)], Level.QUICK, 16) == 16
-    assert at_once([device(A, memory_total=4 * GIB), device(B)], Level.QUICK, 64) == 4, "each what the smallest bears"
+    assert at_once([device(A), device(B)], SmokeLevel.QUICK, 64) == 24
+    assert at_once([device(A), device(B)], SmokeLevel.QUICK, 16) == 16
+    assert at_once([device(A, memory_total=4 * GIB), device(B)], SmokeLevel.QUICK, 64) == 4, (
+        "each what the smallest bears"
+    )
 
 
 def test_the_whole_quick_level_runs_side_by_side_where_there_are_processors_enough() -> None:
     tasks = plan(QUICK, [device(A)], Order())
-    assert len(tasks) <= at_once([device(A)], Level.QUICK, 16)
+    assert len(tasks) <= at_once([device(A)], SmokeLevel.QUICK, 16)

@@ -13,7 +13,7 @@ from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.smoke import Level
+from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
@@ -141,7 +141,7 @@ def preflight(opts: PreflightOptions) -> None:
     raise typer.Exit(report.exit_code)
 
 
-def _proof(level: Level | None, settings: Config, budget: float | None) -> Proof | None:
+def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> Proof | None:
     """The GPU tests within the time budget; by default there is some for the machine and some for them."""
     wanted = level or settings.smoke
     if wanted is None:

@@ -15,7 +15,7 @@ from gpuenv.cli import options
 from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.smoke import Level
+from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Wanted
@@ -31,7 +31,9 @@ _LARGEST_BASELINE = 16 * 1024 * 1024
 
 def smoke(
     groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
-    level: Annotated[Level, typer.Option("--level", help="How much: at most 10 s, 60 s, or minutes.")] = Level.QUICK,
+    level: Annotated[
+        SmokeLevel, typer.Option("--level", help="How much: at most 10 s, 60 s, or minutes.")
+    ] = SmokeLevel.QUICK,
     only: Annotated[
         Optional[list[str]], typer.Option("--only", metavar="TEST", help="One test, whatever its level. Repeatable.")
     ] = None,
@@ -117,12 +119,12 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.smoke.plan import chosen
 
     named = bool(order.only)
-    tests = chosen(order.groups, order.only, Level.DEEP)
+    tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
     lines = [Line("Tests, with the levels that they are in from")]
     listed = []
     for test in tests:
-        first = next(entry.value for entry in Level if test.size(entry) is not None)
+        first = next(entry.value for entry in SmokeLevel if test.size(entry) is not None)
         listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
         lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
         if named:

@@ -1,0 +1,13 @@
+"""How much the smoke tests test."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class SmokeLevel(str, Enum):
+    """The value of ``--smoke``: ``quick`` takes seconds, ``deep`` minutes."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    DEEP = "deep"
