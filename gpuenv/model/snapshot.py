@@ -3,7 +3,6 @@
 The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additions only.
 """
 
-from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
@@ -733,7 +732,7 @@ class Target(NamedTuple):
     lost_environment: Reading[str] = Reading()
     environments_near: tuple[str, ...] = ()
 
-    def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
+    def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> "Target":
         """The same environment with another CuPy, of which nothing but its name is known."""
         return self._replace(
             cupy=cupy,
@@ -833,6 +832,6 @@ class Snapshot(NamedTuple):
                 return source
         return Source(name, SourceState.NOT_ASKED)
 
-    def assuming(self, *paths: str) -> Snapshot:
+    def assuming(self, *paths: str) -> "Snapshot":
         """The same with the facts of these paths marked as the caller's."""
         return self._replace(assumed=tuple(dict.fromkeys((*self.assumed, *paths))))
