@@ -1,6 +1,5 @@
 """What fits a machine: the choice, every rejected candidate with its reason, and what would have to change."""
 
-
 from enum import Enum
 from typing import NamedTuple
 

@@ -1,6 +1,5 @@
 """What a run of the smoke tests says: ``gpuenv.smoke/1``."""
 
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -3,7 +3,6 @@
 The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additions only.
 """
 
-
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType

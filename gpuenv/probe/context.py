@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
@@ -22,8 +22,7 @@ def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
     return (interpreter, "-B", script("start.py"), name, *arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """The caller's environment, the driver root and the deadline of all probes.
 
     Attributes:
@@ -36,7 +35,7 @@ class Asking:
     environment: Mapping[str, str]
     root: str
     deadline: float
-    group: ChildGroup = field(default_factory=ChildGroup)
+    group: ChildGroup
 
 
 def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:

@@ -13,7 +13,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.probe.children import join_all
+from gpuenv.probe.children import ChildGroup, join_all
 from gpuenv.probe.context import Asking, run_cuda, run_kernel, run_nvml, run_target
 from gpuenv.probe.request import Request
 from gpuenv.probe.target import find_interpreter
@@ -45,7 +45,7 @@ class Inquiry:
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
         self._started = time.monotonic()
-        self._asking = Asking(request.environment, request.root, self._started + request.timeout)
+        self._asking = Asking(request.environment, request.root, self._started + request.timeout, ChildGroup())
         self._answers: dict[str, Any] = {}
         self._faults: list[Exception] = []
         self._threads: dict[str, threading.Thread] = {}

@@ -69,7 +69,7 @@ def main() -> int:
         phases, imports = _phases(named["gpuenv probe"]), _imports(environments, named["gpuenv doctor"])
     _table("Time and memory, medians of runs in turn", [_row(name, result) for name, result in measured.items()])
     recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
-    held = verdicts({name: result.seconds for name, result in measured.items()}, recorded)
+    held = verdicts(measured, recorded)
     _table("Ratios", [_verdict_row(verdict) for verdict in held])
     count = environments.distributions("gpuenv")
     _table("Size", _sizes(environments, wheel, count))

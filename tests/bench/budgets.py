@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from tests.bench.measure import Measured
 
 TOLERANCE = 1.2  # a ratio that grows by more than this over the recorded one is a loss
 
@@ -43,10 +46,10 @@ class Verdict:
         return self.ratio <= self.budget.most and (self.recorded is None or self.ratio <= self.recorded * TOLERANCE)
 
 
-def verdicts(seconds: dict[str, float], recorded: dict[str, float]) -> list[Verdict]:
+def verdicts(measured: Mapping[str, Measured], recorded: Mapping[str, float]) -> list[Verdict]:
     """Every budget of which both commands were measured."""
     return [
-        Verdict(budget, seconds[budget.of] / seconds[budget.to], recorded.get(budget.name))
+        Verdict(budget, measured[budget.of].ratio(measured[budget.to]), recorded.get(budget.name))
         for budget in BUDGETS
-        if budget.of in seconds and budget.to in seconds
+        if budget.of in measured and budget.to in measured
     ]

@@ -27,10 +27,19 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Median seconds and largest resident memory, in bytes, over all rounds."""
+    """Seconds of each round, and the largest resident memory in bytes."""
 
-    seconds: float
+    rounds: tuple[float, ...]
     memory: int
+
+    @property
+    def seconds(self) -> float:
+        """The median of all rounds."""
+        return statistics.median(self.rounds)
+
+    def ratio(self, other: Measured) -> float:
+        """This over the other, round by round, in the median: a round slows both down alike."""
+        return statistics.median(own / its for own, its in zip(self.rounds, other.rounds, strict=True))
 
 
 def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
@@ -46,9 +55,7 @@ def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
             if number:
                 taken[command.name].append(seconds)
     return {
-        command.name: Measured(
-            statistics.median(taken[command.name]), peak(command.argv, command.environment, command.folder)
-        )
+        command.name: Measured(tuple(taken[command.name]), peak(command.argv, command.environment, command.folder))
         for command in commands
     }
 

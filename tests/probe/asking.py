@@ -11,6 +11,7 @@ from gpuenv.probe.ask_start import how_it_starts as how_target_starts
 from gpuenv.probe.ask_target import ask_files as ask_target_files
 from gpuenv.probe.ask_target import ask_libraries as ask_target_libraries
 from gpuenv.probe.ask_target import target_facts
+from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import Asking, run_cuda, run_kernel, run_nvml, run_target
 from tests.probe.raw_facts import CudaFacts, FileFacts, KernelFacts, LibraryFacts, NvmlFacts, TargetFacts
 
@@ -29,7 +30,7 @@ MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 def asking(environment: Mapping[str, str] | None = None, root: str = "/", limit: float = LONG) -> Asking:
     """An asking with PATH and locale alone, and what is given besides."""
-    return Asking({**MINIMAL, **(environment or {})}, root, time.monotonic() + limit)
+    return Asking({**MINIMAL, **(environment or {})}, root, time.monotonic() + limit, ChildGroup())
 
 
 def ask_kernel(asked: Asking) -> tuple[KernelFacts, Source]:
