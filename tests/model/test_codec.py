@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from gpuenv.model.snapshot import Driver, Gpu, Module, PciGpu, Snapshot, Source,
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 _texts = st.text(max_size=8)
+R = TypeVar("R")
 _drivers = st.builds(
     lambda parts: DriverVersion.parse(".".join(str(part) for part in parts)),
     st.tuples(st.integers(100, 999), st.integers(0, 99), st.integers(0, 99)),
@@ -37,7 +39,12 @@ def _readings(values: st.SearchStrategy[object]) -> st.SearchStrategy[Reading[ob
     )
 
 
-_gpus = st.builds(
+def _records(kind: Callable[..., R], **fields: st.SearchStrategy[object]) -> st.SearchStrategy[R]:
+    """Records with these fields; the others have their defaults, which builds would fill in by their types."""
+    return st.fixed_dictionaries(fields).map(lambda values: kind(**values))
+
+
+_gpus = _records(
     Gpu,
     index=_readings(st.integers(0, 15)),
     name=_readings(_texts),
@@ -45,15 +52,17 @@ _gpus = st.builds(
     memory_total=_readings(st.integers(0, 2**40)),
     mig=_readings(st.booleans()),
 )
-_snapshots = st.builds(
+_snapshots = _records(
     Snapshot,
-    driver=st.builds(
+    driver=_records(
         Driver, version=_readings(_drivers), cuda=_readings(_cudas), module=_readings(st.sampled_from(Module))
     ),
     gpus=st.lists(_gpus, max_size=3).map(tuple),
-    pci_gpus=st.one_of(st.none(), st.lists(st.builds(PciGpu, _texts, _texts, _texts), max_size=2).map(tuple)),
+    pci_gpus=st.one_of(
+        st.none(), st.lists(_records(PciGpu, pci=_texts, vendor=_texts, device=_texts), max_size=2).map(tuple)
+    ),
     environment=st.dictionaries(_texts, _texts, max_size=3),
-    sources=st.lists(st.builds(Source, _texts, st.sampled_from(SourceState)), max_size=2).map(tuple),
+    sources=st.lists(_records(Source, name=_texts, state=st.sampled_from(SourceState)), max_size=2).map(tuple),
 )
 
 
