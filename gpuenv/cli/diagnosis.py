@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject, get_matrix, probing
+from gpuenv.cli.inputs import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
-    from gpuenv.doctor.diagnose import Diagnosis, Terms
-    from gpuenv.model.finding import Allowance
+    from gpuenv.doctor.diagnose import Diagnosis, DiagnosisOptions
+    from gpuenv.model.finding import Suppression
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.plugins.discover import Plugin
     from gpuenv.preflight.config import Config
@@ -51,7 +51,7 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
-def allowed(settings: Config) -> tuple[Allowance, ...]:
+def allowed(settings: Config) -> tuple[Suppression, ...]:
     """The allow-list; an entry that has expired is announced.
 
     Raises:
@@ -97,9 +97,9 @@ def known_codes() -> tuple[str, ...]:
 
 
 def examine(
-    subject: Subject,
+    subject: MachineSource,
     matrix: Path | None,
-    terms_of: Callable[[Snapshot], Terms],
+    terms_of: Callable[[Snapshot], DiagnosisOptions],
     started: float | None = None,
     proof: Proof | None = None,
 ) -> Report:
@@ -140,16 +140,16 @@ def examine(
 
 
 def _with_plugins(
-    diagnosis: Diagnosis, found: Sequence[Plugin], facts: Snapshot, terms: Terms, seconds: float
+    diagnosis: Diagnosis, found: Sequence[Plugin], facts: Snapshot, options: DiagnosisOptions, seconds: float
 ) -> Diagnosis:
     """The diagnosis with the findings of the checks of other packages, within so many seconds."""
     from gpuenv.doctor.diagnose import extended, left_out
     from gpuenv.plugins.run import MOST_SECONDS, run_plugins
 
-    wanted = [plugin for plugin in found if plugin.code not in terms.left_out]
+    wanted = [plugin for plugin in found if plugin.code not in options.left_out]
     results = run_plugins(wanted, facts, os.environ, min(seconds, MOST_SECONDS))
-    runs = [entry.run for entry in results] + [left_out(p.code) for p in found if p.code in terms.left_out]
-    return extended(diagnosis, [finding for entry in results for finding in entry.findings], runs, terms)
+    runs = [entry.run for entry in results] + [left_out(p.code) for p in found if p.code in options.left_out]
+    return extended(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
 
 
 def show_phases(snapshot: Snapshot) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuenv.cli.errors import announce, complain, folded
-from gpuenv.cli.inputs import Subject, get_matrix
+from gpuenv.cli.inputs import MachineSource, get_matrix
 from gpuenv.cli.installer import Means, caller_for, command_error, interpreter_of, put_back_first, resolved_for, stood
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
@@ -25,7 +25,7 @@ from gpuenv.cli.transaction import (
     transact,
 )
 from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, with_any_numpy, wound_of
+from gpuenv.doctor.repair import RepairPlan, as_it_is, choices, loses_libraries, repair_plan, satisfies, with_any_numpy
 from gpuenv.install.environment import read_record, take_stock
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, Outcome, Plan, Result
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def fix(
-    found: Report, examine: Callable[[], Report], opts: DoctorOptions, subject: Subject, forms: Sequence[Wanted]
+    found: Report, examine: Callable[[], Report], opts: DoctorOptions, subject: MachineSource, forms: Sequence[Wanted]
 ) -> Report:
     """Repairs what it may; returns the report afterwards (made by ``examine``), which says what is left.
 
@@ -53,7 +53,7 @@ def fix(
         CommandError: when consent is missing, or there is no target.
         Exit: after a plan that was only to be shown, as text; the code is that of what was found.
     """
-    wound = wound_of(found.findings, found.snapshot)
+    wound = repair_plan(found.findings, found.snapshot)
     if wound is None:
         return _nothing(found, "nothing here is for gpuenv to mend")
     for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in wound.codes):
@@ -117,7 +117,7 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 
 def _transaction(
-    found: Report, opts: DoctorOptions, subject: Subject, wound: Wound, out: Output
+    found: Report, opts: DoctorOptions, subject: MachineSource, wound: RepairPlan, out: Output
 ) -> Outcome | Plan | None:
     """Plans, asks, and carries it out; the plan alone for a dry run, None where no CuPy fits."""
     means = Means(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
@@ -133,7 +133,7 @@ def _transaction(
     return transact(interpreter, scheme, way, Terms(out, opts.yes, dry_run=False, offline=opts.offline), Clock())
 
 
-def _way(scheme: Scheme, examined: Examined, means: Means, wound: Wound) -> Way | None:
+def _way(scheme: Scheme, examined: Examined, means: Means, wound: RepairPlan) -> Way | None:
     """By conda where CuPy is conda's business, else by wheels; None where neither would repair it.
 
     Raises:
@@ -170,7 +170,7 @@ def _numpy_may_move(way: Way) -> Way:
     return planned
 
 
-def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | None:
+def _chosen(examined: Examined, scheme: Scheme, wound: RepairPlan) -> WheelChoice | None:
     """The wheel that repairs it: with the installed NumPy, else with one that comes with it; None where none does.
 
     NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
@@ -183,7 +183,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
     for given in (counted, with_any_numpy(counted)):
         for narrowed in choices(facts, examined.rows, examined.resolution):
             wheel = resolved_for(given, narrowed, holdings).wheel
-            if wheel is not None and will_do(wheel, wound, facts):
+            if wheel is not None and satisfies(wheel, wound, facts):
                 return wheel
             tried += [wheel] if wheel is not None and given is counted else []
         # The resolver's free choice came last; what it lacks is for a person.
@@ -192,7 +192,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | N
     return None
 
 
-def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, wound: Wound) -> Prepared:
+def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, wound: RepairPlan) -> Prepared:
     holdings = take_stock(scheme)
     caller = caller_for(scheme, means)
     if wound.afresh and not means.offline:

@@ -14,8 +14,8 @@ from gpuenv.cli.errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.inputs import Subject
-    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.cli.inputs import MachineSource
+    from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import SmokeResult
@@ -60,7 +60,7 @@ def check_names(kind: str, names: Sequence[str], known: Sequence[str], listed: s
             raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{every}")
 
 
-def check_subject(subject: Subject, proof: Proof) -> None:
+def check_subject(subject: MachineSource, proof: Proof) -> None:
     """Refuses GPU tests for another machine than this one, and an unknown fault to plant."""
     planted()
     for is_given, name in (
@@ -76,7 +76,7 @@ def check_subject(subject: Subject, proof: Proof) -> None:
 
 
 def prove_report(
-    proof: Proof, subject: Subject, snapshot: Snapshot, matrix: Matrix, terms: Terms, started: float
+    proof: Proof, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, options: DiagnosisOptions, started: float
 ) -> SmokeResult:
     """The GPU tests of a report; where they cannot run, each is skipped and says why.
 
@@ -90,7 +90,7 @@ def prove_report(
     place = place_of(find_interpreter(subject.python, os.environ) or "", subject, snapshot, matrix, started)
     if proof.seconds is not None:
         place = replace(place, until=started + proof.seconds)
-    if terms.no_gpu:
+    if options.no_gpu:
         return without_proof(order, place, "no GPU is expected here", now())
     try:
         return run_tests(order, place, matrix)
@@ -98,7 +98,7 @@ def prove_report(
         return without_proof(order, place, str(error), now())
 
 
-def place_of(interpreter: str, subject: Subject, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
     """Where the tests run; ``started`` is when the command began, by the monotonic clock in seconds."""
     from gpuenv.matrix.products import peaks_of
     from gpuenv.smoke.prove import Place

@@ -28,7 +28,7 @@ _SHOWN = 5  # contradictions of a paste
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
 
 
-class Subject(NamedTuple):
+class MachineSource(NamedTuple):
     """The machine that is meant, by the shared options: this one, a recorded or pasted one, or only assumptions."""
 
     python: str | None
@@ -101,7 +101,7 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
 
 
 @contextmanager
-def probing(subject: Subject) -> Iterator[Callable[[Matrix | None], Snapshot]]:
+def probing(subject: MachineSource) -> Iterator[Callable[[Matrix | None], Snapshot]]:
     """Begins to probe the machine that is meant, or reads the recording; what still runs in the end is ended.
 
     Yields:
@@ -132,7 +132,7 @@ def probing(subject: Subject) -> Iterator[Callable[[Matrix | None], Snapshot]]:
         yield finish
 
 
-def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
+def get_both(subject: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
     """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
@@ -143,13 +143,13 @@ def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
         return finish(matrix), matrix
 
 
-def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
+def get_snapshot(subject: MachineSource, matrix: Matrix | None) -> Snapshot:
     """The machine that is meant, with the caller's assumptions in place of facts."""
     with probing(subject) as finish:
         return finish(matrix)
 
 
-def get_all(subject: Subject, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+def get_all(subject: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
         begun = {str(file): stack.enter_context(probing(subject._replace(snapshot=file))) for file in files}
@@ -157,7 +157,7 @@ def get_all(subject: Subject, files: Iterable[Path], path: Path | None) -> tuple
         return {name: finish(matrix) for name, finish in begun.items()}, matrix
 
 
-def _begin(subject: Subject, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
+def _begin(subject: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
     """What returns the machine as it is; a paste is read together with the matrix."""
     if not subject.timeout > 0:  # nan is neither below the least nor above the most
         raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
@@ -177,11 +177,11 @@ def _begin(subject: Subject, stack: ExitStack) -> Callable[[Matrix | None], Snap
         if subject.python is not None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
         return lambda _: Snapshot()
-    from gpuenv.probe.request import Request
-    from gpuenv.probe.session import Inquiry
+    from gpuenv.probe.request import ProbeRequest
+    from gpuenv.probe.session import ProbeSession
     from gpuenv.probe.target import TargetError
 
-    request = Request(
+    request = ProbeRequest(
         environment=dict(os.environ),
         python=subject.python,
         root=subject.driver_root,
@@ -190,7 +190,7 @@ def _begin(subject: Subject, stack: ExitStack) -> Callable[[Matrix | None], Snap
         taken_at=now(),
     )
     with usage_errors(TargetError):
-        inquiry = Inquiry(request)
+        inquiry = ProbeSession(request)
     stack.callback(inquiry.close)  # an interruption must not leave a child behind
     inquiry.begin()
     return lambda _: inquiry.finish(announce)
@@ -286,7 +286,7 @@ def usage_first(look: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
+def refuse_unread(subject: MachineSource, matrix: Path | None = None) -> None:
     """Reads what the options name though the answer does not need it, without probing.
 
     Raises:
@@ -302,7 +302,7 @@ def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
             finish(get_matrix(matrix, quiet=True))
 
 
-def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
+def pasted_machine(subject: MachineSource, matrix: Matrix) -> Snapshot:
     """The machine of ``--paste``; what the paste leaves open is announced.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.errors import CommandError, announce, failure_as_result, usage_errors, with_stand
-from gpuenv.cli.inputs import Subject, read_at_most
+from gpuenv.cli.inputs import MachineSource, read_at_most
 from gpuenv.cli.options import InstallerName
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.backends.base import Options, Patience
@@ -124,7 +124,7 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return kernel_interpreter(kernel, os.environ)
 
 
-def interpreter_of(subject: Subject) -> str:
+def interpreter_of(subject: MachineSource) -> str:
     """The target's interpreter.
 
     Raises:

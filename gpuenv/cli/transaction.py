@@ -20,7 +20,7 @@ import typer
 from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.gpu_tests import place_of, planted, run_tests
-from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.cli.inputs import MachineSource, get_snapshot
 from gpuenv.cli.installer import CONDAS, Means, put_back_first
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
@@ -62,7 +62,7 @@ _SHOWN = 3  # messages of tests
 class Examined(NamedTuple):
     """What was known before: the machine and the target, the matrix, and the resolver's answer."""
 
-    subject: Subject  # it is probed again afterwards
+    subject: MachineSource  # it is probed again afterwards
     facts: Snapshot
     rows: Matrix
     resolution: Resolution
@@ -104,7 +104,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     return replace(done, recovered=recovered, phases=clock.phases())
 
 
-def target_scheme(interpreter: str, subject: Subject, means: Means, group: ChildGroup | None = None) -> Scheme:
+def target_scheme(interpreter: str, subject: MachineSource, means: Means, group: ChildGroup | None = None) -> Scheme:
     """The folders of a target that may be installed into.
 
     Raises:

@@ -12,7 +12,7 @@ from gpuenv.doctor.registry import (
     NONE_EXPECTED,
     Absence,
     Check,
-    Facts,
+    CheckContext,
     NotKnown,
     Symptom,
     all_checks,
@@ -21,15 +21,15 @@ from gpuenv.doctor.registry import (
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import (
-    Allowance,
-    AllowanceResult,
-    AllowanceState,
     CheckRun,
     CheckStatus,
     Evidence,
     Finding,
     RequirementResult,
     Severity,
+    Suppression,
+    SuppressionResult,
+    SuppressionState,
     ranked,
 )
 from gpuenv.model.gpus import contained
@@ -47,7 +47,7 @@ class Diagnosis(NamedTuple):
     checks: tuple[CheckRun, ...]
 
 
-class Terms(NamedTuple):
+class DiagnosisOptions(NamedTuple):
     """Options of a diagnosis.
 
     Attributes:
@@ -64,12 +64,12 @@ class Terms(NamedTuple):
     no_gpu: bool = False
     no_cupy: bool = False
     left_out: frozenset[str] = frozenset()
-    allowances: tuple[Allowance, ...] = ()
+    allowances: tuple[Suppression, ...] = ()
     day: str = ""
     python: str | None = None
 
 
-NO_TERMS = Terms()
+DEFAULT_OPTIONS = DiagnosisOptions()
 
 
 def diagnose(
@@ -77,7 +77,7 @@ def diagnose(
     matrix: Matrix,
     resolution: Resolution,
     clock: Callable[[], float],
-    terms: Terms = NO_TERMS,
+    options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
 ) -> Diagnosis:
     """Runs every check on a Snapshot; a check that crashes is reported and the others go on.
@@ -87,17 +87,17 @@ def diagnose(
         matrix: the compatibility matrix.
         resolution: what would fit, for the fixes.
         clock: tells seconds, for the checks' durations.
-        terms: the options.
+        options: the options.
         smoke: the result of the GPU tests, if they ran.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
+    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
     findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
         if smoke is None and check.of_the_tests:
             continue
-        skipped = _skipped(check, terms, findings, blocked)
+        skipped = _skipped(check, options, findings, blocked)
         if skipped is not None:
             runs.append(skipped)
             continue
@@ -105,7 +105,7 @@ def diagnose(
         symptoms, run = _run(check, facts)
         runs.append(run._replace(duration=clock() - started))
         for symptom in symptoms:
-            found = _finding(check, symptom, snapshot, terms)
+            found = _finding(check, symptom, snapshot, options)
             findings[found] = () if symptom.stands_alone else check.follows
             # A suppressed finding about the GPU still explains its consequences; after a suppressed one about the
             # environment the checks that follow run, to show that the rest is sound.
@@ -119,12 +119,14 @@ def diagnose(
     return Diagnosis(ranked(whole, lambda finding, primary: primary.code.startswith(whole[finding])), tuple(runs))
 
 
-def _skipped(check: Check, terms: Terms, found: Iterable[Finding], blocked: dict[str, str]) -> CheckRun | None:
+def _skipped(
+    check: Check, options: DiagnosisOptions, found: Iterable[Finding], blocked: dict[str, str]
+) -> CheckRun | None:
     """The run of a check that is left out or pointless; ``blocked`` has the code at the root of each pointless one."""
-    if check.code in terms.left_out:
+    if check.code in options.left_out:
         return left_out(check.code)
     kept_out = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
-    if terms.no_gpu and check.compares_with_gpu and kept_out:
+    if options.no_gpu and check.compares_with_gpu and kept_out:
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
     root = next((blocked[code] for code in check.requires if code in blocked), None)
     root = root or next((code for code in check.unless if blocked.get(code) == code), None)
@@ -134,16 +136,16 @@ def _skipped(check: Check, terms: Terms, found: Iterable[Finding], blocked: dict
     return CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0)
 
 
-def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, terms: Terms) -> Finding:
+def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: DiagnosisOptions) -> Finding:
     """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
     host, fixes = snapshot.host, symptom.fix
     fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
-    fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), terms.python)
+    fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), options.python)
     found = replace(finding_of(check, symptom), fix=fixes)
-    expected = (terms.no_gpu and check.concerns_gpu) or (terms.no_cupy and check.absence is Absence.CUPY)
+    expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.absence is Absence.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
-    found = _allowed_by(found, terms.allowances, terms.day)
+    found = _allowed_by(found, options.allowances, options.day)
     if found.severity is Severity.NOTE:  # nothing is left that would make a note of it
         found = replace(found, fix=tuple(fix for fix in found.fix if fix != NONE_EXPECTED))
     return found
@@ -154,19 +156,21 @@ def left_out(code: str) -> CheckRun:
     return CheckRun(code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0)
 
 
-def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
+def extended(
+    diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], options: DiagnosisOptions
+) -> Diagnosis:
     """The diagnosis with the findings of plug-ins, ranked anew.
 
     Our own come first: a primary finding of ours stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [_allowed_by(finding, terms.allowances, terms.day) for finding in findings]
+    others = [_allowed_by(finding, options.allowances, options.day) for finding in findings]
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
-def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
+def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
     try:
-        said = list(check.run(facts))
+        said = list(check.run(ctx))
     except Exception as error:  # noqa: BLE001 - a crashed check is reported as such; the others go on
         return [], CheckRun(check.code, CheckStatus.CRASHED, f"{type(error).__name__}: {error}", 0.0)
     found = [entry for entry in said if isinstance(entry, Symptom)]
@@ -178,7 +182,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
-def _allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
+def _allowed_by(finding: Finding, allowances: Iterable[Suppression], today: str) -> Finding:
     """The finding as a note where the list allows it; an expired entry becomes evidence."""
     entries = [entry for entry in allowances if entry.code == finding.code]
     standing = next((entry for entry in entries if not entry.has_expired(today)), None)
@@ -192,13 +196,15 @@ def _allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -
     return replace(finding, evidence=(*finding.evidence, *over))
 
 
-def became_of(allowances: Sequence[Allowance], findings: Iterable[Finding], today: str) -> tuple[AllowanceResult, ...]:
+def became_of(
+    allowances: Sequence[Suppression], findings: Iterable[Finding], today: str
+) -> tuple[SuppressionResult, ...]:
     """Each entry of the list with what became of it, in the order of the list."""
     used = {finding.allowed for finding in findings}
 
-    def state(entry: Allowance) -> AllowanceState:
+    def state(entry: Suppression) -> SuppressionState:
         if entry.has_expired(today):
-            return AllowanceState.EXPIRED
-        return AllowanceState.USED if entry in used else AllowanceState.UNUSED
+            return SuppressionState.EXPIRED
+        return SuppressionState.USED if entry in used else SuppressionState.UNUSED
 
-    return tuple(AllowanceResult(entry, state(entry)) for entry in allowances)
+    return tuple(SuppressionResult(entry, state(entry)) for entry in allowances)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpuenv.doctor.predicates import is_passed_on
-from gpuenv.doctor.registry import Facts
+from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.records import Matrix
@@ -72,9 +72,9 @@ def kind_for(capability: ComputeCapability, snapshot: Snapshot) -> str | None:
     return OPEN if capability >= BLACKWELL or grace else None
 
 
-def to_drive(facts: Facts) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
+def to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
     """The GPUs that the driver shows its user, and the others that are its to drive, as the bus has them."""
-    snapshot, matrix = facts.snapshot, facts.matrix
+    snapshot, matrix = ctx.snapshot, ctx.matrix
     keys = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     shown = [gpu for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
     beside = [gpu for gpu in snapshot.gpus if gpu not in shown]
@@ -87,10 +87,10 @@ def to_drive(facts: Facts) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]
     return tuple(gpu_listed(gpu, matrix) for gpu in shown), others
 
 
-def wanted(facts: Facts) -> Wants:
+def wanted(ctx: CheckContext) -> Wants:
     """What all the GPUs of a machine want of a driver."""
-    shown, others = to_drive(facts)
-    return wants((*shown, *others), facts.snapshot, facts.matrix)
+    shown, others = to_drive(ctx)
+    return wants((*shown, *others), ctx.snapshot, ctx.matrix)
 
 
 def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Wants:
@@ -104,28 +104,28 @@ def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Want
     )
 
 
-def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
+def no_one_driver(ctx: CheckContext) -> tuple[Fix, ...]:
     """Fixes where no single driver drives every GPU: what each needs and which to keep; empty where one driver does.
 
     The GPUs that work now are kept, then the newer ones.
     """
-    if wanted(facts).possible:
+    if wanted(ctx).possible:
         return ()
-    snapshot, matrix = facts.snapshot, facts.matrix
-    shown, others = to_drive(facts)
+    snapshot, matrix = ctx.snapshot, ctx.matrix
+    shown, others = to_drive(ctx)
     kept: list[NeededGpu] = []
     lost: list[NeededGpu] = []
     oldest = ComputeCapability(0, 0)
     for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
         (kept if wants((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
     each = "; ".join(f"{gpu.label} needs {wants((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
-    return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, facts))
+    return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, ctx))
 
 
-def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], facts: Facts) -> Fix:
-    needed, driver = wants(kept, facts.snapshot, facts.matrix), facts.snapshot.driver
+def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], ctx: CheckContext) -> Fix:
+    needed, driver = wants(kept, ctx.snapshot, ctx.matrix), ctx.snapshot.driver
     version = driver.version.value
-    there = version is not None and needed.met_by(branch_of(version, facts.matrix), driver.flavor.value)
+    there = version is not None and needed.met_by(branch_of(version, ctx.matrix), driver.flavor.value)
     what = "Keep the driver that is there" if there else f"Install a driver of {needed.words}"
     names, elsewhere = (" and ".join(gpu.label for gpu in gpus) for gpus in (kept, lost))
     return Fix(f"{what}: it drives {names}. Use {elsewhere} in another machine: this driver does not drive it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuenv.doctor.registry import Facts
+from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.records import Matrix, Release, WheelLine
@@ -35,19 +35,19 @@ class Installed(NamedTuple):
         return self.cupy.label
 
 
-def installed(facts: Facts) -> Installed | None:
+def installed(ctx: CheckContext) -> Installed | None:
     """The installed CuPy as a row of the matrix; None if there is none, or its CUDA major is unknown or not covered."""
-    found = facts.snapshot.target.cupy
+    found = ctx.snapshot.target.cupy
     if not found:
         return None
-    major = installed_cuda_major(facts)
+    major = installed_cuda_major(ctx)
     # The CUDA minor, from the name of its line or from conda's cudatoolkit.
-    of_conda = facts.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
+    of_conda = ctx.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
     try:
         cuda = cuda_minor(found[0].distribution) or (CudaVersion.parse(of_conda) if of_conda else None)
     except ValueError:
         cuda = None
-    line = _line_of(found[0].distribution, major, cuda, facts.matrix)
+    line = _line_of(found[0].distribution, major, cuda, ctx.matrix)
     if line is None:
         return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
@@ -73,9 +73,9 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
     return next(own, None) or next(of_any_minor, None) or next(iter(same), None)
 
 
-def installed_cuda_major(facts: Facts) -> int | None:
+def installed_cuda_major(ctx: CheckContext) -> int | None:
     """The CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
-    return first_cuda_major(facts.snapshot.target)
+    return first_cuda_major(ctx.snapshot.target)
 
 
 def first_cuda_major(target: Target) -> int | None:
@@ -96,10 +96,10 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
     return older[-1] if older else next(iter(ordered), None)
 
 
-def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
+def older_than_the_matrix(ctx: CheckContext) -> tuple[CupyInstallation, ...]:
     """The installed CuPys, if each is older than every release of the matrix; else empty."""
-    there = facts.snapshot.target.cupy
-    oldest = min(version_of(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
+    there = ctx.snapshot.target.cupy
+    oldest = min(version_of(release.cupy) for line in ctx.matrix.wheel_lines for release in line.releases)
     try:
         return there if all(version_of(entry.release) < oldest for entry in there) else ()
     except ValueError:  # InvalidVersion, or more digits than int takes
@@ -114,10 +114,10 @@ def uses_pathfinder(release: str) -> bool:
         return False
 
 
-def why_not_known(facts: Facts) -> str:
+def why_not_known(ctx: CheckContext) -> str:
     """Why an installed CuPy cannot be judged."""
-    found = facts.snapshot.target.cupy
-    if not found and facts.snapshot.source("target").state is not SourceState.ANSWERED:
+    found = ctx.snapshot.target.cupy
+    if not found and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
         return "what is installed is not known"
     return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 

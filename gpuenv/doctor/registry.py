@@ -22,7 +22,7 @@ GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
 NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
 
 
-class Facts(NamedTuple):
+class CheckContext(NamedTuple):
     """What a check may look at.
 
     Attributes:
@@ -69,12 +69,12 @@ class NotKnown(NamedTuple):
 
 
 Outcome = Iterator[Symptom | NotKnown]
-CheckFunction = Callable[[Facts], Outcome]
+CheckFunction = Callable[[CheckContext], Outcome]
 
 
-def severity_for_unusable_gpu(facts: Facts) -> Severity:
+def severity_for_unusable_gpu(ctx: CheckContext) -> Severity:
     """Severity of an unusable GPU while others work: error if a requirement fails because of it, else warning."""
-    return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
+    return Severity.ERROR if any(entry.by_unusable for entry in ctx.requirements) else Severity.WARNING
 
 
 class Explained(Protocol):

@@ -21,7 +21,7 @@ _SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Wound:
+class RepairPlan:
     """What a transaction has to repair.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wound:
     cleared: tuple[str, ...] = ()
 
 
-def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
+def repair_plan(findings: Sequence[Finding], snapshot: Snapshot) -> RepairPlan | None:
     """What a transaction can repair of these findings; None where it can repair nothing.
 
     Notes are left alone. A finding without a safe fix (a Python that the system manages) is for a person.
@@ -65,7 +65,7 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
     left = (entry.name for entry in other_releases(target) if is_clearable(entry, target))
     # uv links files from its cache, and one that was changed, and not deleted, is changed there.
     changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))
-    return Wound(
+    return RepairPlan(
         codes=tuple(dict.fromkeys(finding.code for finding, _ in ours)),
         choice=not kinds.isdisjoint(_REPLACING),
         with_libraries=RepairKind.REPLACE_WITH_LIBRARIES in kinds,
@@ -121,7 +121,7 @@ def with_any_numpy(snapshot: Snapshot) -> Snapshot:
     return snapshot._replace(target=snapshot.target._replace(numpy=free))
 
 
-def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
+def satisfies(wheel: WheelChoice, wound: RepairPlan, snapshot: Snapshot) -> bool:
     """Whether a choice repairs it: CUDA's libraries come with it or are there already."""
     if wheel.extra is not None or wound.with_libraries:
         return wheel.extra is not None
@@ -133,9 +133,9 @@ def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
     return wheel.cuda_major in majors or (by_all and wheel.cuda_major == first_cuda_major(target))
 
 
-def loses_libraries(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
+def loses_libraries(wheel: WheelChoice, wound: RepairPlan, snapshot: Snapshot) -> bool:
     """Whether CuPy would find its libraries no more: those of wheels are found from CuPy 14 on alone."""
-    return _all_found(snapshot) and not will_do(wheel, wound, snapshot)
+    return _all_found(snapshot) and not satisfies(wheel, wound, snapshot)
 
 
 def _all_found(snapshot: Snapshot) -> bool:

@@ -63,7 +63,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     fix: tuple[Fix, ...]
     docs: str
-    allowed: Allowance | None = None
+    allowed: Suppression | None = None
 
 
 class CheckRun(NamedTuple):
@@ -99,7 +99,7 @@ def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -
     return (primary, *others)
 
 
-class Allowance(NamedTuple):
+class Suppression(NamedTuple):
     """An entry of the allow-list: a finding that is known and accepted until a day.
 
     Attributes:
@@ -122,7 +122,7 @@ class Allowance(NamedTuple):
         return bool(today) and self.expires < today
 
 
-class AllowanceState(str, Enum):
+class SuppressionState(str, Enum):
     """What became of an entry: it allowed a finding, its day is over, or there was nothing to allow."""
 
     USED = "used"
@@ -130,11 +130,11 @@ class AllowanceState(str, Enum):
     UNUSED = "unused"
 
 
-class AllowanceResult(NamedTuple):
+class SuppressionResult(NamedTuple):
     """An entry of the allow-list, and what became of it."""
 
-    allowance: Allowance
-    state: AllowanceState
+    allowance: Suppression
+    state: SuppressionState
 
 
 class RequirementStatus(str, Enum):

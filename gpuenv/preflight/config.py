@@ -13,7 +13,7 @@ from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.text import reason_of, text_of
 
 if TYPE_CHECKING:
-    from gpuenv.model.finding import Allowance
+    from gpuenv.model.finding import Suppression
     from gpuenv.preflight.requirement import Requirement
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
@@ -52,7 +52,7 @@ class Config(NamedTuple):
     timeout: float | None = None
     wait: float | None = None
     retry_elsewhere: bool | None = None
-    allowances: tuple[Allowance, ...] = ()
+    allowances: tuple[Suppression, ...] = ()
     smoke: SmokeLevel | None = None
 
 
@@ -213,9 +213,9 @@ class _Reader:
                 self.faults.append(str(error))
         return tuple(read)
 
-    def _allowances(self, value: Any) -> tuple[Allowance, ...]:  # noqa: ANN401 - TOML
+    def _allowances(self, value: Any) -> tuple[Suppression, ...]:  # noqa: ANN401 - TOML
         """The accepted findings."""
-        from gpuenv.model.finding import Allowance  # noqa: PLC0415 - only where there is a file
+        from gpuenv.model.finding import Suppression  # noqa: PLC0415 - only where there is a file
 
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             line = line_of(r"^\s*[\"']?allow[\"']?\s*=|\ballow\s*\]", self.text, self.start)
@@ -243,7 +243,7 @@ class _Reader:
             source = f"{self.name}: line {line}"
             self.faults += [f"{source}: allow: {told}" for told in complaints]
             if not complaints:
-                read.append(Allowance(code.upper(), reason.strip(), day or "", source, self.name, line))
+                read.append(Suppression(code.upper(), reason.strip(), day or "", source, self.name, line))
             line += 1  # the same code may stand in the list again
         return tuple(read)
 

@@ -15,7 +15,7 @@ from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.text import pattern
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
-from gpuenv.probe.context import Asking
+from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.protocol import first_words, nested, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw, SmiFacts
 from gpuenv.probe.scripts.shared import make_none
@@ -75,17 +75,17 @@ def cuda_facts(result: ChildResult) -> tuple[Raw, Source]:
     return cuda, source
 
 
-def ask_nvcc(asking: Asking, kernel: Raw) -> tuple[dict[str, str], Source]:
+def ask_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
     """The compiler of each toolkit, for its version; none of another root, whose programs are not for this one."""
     compilers = [kit.text("path") for kit in kernel.parts("toolkits") if kit.get("nvcc", bool)]
-    if not compilers or asking.root.rstrip("/"):
+    if not compilers or ctx.root.rstrip("/"):
         return {}, Source("nvcc", SourceState.ABSENT, "no toolkit with a compiler")
-    deadline = min(asking.deadline, time.monotonic() + _NVCC_COURTESY)
+    deadline = min(ctx.deadline, time.monotonic() + _NVCC_COURTESY)
     releases: dict[str, str] = {}
     worst = Source("nvcc", SourceState.ANSWERED)
     for path in filter(None, compilers):
         program = f"{path}/bin/nvcc"
-        result = run_child([program, "--version"], for_the_driver(asking.environment), deadline, asking.group)
+        result = run_child([program, "--version"], for_the_driver(ctx.environment), deadline, ctx.group)
         release = _NVCC_RELEASE.search(result.stdout) if result.exit_code == 0 else None
         source = source_of("nvcc", result, {}, finished=True)
         detail = program
@@ -101,19 +101,19 @@ def ask_nvcc(asking: Asking, kernel: Raw) -> tuple[dict[str, str], Source]:
     return releases, worst
 
 
-def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
+def ask_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     """The banner of nvidia-smi, then its list of GPUs.
 
     The calling thread can make no device nodes afterwards, nor can its children: without a driver, nvidia-smi would.
     """
-    in_wsl = asking.root.rstrip("/") + _WSL_SMI
-    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(in_wsl)
+    in_wsl = ctx.root.rstrip("/") + _WSL_SMI
+    path = shutil.which("nvidia-smi", path=ctx.environment.get("PATH")) or shutil.which(in_wsl)
     if path is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
     make_none()
 
     def run(*arguments: str) -> ChildResult:
-        return run_child([path, *arguments], for_the_driver(asking.environment), asking.deadline, asking.group)
+        return run_child([path, *arguments], for_the_driver(ctx.environment), ctx.deadline, ctx.group)
 
     banner = run()
     driver, cuda = smi.parse_banner(banner.stdout)

@@ -11,7 +11,7 @@ from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.text import is_named_as_python, pattern
 from gpuenv.probe.children import run_child
-from gpuenv.probe.context import Asking, script
+from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw
 
@@ -31,7 +31,7 @@ _LINKS = 40  # as the kernel's own limit
 _MOST = 8
 
 
-def how_it_starts(asking: Asking, interpreter: str, target: Raw, source: Source) -> Raw:
+def how_it_starts(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> Raw:
     """The same facts, and where they are none: what it starts without, and which files run when it starts.
 
     ``source`` is how the probe of the interpreter ended.
@@ -41,8 +41,8 @@ def how_it_starts(asking: Asking, interpreter: str, target: Raw, source: Source)
     blocked = _unstartable(interpreter)
     if blocked is not None:
         return target.plus(unstartable=blocked)
-    files = list(_startup_files(interpreter, asking.environment))[:_MOST]
-    return target.plus(startup_files=files, starts_without=_starts_without(asking, interpreter, source))
+    files = list(_startup_files(interpreter, ctx.environment))[:_MOST]
+    return target.plus(startup_files=files, starts_without=_starts_without(ctx, interpreter, source))
 
 
 def _unstartable(path: str) -> str | None:
@@ -75,24 +75,24 @@ def _no_way_to(path: str, folder: str) -> str | None:
     return None
 
 
-def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | None:
+def _starts_without(ctx: ProbeContext, interpreter: str, source: Source) -> str | None:
     if source.state not in _ENDED:
         return None  # the time is over
-    whole = for_the_target(asking.environment)
+    whole = for_the_target(ctx.environment)
     starts: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {_AS_IT_IS: ((interpreter,), whole)}
     for left_out in (name for name in _VARIABLES if name in whole):
         starts[left_out] = (interpreter,), {name: value for name, value in whole.items() if name != left_out}
     starts |= {name: ((interpreter, option), whole) for name, option in _OPTIONS.items()}
     with ThreadPoolExecutor(len(starts)) as pool:
-        answers = pool.map(lambda start: _answers(asking, *start), starts.values())
+        answers = pool.map(lambda start: _answers(ctx, *start), starts.values())
         working = [name for name, answered in zip(starts, answers, strict=True) if answered]
     return working[0] or None if working else None  # as it is: then something else is wrong
 
 
-def _answers(asking: Asking, command: Sequence[str], environment: Mapping[str, str]) -> bool:
+def _answers(ctx: ProbeContext, command: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Whether an interpreter that is started so runs a script."""
     arguments = [*command, "-B", script("interpreter_bare.py")]
-    return "python" in parse_facts(run_child(arguments, environment, asking.deadline, asking.group).stdout)
+    return "python" in parse_facts(run_child(arguments, environment, ctx.deadline, ctx.group).stdout)
 
 
 def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:

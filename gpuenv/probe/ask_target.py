@@ -15,7 +15,7 @@ from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.nvidia import OPTIONAL, WANTED
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.context import Asking, run_own, run_target
+from gpuenv.probe.context import ProbeContext, run_own, run_target
 from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw
 
@@ -41,11 +41,11 @@ def target_facts(result: ChildResult) -> tuple[Raw, Source]:
     return Raw(facts), source
 
 
-def ask_files(asking: Asking, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
+def ask_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
     """What is wrong with the target's files, and how that was found.
 
     Args:
-        asking: what every probe needs.
+        ctx: what every probe needs.
         target: the facts of the target's interpreter, with the folders that it imports from.
         source: how that probe ended.
         deep: whether the digests of the files are wanted too.
@@ -56,7 +56,7 @@ def ask_files(asking: Asking, target: Raw, source: Source, *, deep: bool) -> tup
         return Raw(), Source("files", state, source.detail or "where to look was not told")
     prefixes = [entry for name in ("prefix", "exec_prefix") if (entry := target.text(name))]
     asked = {"path": path, "prefixes": prefixes, "place": target.all("prefix_place", int), "deep": deep}
-    result = run_own(asking, "files", stdin=json.dumps(asked) + "\n")
+    result = run_own(ctx, "files", stdin=json.dumps(asked) + "\n")
     facts = parse_facts(result.stdout)
     ended = source_of("files", result, facts)
     if ended.state is SourceState.FAILED and result.stderr:
@@ -64,7 +64,7 @@ def ask_files(asking: Asking, target: Raw, source: Source, *, deep: bool) -> tup
     return Raw(facts), ended
 
 
-def ask_libraries(asking: Asking, interpreter: str, target: Raw) -> tuple[Raw, Source]:
+def ask_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw, Source]:
     """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first.
 
     A library that ends the process, or does not come back, costs itself: the others are asked again without it.
@@ -76,7 +76,7 @@ def ask_libraries(asking: Asking, interpreter: str, target: Raw) -> tuple[Raw, S
         return Raw(), Source("libraries", SourceState.NOT_ASKED, "there is no CuPy for CUDA")
     packages = target.get("conda_packages", dict[str, str]) or {}
     major = cuda_major_of(found.distribution, packages, found.cuda_major)
-    facts, lost, source = _attempts(partial(_ask_libraries, asking, interpreter, found, major))
+    facts, lost, source = _attempts(partial(_ask_libraries, ctx, interpreter, found, major))
     # Of the other steps that ended a process only the source's detail tells.
     sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
     ended = [
@@ -114,7 +114,7 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
 
 
 def _ask_libraries(
-    asking: Asking, interpreter: str, cupy: CupyInstallation, major: int | None, without: list[str]
+    ctx: ProbeContext, interpreter: str, cupy: CupyInstallation, major: int | None, without: list[str]
 ) -> ChildResult:
     """Runs the probe of all libraries but those named."""
     question = json.dumps(
@@ -123,11 +123,11 @@ def _ask_libraries(
             "cupy": cupy.location,
             "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
             "optional": OPTIONAL,
-            "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
+            "limit": max(0.1, _SHARE * (ctx.deadline - time.monotonic())),
             "without": without,
         }
     )
-    return run_target(asking, interpreter, "libraries", question)
+    return run_target(ctx, interpreter, "libraries", question)
 
 
 def _had_its_time(result: ChildResult, since: object) -> bool:

@@ -45,7 +45,7 @@ from gpuenv.probe.raw import (
     parsed,
     reading,
 )
-from gpuenv.probe.request import Request
+from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import named_by
 
 _VARIABLES = (
@@ -78,7 +78,7 @@ _MOST = 256  # devices of a range
 _UNASSIGNED = ("10000", "none")
 
 
-def snapshot_of(answers: Mapping[str, Any], request: Request, interpreter: str | None, began: float) -> Snapshot:
+def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float) -> Snapshot:
     """The Snapshot of a session.
 
     Args:

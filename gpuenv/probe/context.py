@@ -22,7 +22,7 @@ def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
     return (interpreter, "-B", script("start.py"), name, *arguments)
 
 
-class Asking(NamedTuple):
+class ProbeContext(NamedTuple):
     """The caller's environment, the driver root and the deadline of all probes.
 
     Attributes:
@@ -38,31 +38,31 @@ class Asking(NamedTuple):
     group: ChildGroup
 
 
-def run_own(asking: Asking, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
+def run_own(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
     # Without -B a script is compiled once, unless this process was told to write nothing.
     flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
     command = [sys.executable, *flags, script("start.py"), name, *arguments]
-    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, stdin=stdin)
+    return run_child(command, for_the_driver(ctx.environment), ctx.deadline, ctx.group, stdin=stdin)
 
 
-def run_kernel(asking: Asking) -> ChildResult:
+def run_kernel(ctx: ProbeContext) -> ChildResult:
     """Reads the kernel's files."""
-    return run_own(asking, "kernel", asking.root)
+    return run_own(ctx, "kernel", ctx.root)
 
 
-def run_nvml(asking: Asking) -> ChildResult:
+def run_nvml(ctx: ProbeContext) -> ChildResult:
     """Queries NVML, through nvidia-ml-py."""
     spec = find_spec("pynvml")
-    return run_own(asking, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
+    return run_own(ctx, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
 
 
-def run_cuda(asking: Asking) -> ChildResult:
+def run_cuda(ctx: ProbeContext) -> ChildResult:
     """Queries libcuda."""
-    return run_own(asking, "cuda")
+    return run_own(ctx, "cuda")
 
 
-def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
+def run_target(ctx: ProbeContext, interpreter: str, name: str, *arguments: str) -> ChildResult:
     """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
     command = [*in_target(interpreter, name, *arguments)]
-    return run_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
+    return run_child(command, for_the_target(ctx.environment), ctx.deadline, ctx.group)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 SHORTEST_TIMEOUT, DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 0.1, 30.0, 3600
 
 
-class Request(NamedTuple):
+class ProbeRequest(NamedTuple):
     """What to probe, and how long.
 
     Attributes:

@@ -14,8 +14,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.probe.children import ChildGroup, join_all
-from gpuenv.probe.context import Asking, run_cuda, run_kernel, run_nvml, run_target
-from gpuenv.probe.request import Request
+from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target
+from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ _LATE = 0.7  # seconds after the deadline to reap a killed child
 Announce = Callable[[str], None]
 
 
-class Inquiry:
+class ProbeSession:
     """A run of every probe, each in a child of its own, all at the same time.
 
     To be closed, so that no child is left behind.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ProbeRequest) -> None:
         """Finds the target; nothing is started yet.
 
         Raises:
@@ -45,7 +45,7 @@ class Inquiry:
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
         self._started = time.monotonic()
-        self._asking = Asking(request.environment, request.root, self._started + request.timeout, ChildGroup())
+        self._asking = ProbeContext(request.environment, request.root, self._started + request.timeout, ChildGroup())
         self._answers: dict[str, Any] = {}
         self._faults: list[Exception] = []
         self._threads: dict[str, threading.Thread] = {}
@@ -108,13 +108,13 @@ class Inquiry:
         join_all(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
 
 
-def take_snapshot(request: Request) -> Snapshot:
+def take_snapshot(request: ProbeRequest) -> Snapshot:
     """Probes the machine and the target, each source in a child of its own, all at the same time.
 
     Raises:
         TargetError: when the target that the caller named is no environment.
     """
-    with closing(Inquiry(request)) as inquiry:
+    with closing(ProbeSession(request)) as inquiry:
         inquiry.begin()
         return inquiry.finish()
 
@@ -122,58 +122,58 @@ def take_snapshot(request: Request) -> Snapshot:
 # The probes by the name of their source; ``assemble.py`` reads their answers
 
 
-def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    result = run_kernel(asking)
+def _kernel(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
+    result = run_kernel(ctx)
     from gpuenv.probe.ask_driver import ask_nvcc, kernel_facts  # noqa: PLC0415 - see the module
 
     kernel, source = kernel_facts(result)
-    return kernel, source, *ask_nvcc(asking, kernel)
+    return kernel, source, *ask_nvcc(ctx, kernel)
 
 
-def _nvml(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    result = run_nvml(asking)
+def _nvml(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
+    result = run_nvml(ctx)
     from gpuenv.probe.ask_driver import nvml_facts  # noqa: PLC0415 - see the module
 
     return nvml_facts(result)
 
 
-def _cuda(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
-    result = run_cuda(asking)
+def _cuda(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
+    result = run_cuda(ctx)
     from gpuenv.probe.ask_driver import cuda_facts  # noqa: PLC0415 - see the module
 
     return cuda_facts(result)
 
 
-def _smi(asking: Asking) -> Any:  # noqa: ANN401 - the answer of a task
+def _smi(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     from gpuenv.probe.ask_driver import ask_smi  # noqa: PLC0415 - see the module
 
-    return ask_smi(asking)
+    return ask_smi(ctx)
 
 
-def _target(asking: Asking, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
+def _target(ctx: ProbeContext, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
     """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
     try:
-        result = run_target(asking, interpreter, "interpreter")
+        result = run_target(ctx, interpreter, "interpreter")
         from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
 
         target, source = target_facts(result)
         if target.text("python") is None:
             from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
 
-            target = how_it_starts(asking, interpreter, target, source)
+            target = how_it_starts(ctx, interpreter, target, source)
         facts.put((target, source))
-        libraries, libraries_source = ask_libraries(asking, interpreter, target)
+        libraries, libraries_source = ask_libraries(ctx, interpreter, target)
     finally:
         facts.put(None)
     return target, source, libraries, libraries_source
 
 
-def _files(asking: Asking, facts: SimpleQueue[tuple[Raw, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
+def _files(ctx: ProbeContext, facts: SimpleQueue[tuple[Raw, Source] | None], *, deep: bool) -> Any:  # noqa: ANN401
     found = None
     with suppress(Empty):
-        found = facts.get(timeout=max(0.0, asking.deadline - time.monotonic()))
+        found = facts.get(timeout=max(0.0, ctx.deadline - time.monotonic()))
     if found is None:
         return None
     from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - see the module
 
-    return ask_files(asking, *found, deep=deep)
+    return ask_files(ctx, *found, deep=deep)

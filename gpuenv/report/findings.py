@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
-from gpuenv.model.finding import AllowanceResult, Finding, RequirementResult, RequirementStatus
+from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, SuppressionResult
 from gpuenv.report.report import Report, crashed, open_questions
 from gpuenv.report.text import command_text, evidence_text, machine_rows
 
@@ -28,7 +28,7 @@ def requirement_text(result: RequirementResult) -> str:
     return f"{word}: {result.text}: {told}"
 
 
-def allowance_text(entry: AllowanceResult) -> str:
+def allowance_text(entry: SuppressionResult) -> str:
     """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
     told = entry.allowance
     return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"

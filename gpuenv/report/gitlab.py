@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
-from gpuenv.model.finding import AllowanceState, Finding, RequirementStatus, Severity
+from gpuenv.model.finding import Finding, RequirementStatus, Severity, SuppressionState
 from gpuenv.report.findings import (
     allowance_text,
     anchor,
@@ -48,7 +48,7 @@ def _issues(report: Report) -> Iterator[dict[str, Any]]:
         if result.status is RequirementStatus.UNKNOWN:
             yield _issue(REQUIREMENT_CHECK, requirement_text(result), "major", requirement_anchor(result), result.text)
     for entry in report.allow_list:
-        if entry.state is AllowanceState.EXPIRED:
+        if entry.state is SuppressionState.EXPIRED:
             told = f"allow-list, {allowance_text(entry)}"
             yield _issue(f"allow/{entry.allowance.code}", told, "minor", usual_anchor(report), entry.allowance.reason)
     if report.status is Status.UNKNOWN:

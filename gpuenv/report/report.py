@@ -7,11 +7,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms, became_of
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, became_of
 from gpuenv.doctor.registry import Absence, find_check
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import (
-    AllowanceResult,
     CheckRun,
     CheckStatus,
     Finding,
@@ -19,6 +18,7 @@ from gpuenv.model.finding import (
     RequirementResult,
     RequirementStatus,
     Severity,
+    SuppressionResult,
 )
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
@@ -69,7 +69,7 @@ class Report(NamedTuple):
     matrix_revision: str
     requirements: tuple[RequirementResult, ...] = ()
     retry_elsewhere: str | None = None
-    allow_list: tuple[AllowanceResult, ...] = ()
+    allow_list: tuple[SuppressionResult, ...] = ()
     repair: Repair | None = None
     schema: str = SCHEMA
 
@@ -85,7 +85,7 @@ def make_report(
     resolution: Resolution,
     snapshot: Snapshot,
     duration: float,
-    terms: Terms = NO_TERMS,
+    options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
 ) -> Report:
     """Puts a report together and judges it.
@@ -95,11 +95,11 @@ def make_report(
         resolution: what fits.
         snapshot: the machine.
         duration: seconds that it took.
-        terms: what the caller set.
+        options: what the caller set.
         smoke: the GPU tests, where they ran.
     """
-    status = judge(diagnosis, snapshot, terms, smoke)
-    if any(entry.status is RequirementStatus.UNKNOWN for entry in terms.requirements) and status is not Status.UNFIT:
+    status = judge(diagnosis, snapshot, options, smoke)
+    if any(entry.status is RequirementStatus.UNKNOWN for entry in options.requirements) and status is not Status.UNFIT:
         status = Status.UNKNOWN
     codes = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
     return Report(
@@ -113,13 +113,16 @@ def make_report(
         duration=duration,
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
-        requirements=terms.requirements,
-        allow_list=became_of(terms.allowances, diagnosis.findings, terms.day),
+        requirements=options.requirements,
+        allow_list=became_of(options.allowances, diagnosis.findings, options.day),
     )
 
 
 def judge(
-    diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms = NO_TERMS, smoke: SmokeResult | None = None
+    diagnosis: Diagnosis,
+    snapshot: Snapshot,
+    options: DiagnosisOptions = DEFAULT_OPTIONS,
+    smoke: SmokeResult | None = None,
 ) -> Status:
     """Unfit with any error; fit only where all that decides is known and good; otherwise unknown.
 
@@ -130,19 +133,19 @@ def judge(
         return Status.UNFIT
     if any(run.status is CheckStatus.CRASHED for run in diagnosis.checks):
         return Status.UNKNOWN
-    if not terms.no_gpu and not _is_decided(diagnosis, snapshot, terms, smoke):
+    if not options.no_gpu and not _is_decided(diagnosis, snapshot, options, smoke):
         return Status.UNKNOWN
     return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
 
 
-def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms, smoke: SmokeResult | None) -> bool:
+def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, options: DiagnosisOptions, smoke: SmokeResult | None) -> bool:
     undecided = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
     if any(check.of_the_tests for check in undecided):  # the GPU tests proved nothing
         return False
     if _passed(smoke):
         return True
     decisive = any(check.decisive or (check.decisive_if_assumed and not _is_shown(snapshot)) for check in undecided)
-    return is_proven(snapshot, expect_no_cupy=terms.no_cupy) and not decisive
+    return is_proven(snapshot, expect_no_cupy=options.no_cupy) and not decisive
 
 
 def _passed(smoke: SmokeResult | None) -> bool:

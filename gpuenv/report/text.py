@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.finding import (
-    AllowanceResult,
-    AllowanceState,
     CheckRun,
     CheckStatus,
     Evidence,
@@ -18,6 +16,8 @@ from gpuenv.model.finding import (
     RequirementResult,
     RequirementStatus,
     Severity,
+    SuppressionResult,
+    SuppressionState,
 )
 from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
@@ -156,7 +156,7 @@ def _repair_lines(repair: Repair | None) -> Iterator[Line]:
     yield Line()
 
 
-def _allow_lines(entries: Sequence[AllowanceResult]) -> Iterator[Line]:
+def _allow_lines(entries: Sequence[SuppressionResult]) -> Iterator[Line]:
     """What the configuration accepts: what has expired does not count, and what allows nothing can go."""
     if not entries:
         return
@@ -164,7 +164,7 @@ def _allow_lines(entries: Sequence[AllowanceResult]) -> Iterator[Line]:
     yield Line("Allowed", Style.HEADING)
     for entry in entries:
         told = entry.allowance
-        style = Style.WARNING if entry.state is AllowanceState.EXPIRED else Style.PLAIN
+        style = Style.WARNING if entry.state is SuppressionState.EXPIRED else Style.PLAIN
         until = f"{told.code} until {told.expires}: {told.reason} [{told.source}]"
         yield Line(f"  {entry.state.value:<{_LABEL - 2}}{until}", style, _LABEL)
 

@@ -13,7 +13,7 @@ from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.probe.request import Request
+from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
@@ -162,7 +162,7 @@ def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Anno
         state: tuple[TestResult, ...] = ()
         if not order.fault and (due or any(test.status in BROKEN for test in found)):
             began = time.monotonic()
-            request = Request(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
+            request = ProbeRequest(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)
             state = state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:

@@ -14,7 +14,7 @@ import pytest
 
 from gpuenv.cli import options
 from gpuenv.cli.app import make_app
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, for_pixi, with_target_option, words_about
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
@@ -167,7 +167,7 @@ FROM_PYTHONPATH = FIT._replace(
 
 def _findings(snapshot: Snapshot, python: str | None) -> tuple[Finding, ...]:
     resolution = resolve(snapshot, MATRIX)
-    return diagnose(snapshot, MATRIX, resolution, lambda: 0.0, Terms(python=python)).findings
+    return diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(python=python)).findings
 
 
 def _ours(fixes: tuple[Fix, ...]) -> list[str]:

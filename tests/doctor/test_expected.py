@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import NO_TERMS, Terms, diagnose
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.finding import Allowance, Finding, Severity
+from gpuenv.model.finding import Finding, Severity, Suppression
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 
@@ -29,22 +29,22 @@ MACHINES = {"GPU201": EMPTY_BUS, "DRV106": PASSED_ON, "GPU201 on macOS": MACOS}
 OPTION = "--expect-no-gpu"
 
 
-def of(machine: str, matrix: Matrix, terms: Terms) -> Finding:
+def of(machine: str, matrix: Matrix, options: DiagnosisOptions) -> Finding:
     snapshot = MACHINES[machine]
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
     return next(finding for finding in found if finding.code == machine.split(maxsplit=1)[0])
 
 
-def allowing(machine: str) -> Terms:
-    entry = Allowance(
+def allowing(machine: str) -> DiagnosisOptions:
+    entry = Suppression(
         machine.split(maxsplit=1)[0], "a laptop without one", "2999-01-01", "gpuenv.toml", "gpuenv.toml", 1
     )
-    return Terms(allowances=(entry,), day="2026-11-22")
+    return DiagnosisOptions(allowances=(entry,), day="2026-11-22")
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_an_error_says_how_it_is_expected_by_the_commands_that_have_the_option(matrix: Matrix, machine: str) -> None:
-    found = of(machine, matrix, NO_TERMS)
+    found = of(machine, matrix, DEFAULT_OPTIONS)
     assert found.severity is Severity.ERROR
     (told,) = [fix.text for fix in found.fix if OPTION in fix.text]
     assert "doctor and preflight" in told
@@ -53,7 +53,7 @@ def test_an_error_says_how_it_is_expected_by_the_commands_that_have_the_option(m
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("how", ["expected", "allowed"])
 def test_a_note_does_not_advise_what_made_a_note_of_it(matrix: Matrix, machine: str, how: str) -> None:
-    found = of(machine, matrix, Terms(no_gpu=True) if how == "expected" else allowing(machine))
+    found = of(machine, matrix, DiagnosisOptions(no_gpu=True) if how == "expected" else allowing(machine))
     assert found.severity is Severity.NOTE
     assert [fix.text for fix in found.fix if OPTION in fix.text] == []
     assert found.fix

@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.doctor.checks import gpu as checks
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.registry import CheckFunction, Facts, Symptom
+from gpuenv.doctor.registry import CheckContext, CheckFunction, Symptom
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -48,7 +48,7 @@ HELD = EMPTY._replace(
 
 
 def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
     return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
 
 

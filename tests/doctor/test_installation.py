@@ -9,12 +9,12 @@ import pytest
 
 from gpuenv.doctor.diagnose import Diagnosis, diagnose
 from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.repair import Wound, as_it_is, choices, loses_libraries, will_do, wound_of
+from gpuenv.doctor.repair import RepairPlan, as_it_is, choices, loses_libraries, repair_plan, satisfies
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Allowance, CheckStatus, Finding, Severity
+from gpuenv.model.finding import CheckStatus, Finding, Severity, Suppression
 from gpuenv.model.reading import known, missing
 from gpuenv.model.resolution import WheelChoice
 from gpuenv.model.snapshot import (
@@ -328,7 +328,7 @@ def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Ma
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
     assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
     assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
-    wound = wound_of([finding], snapshot)
+    wound = repair_plan([finding], snapshot)
     assert wound is not None
     assert (wound.cleared, wound.choice, wound.again) == (("numpy",), False, ())
 
@@ -369,7 +369,7 @@ def test_what_no_transaction_removes_is_for_a_person(matrix: Matrix, healthy: Sn
     finding = found(matrix, snapshot)["WHL520"]
     assert path in finding.fix[0].text
     assert not finding.fix[0].safe
-    assert wound_of([finding], snapshot) is None
+    assert repair_plan([finding], snapshot) is None
 
 
 def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snapshot) -> None:
@@ -377,7 +377,7 @@ def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snaps
     outside = LeftMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
     packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
     snapshot = changed(healthy, left_metadata=(inside, outside), packages=packages)
-    wound = wound_of([found(matrix, snapshot)["WHL520"]], snapshot)
+    wound = repair_plan([found(matrix, snapshot)["WHL520"]], snapshot)
     assert wound is not None
     assert wound.cleared == ("numpy",)
 
@@ -416,7 +416,7 @@ def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
     assert words in fix.text
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
     assert (fix.command, fix.safe) == (None, False)
-    assert wound_of([finding], snapshot) is None
+    assert repair_plan([finding], snapshot) is None
 
 
 def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, healthy: Snapshot) -> None:
@@ -442,7 +442,7 @@ def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix
 def test_two_of_its_own_are_both_removed(matrix: Matrix, healthy: Snapshot, place: PackagePlace | None) -> None:
     finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN._replace(place=place))
     assert finding.fix[0].text == "Remove all of them."
-    assert wound_of([finding], snapshot) is not None
+    assert repair_plan([finding], snapshot) is not None
 
 
 def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matrix, healthy: Snapshot) -> None:
@@ -499,7 +499,7 @@ def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bo
     finding, snapshot = two(
         matrix, snapshot, OLD._replace(place=PackagePlace.USER), OWN._replace(place=PackagePlace.USER)
     )
-    assert wound_of([finding], snapshot) is None
+    assert repair_plan([finding], snapshot) is None
     return finding
 
 
@@ -582,7 +582,7 @@ def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_put_in_
     removal, anew = commands(finding)
     assert removal[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda12x")
     assert anew == (*ANEW, *specs)
-    assert wound_of(findings, snapshot) is None
+    assert repair_plan(findings, snapshot) is None
 
 
 def test_pip_s_cupy_over_conda_s_records_alone_has_the_same_cure(matrix: Matrix, healthy: Snapshot) -> None:
@@ -634,8 +634,8 @@ def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
     return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
 
 
-def wound(snapshot: Snapshot) -> Wound | None:
-    return wound_of(findings(snapshot), snapshot)
+def wound(snapshot: Snapshot) -> RepairPlan | None:
+    return repair_plan(findings(snapshot), snapshot)
 
 
 def test_a_healthy_machine_has_no_wound() -> None:
@@ -648,7 +648,7 @@ def test_what_is_the_machines_is_none() -> None:
 
 def test_two_lines_want_a_choice() -> None:
     found = wound(machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0"))
-    assert found == Wound(("WHL502",), choice=True)
+    assert found == RepairPlan(("WHL502",), choice=True)
 
 
 @pytest.mark.parametrize("release", ["12.9.1.4", "12.9-patched", "unknown"])
@@ -661,7 +661,7 @@ def test_damaged_files_are_put_in_anew(state: FileState, release: str, *, afresh
     packages = {**snapshot.target.packages, "nvidia-cublas-cu12": release}
     target = snapshot.target._replace(file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
     found = wound(snapshot._replace(target=target))
-    assert found == Wound(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)
+    assert found == RepairPlan(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)
 
 
 def test_a_python_that_the_system_manages_is_for_a_person() -> None:
@@ -672,9 +672,9 @@ def test_a_python_that_the_system_manages_is_for_a_person() -> None:
 
 def test_what_is_allowed_is_not_mended() -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
-    entry = Allowance("WHL502", "x", "2999-01-01", "x")
+    entry = Suppression("WHL502", "x", "2999-01-01", "x")
     notes = [replace(f, severity=Severity.NOTE, allowed=entry) for f in findings(snapshot)]
-    assert wound_of(notes, snapshot) is None
+    assert repair_plan(notes, snapshot) is None
 
 
 def test_the_choice_goes_from_what_is_there_to_anything() -> None:
@@ -702,16 +702,16 @@ def with_libraries(folder: str) -> Snapshot:
 
 
 def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
-    need = Wound(("WHL506",), choice=True)
-    assert will_do(PLAIN._replace(extra="ctk"), need, machine())
-    assert not will_do(PLAIN, need, machine())
-    assert will_do(PLAIN, need, machine()._replace(toolkits=(KIT,)))
-    assert will_do(PLAIN, need, with_libraries("/usr/lib"))
-    assert not will_do(PLAIN, replace(need, with_libraries=True), machine()._replace(toolkits=(KIT,)))
+    need = RepairPlan(("WHL506",), choice=True)
+    assert satisfies(PLAIN._replace(extra="ctk"), need, machine())
+    assert not satisfies(PLAIN, need, machine())
+    assert satisfies(PLAIN, need, machine()._replace(toolkits=(KIT,)))
+    assert satisfies(PLAIN, need, with_libraries("/usr/lib"))
+    assert not satisfies(PLAIN, replace(need, with_libraries=True), machine()._replace(toolkits=(KIT,)))
 
 
 def test_libraries_of_wheels_would_be_lost_to_an_older_cupy() -> None:
-    need = Wound(("WHL506",), choice=True)
+    need = RepairPlan(("WHL506",), choice=True)
     assert loses_libraries(PLAIN, need, with_libraries(f"{SITE}/nvidia/cuda_nvrtc/lib"))
     assert not loses_libraries(PLAIN, need, with_libraries("/usr/lib"))
     assert not loses_libraries(PLAIN, need, machine()), "there is nothing to lose"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from gpuenv.doctor import diagnose as runner
-from gpuenv.doctor.diagnose import Terms, diagnose
-from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
+from gpuenv.doctor.registry import Check, CheckContext, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
@@ -81,11 +81,11 @@ def test_exactly_one_finding_is_primary(matrix: Matrix) -> None:
 
 
 def test_a_crashed_check_is_told_and_the_others_go_on(matrix: Matrix) -> None:
-    def crash(facts: Facts) -> Iterator[Symptom | NotKnown]:
-        yield NotKnown(str(len(facts.snapshot.schema) // 0))
+    def crash(ctx: CheckContext) -> Iterator[Symptom | NotKnown]:
+        yield NotKnown(str(len(ctx.snapshot.schema) // 0))
 
     snapshot = Snapshot()
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
     check = Check("XXX999", Cause.NO_DRIVER)
     check.run = crash
     found, run = runner._run(check, facts)  # noqa: SLF001 - the runner of one check
@@ -147,7 +147,7 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
     """Of two requirements the one for a GPU follows from a missing driver, the one for a Python does not."""
     requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
     snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
-    terms = Terms(evaluate(requirements, snapshot))
+    terms = DiagnosisOptions(evaluate(requirements, snapshot))
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
     assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
@@ -165,7 +165,7 @@ def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
     lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
     snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
-    terms = Terms(evaluate([parse_requirement(text)], snapshot))
+    terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     assert [finding.code for finding in found if finding.primary] == ([primary] if primary else [])
     told = {finding.code: finding.follows_from for finding in found}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
@@ -261,7 +261,7 @@ USERS = {
 def findings(machine: Machine) -> tuple[Finding, ...]:
     snapshot = machine.change(assume(Snapshot(), machine.given, MATRIX))
     requirements = evaluate([parse_requirement(text) for text in machine.requires], snapshot)
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, Terms(requirements)).findings
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, DiagnosisOptions(requirements)).findings
 
 
 @pytest.mark.parametrize("name", USERS)

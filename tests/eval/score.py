@@ -144,7 +144,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import MachineSource
 from tests.eval.printed import table
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def load(name: str) -> tuple[Case, ...]:
 
 def ask(case: Case, facts: Sequence[str]) -> Answer:
     """The answer to one text, through what the command itself calls; other tests hold the two to be the same."""
-    subject = Subject(None, None, facts, no_probe=True, timeout=30, driver_root="/")
+    subject = MachineSource(None, None, facts, no_probe=True, timeout=30, driver_root="/")
     try:
         said = explained(scanned([case.error_text.encode()]), subject, None)
     except CommandError as error:

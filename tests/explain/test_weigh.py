@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import MachineSource
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
 from gpuenv.explain.scan import scan
@@ -16,7 +16,7 @@ from tests.eval.near import OPPOSITES
 
 
 def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:
-    subject = Subject(None, None, facts, no_probe=True, timeout=30, driver_root="/")
+    subject = MachineSource(None, None, facts, no_probe=True, timeout=30, driver_root="/")
     return explained(scanned([text.encode()]), subject, None).causes
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import NO_TERMS, Terms, diagnose
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
@@ -59,14 +59,14 @@ def shipped() -> Matrix:
     return load(data_path("matrix.yaml"))
 
 
-def judge(snapshot: Snapshot, terms: Terms = NO_TERMS) -> Report:
+def judge(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Report:
     """The whole way from a machine to its report; a check that crashed is a failure here."""
     resolution = resolve(snapshot, shipped())
     list(explanation_lines(resolution, verbose=True))
-    diagnosis = diagnose(snapshot, shipped(), resolution, time.monotonic, terms)
+    diagnosis = diagnose(snapshot, shipped(), resolution, time.monotonic, options)
     crashed = [(run.code, run.reason) for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     assert not crashed, crashed
-    report = make_report(diagnosis, resolution, snapshot, 0.5, terms)
+    report = make_report(diagnosis, resolution, snapshot, 0.5, options)
     assert report.exit_code == CODES[report.status]
     primary = [finding for finding in report.findings if finding.primary]
     assert len(primary) == (report.status is Status.UNFIT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.cli.inputs import MachineSource, get_snapshot
 from gpuenv.data import data_path
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.judge_compose import judge_compose
@@ -32,7 +32,7 @@ def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport
     path = folder / "Dockerfile"
     path.write_text(text + "\n")
     given = (*machine, "os=linux", "arch=x86_64", "libc=glibc-2.36")
-    snapshot = get_snapshot(Subject(None, None, given, True, 5, "/"), MATRIX)
+    snapshot = get_snapshot(MachineSource(None, None, given, True, 5, "/"), MATRIX)
     judged = judge_dockerfile(path, Choice(), MATRIX)
     report = file_report(path, "dockerfile", judged, MATRIX)
     return with_machines(report, judged.built, {"it": snapshot}, MATRIX, time.monotonic)
@@ -160,7 +160,7 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
         "  old:\n    image: nvidia/cuda:12.4.1-devel-ubuntu22.04\n    gpus: all\n"
         "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
     )
-    snapshot = get_snapshot(Subject(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
+    snapshot = get_snapshot(MachineSource(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
     judged = judge_compose(path, Choice(), MATRIX)
     report = with_machines(
         file_report(path, "compose", judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.finding import Allowance
+from gpuenv.model.finding import Suppression
 from gpuenv.preflight.config import ConfigError, load_config
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
@@ -44,7 +44,7 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
     project = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
     first, second = project.allowances
     place = "pyproject.toml"
-    assert first == Allowance("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
+    assert first == Suppression("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
     assert (second.code, second.expires, second.line) == ("GPU206", "2999-06-30", 7)
     twice = load_config(written(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
     assert [entry.line for entry in twice.allowances] == [2, 6]

@@ -10,7 +10,7 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.children import ChildGroup
-from gpuenv.probe.context import Asking
+from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_cuda, ask_nvml
@@ -135,7 +135,7 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
     keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
     environment = environment_of(stub_driver, tmp_path, keys)
     environment["LD_LIBRARY_PATH"] = f"{compat}:{environment['LD_LIBRARY_PATH']}"
-    asking = Asking(environment, "/", time.monotonic() + 20, ChildGroup())
+    asking = ProbeContext(environment, "/", time.monotonic() + 20, ChildGroup())
     (nvml, nvml_source), (cuda, cuda_source) = ask_nvml(asking), ask_cuda(asking)
     assert cuda.library == str(compat / "libcuda.so.580.65.06")
     driver = assemble(RawFacts(nvml=nvml, cuda=cuda, sources=(nvml_source, cuda_source)), None).driver

@@ -12,7 +12,7 @@ from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_driver import ask_nvcc
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.request import Request
+from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from tests.probe.asking import MINIMAL, asking
 from tests.probe.raw_facts import KernelFacts, RawToolkit
@@ -82,7 +82,7 @@ def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
     root = tmp_path / "root"
     marker = tmp_path / "was-run"
     toolkit(root / "usr/local/cuda-13.0", f"touch {marker}")
-    snapshot = take_snapshot(Request(environment=MINIMAL, root=str(root)))
+    snapshot = take_snapshot(ProbeRequest(environment=MINIMAL, root=str(root)))
     assert snapshot.source("nvcc").state is SourceState.ABSENT
     assert [kit.path for kit in snapshot.toolkits] == ["/usr/local/cuda-13.0"]
     assert not marker.exists()
@@ -91,7 +91,7 @@ def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
 def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", "sleep 60 & sleep 60")
     started = time.monotonic()
-    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
+    snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
     assert time.monotonic() - started < 6
     assert snapshot.source("nvcc").state is SourceState.TIMED_OUT
     assert snapshot.source("kernel").state is SourceState.ANSWERED
@@ -103,7 +103,7 @@ def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version="12.4.1")
     (tmp_path / "cuda/include/cuda.h").write_text("#define CUDA_VERSION 12060\n", encoding="utf-8")
     (tmp_path / "cuda/version.txt").write_text("CUDA Version 12.5.0\n", encoding="utf-8")
-    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_HOME": path}))
+    snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
     (kit,) = (kit for kit in snapshot.toolkits if kit.path == path)
     assert (str(kit.toolkit.value), kit.toolkit.source, kit.found_via) == ("12.4", "version.json", "CUDA_HOME")
     assert [(str(answer.value), answer.source) for answer in kit.toolkit.others] == [
@@ -115,7 +115,7 @@ def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
 
 def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answered(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version=None)
-    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_HOME": path}))
+    snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
     assert [(str(kit.toolkit.value), kit.toolkit.source) for kit in snapshot.toolkits if kit.path == path] == [
         ("13.0", "nvcc")
     ]
@@ -125,9 +125,9 @@ def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answere
 
 def test_a_variable_that_points_nowhere_is_told(tmp_path: Path) -> None:
     environment = {**MINIMAL, "CUDA_PATH": "/nowhere", "CUDA_HOME": "/opt"}
-    assert take_snapshot(Request(environment=environment, root=str(tmp_path))).pointing_nowhere == (
+    assert take_snapshot(ProbeRequest(environment=environment, root=str(tmp_path))).pointing_nowhere == (
         "CUDA_PATH",
         "CUDA_HOME",
     )
     (tmp_path / "opt").mkdir()
-    assert take_snapshot(Request(environment=environment, root=str(tmp_path))).pointing_nowhere == ("CUDA_PATH",)
+    assert take_snapshot(ProbeRequest(environment=environment, root=str(tmp_path))).pointing_nowhere == ("CUDA_PATH",)

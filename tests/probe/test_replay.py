@@ -12,7 +12,7 @@ from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.probe.assemble import assemble, relevant
 from gpuenv.probe.children import ChildGroup
-from gpuenv.probe.context import Asking
+from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
 from gpuenv.simulate.build import StubDriver, lay_out
 from gpuenv.simulate.machine import stub_table
@@ -47,7 +47,7 @@ def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment:
         "LD_LIBRARY_PATH": str(folder / "lib"),
         **environment,
     }
-    asking = Asking(whole, "/", time.monotonic() + 30, ChildGroup())
+    asking = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
     (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = ask_nvml(asking), ask_cuda(asking), ask_smi(asking)
     raw = RawFacts(
         nvml=nvml,

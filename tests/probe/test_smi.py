@@ -9,7 +9,7 @@ from shlex import quote
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.context import Asking
+from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import ListedGpu, SmiFacts
 from gpuenv.probe.smi import parse_banner
 from gpuenv.simulate.build import StubDriver, lay_out
@@ -58,7 +58,7 @@ def test_the_banner_of_each_era_is_read(name: str) -> None:
     assert parse_banner(SAMPLES[name].read_text(encoding="utf-8")) == SAID[name]
 
 
-def program(folder: Path, text: str) -> Asking:
+def program(folder: Path, text: str) -> ProbeContext:
     """Asks a program named nvidia-smi that is the only one on PATH before the system's own."""
     path = folder / "nvidia-smi"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.request import Request
+from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
 
 
@@ -36,4 +36,4 @@ def test_a_mistake_of_this_program_is_not_told_as_the_silence_of_a_source(tmp_pa
     smi.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     smi.chmod(0o755)
     with pytest.raises(ZeroDivisionError, match="a mistake of one's own"):
-        take_snapshot(Request(OfOneThread({**os.environ, "PATH": str(tmp_path)})))
+        take_snapshot(ProbeRequest(OfOneThread({**os.environ, "PATH": str(tmp_path)})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.smoke import (
     Compared,
@@ -85,6 +85,6 @@ FAULTY = smoke(PASSED, AGAIN, WRONG, HUNG, LEFT, compared=(GOOD, SLOW))
 
 def report(snapshot: Snapshot, *required: str, tests: SmokeResult | None = None) -> Report:
     resolution = resolve(snapshot, MATRIX)
-    terms = Terms(requirements=tuple(held(text, snapshot) for text in required))
+    terms = DiagnosisOptions(requirements=tuple(held(text, snapshot) for text in required))
     diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, terms, tests)
     return prepared(make_report(diagnosis, resolution, snapshot, 0.5, terms, tests), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.preflight import sent_elsewhere
 from gpuenv.cli.output import NAMES, How, Wanted, emit_report
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirement import parse_requirement
@@ -56,7 +56,7 @@ def machine(snapshot: Snapshot) -> Machine:
 def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
     """What preflight does once the machine has been read, every form written at once and read back."""
     requirements = tuple(parse_requirement(text) for text in REQUIRED[name])
-    terms = Terms(
+    terms = DiagnosisOptions(
         requirements=evaluate(requirements, of.snapshot),
         no_gpu=no_gpu_expected(requirements),
         no_cupy=no_cupy_expected(requirements),

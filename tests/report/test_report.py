@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, Terms, diagnose
+from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, DiagnosisOptions, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
@@ -76,7 +76,7 @@ def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
         (), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0, undecided=True),)
     )
     assert judge(unjudged, with_cupy) is Status.UNKNOWN
-    assert judge(nothing, Snapshot(), Terms(no_gpu=True)) is Status.FIT
+    assert judge(nothing, Snapshot(), DiagnosisOptions(no_gpu=True)) is Status.FIT
 
 
 def test_a_crashed_check_is_never_fit() -> None:

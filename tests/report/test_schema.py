@@ -7,7 +7,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
@@ -55,8 +55,8 @@ def test_a_preflight_has_that_form_too() -> None:
     resolution = resolve(snapshot, MATRIX)
     wanted = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
     results = evaluate(wanted, snapshot)
-    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, Terms(requirements=results))
-    report = make_report(diagnosis, resolution, snapshot, 0.5, Terms(requirements=results))
+    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(requirements=results))
+    report = make_report(diagnosis, resolution, snapshot, 0.5, DiagnosisOptions(requirements=results))
     data = json.loads(json.dumps(encode(report)))
     Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)
     assert [entry["status"] for entry in data["requirements"]] == ["met", "violated", "unknown"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.probe.request import DEFAULT_TIMEOUT, Request
+from gpuenv.probe.request import DEFAULT_TIMEOUT, ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import Profile, load
@@ -44,7 +44,7 @@ def test_all_say_the_same(
 
 def _seen(profile: Profile, environment: dict[str, str], targets: Targets) -> Snapshot:
     """What the probe reads of the machine, whatever Python runs the tests."""
-    request = Request(
+    request = ProbeRequest(
         environment=environment,
         python=str(targets.interpreter(profile.target)),
         root=environment["GPUENV_DRIVER_ROOT"],

@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_all, get_both
+from gpuenv.cli.inputs import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     """
     from gpuenv.matrix.needs import needs_of
 
-    subject = Subject(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")

@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject, matrix_path
+from gpuenv.cli.inputs import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import reason_of
@@ -60,7 +60,7 @@ def bundle(
         pass
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    subject = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
     means = Means(installer.installer, False, False, install_timeout)
     try:
         made = make(subject, matrix, means)

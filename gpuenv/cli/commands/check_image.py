@@ -14,7 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject, get_all, get_both, get_matrix, usage_first
+from gpuenv.cli.inputs import MachineSource, get_all, get_both, get_matrix, usage_first
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines that are meant, by name, and the matrix."""
-    subject = Subject(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
         return get_all(subject, opts.snapshot, opts.matrix)
     facts, rows = get_both(subject, opts.matrix)

@@ -11,11 +11,11 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
 
 
@@ -71,7 +71,7 @@ def doctor(opts: DoctorOptions) -> None:
         raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot, --paste or --no-probe")
     if (opts.yes or opts.dry_run) and not opts.fix:
         raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
-    subject = Subject(
+    subject = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -87,7 +87,7 @@ def doctor(opts: DoctorOptions) -> None:
         raise typer.Exit(_judge(opts, subject))
 
 
-def _judge(opts: DoctorOptions, subject: Subject) -> int:
+def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
     from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
     from gpuenv.cli.output import How, check_places, emit_report, read_formats, read_history
 
@@ -97,10 +97,10 @@ def _judge(opts: DoctorOptions, subject: Subject) -> int:
     left_out = _left_out(opts)
     allowances = allowed(read_settings(opts.config, no_config=opts.no_config))
 
-    def terms_of(_: Snapshot) -> Terms:
-        from gpuenv.doctor.diagnose import Terms
+    def terms_of(_: Snapshot) -> DiagnosisOptions:
+        from gpuenv.doctor.diagnose import DiagnosisOptions
 
-        return Terms(no_gpu=opts.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
+        return DiagnosisOptions(no_gpu=opts.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
 
     history = read_history(opts.history)
     proof = None
@@ -120,7 +120,7 @@ def _judge(opts: DoctorOptions, subject: Subject) -> int:
     return report.exit_code
 
 
-def _list(opts: DoctorOptions, subject: Subject) -> None:
+def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     """Every check: its code, its title and its causes."""
     from gpuenv.cli.diagnosis import allowed, plugins, read_settings
     from gpuenv.cli.inputs import refuse_unread

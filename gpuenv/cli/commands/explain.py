@@ -14,7 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_both, refuse_unread
+from gpuenv.cli.inputs import MachineSource, get_both, refuse_unread
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def explain(
 
     asks = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
-    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
+    subject = MachineSource(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
         refuse_unread(subject, matrix)
@@ -190,7 +190,7 @@ def scanned(pieces: Iterable[bytes]) -> Text:
     return Text(scanner, bytes(head))
 
 
-def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
+def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explanation:
     """The explanation of a text, with the facts of the machine that is meant; a text that says nothing needs none.
 
     Where no machine is meant, the outputs pasted with the error stand for it, then the facts that the text states;

@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject, get_matrix, probing
+from gpuenv.cli.inputs import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def install(opts: InstallOptions) -> None:
 
     check_places([opts.output, opts.guard])
     python = target_of(opts.python, opts.kernel)
-    subject = Subject(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
+    subject = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     offline = opts.offline or opts.bundle is not None
@@ -97,7 +97,7 @@ def install(opts: InstallOptions) -> None:
     raise typer.Exit(code)
 
 
-def _install(opts: InstallOptions, subject: Subject, means: Means, out: Output, recovered: list[str]) -> int:
+def _install(opts: InstallOptions, subject: MachineSource, means: Means, out: Output, recovered: list[str]) -> int:
     """Returns the exit code, and notes the interrupted installs that were put back first."""
     import tempfile
 
@@ -136,7 +136,7 @@ class Target(NamedTuple):
 
 
 def _examination(
-    interpreter: str, subject: Subject, matrix: Path | None, means: Means
+    interpreter: str, subject: MachineSource, matrix: Path | None, means: Means
 ) -> tuple[Target, Snapshot, Matrix]:
     """Probes the machine and the target; what is needed later is imported while they answer.
 

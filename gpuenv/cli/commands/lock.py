@@ -14,7 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_both
+from gpuenv.cli.inputs import MachineSource, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def lock(
     from gpuenv.install.lockfile import lock_text
 
     check_places([output])
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    subject = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
     try:
         means = Means(installer.installer, offline, False, install_timeout)
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
@@ -82,7 +82,7 @@ class Made(NamedTuple):
     elsewhere: Elsewhere | None = None  # the other machine; None where the target is here
 
 
-def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool = False) -> Made:
+def make(subject: MachineSource, matrix: Path | None, means: Means, *, as_toml: bool = False) -> Made:
     """The lock for a target, or for a machine that was recorded or is assumed; ``as_toml``: as a ``pylock.toml``.
 
     Raises:

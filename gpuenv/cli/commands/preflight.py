@@ -11,13 +11,13 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
-    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
@@ -93,7 +93,7 @@ def preflight(opts: PreflightOptions) -> None:
     wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
     settings = read_settings(opts.config, no_config=opts.no_config)
     budget = opts.timeout if opts.timeout is not None else settings.timeout
-    subject = Subject(
+    subject = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -115,11 +115,11 @@ def preflight(opts: PreflightOptions) -> None:
         check_places(entry.path for entry in wanted)
     history = read_history(opts.history)
 
-    def terms_of(facts: Snapshot) -> Terms:
-        from gpuenv.doctor.diagnose import Terms
+    def terms_of(facts: Snapshot) -> DiagnosisOptions:
+        from gpuenv.doctor.diagnose import DiagnosisOptions
         from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
-        return Terms(
+        return DiagnosisOptions(
             requirements=evaluate(requirements, facts),
             no_gpu=no_gpu_expected(requirements),
             no_cupy=no_cupy_expected(requirements),

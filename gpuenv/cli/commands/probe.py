@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.cli.inputs import MachineSource, get_snapshot
 
 
 def probe(
@@ -30,7 +30,7 @@ def probe(
     del offline  # nothing here uses the network
     from gpuenv.cli.output import emit_json, emit_lines
 
-    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
+    facts = get_snapshot(MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
     if output_format is options.Format.JSON or output is not None:
         emit_json(facts, output, redacted=redact)
     else:

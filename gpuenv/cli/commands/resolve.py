@@ -9,7 +9,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, announce, usage_errors
-from gpuenv.cli.inputs import Subject, get_all, get_both
+from gpuenv.cli.inputs import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def resolve(
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
-    subject = Subject(python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste)
+    subject = MachineSource(
+        python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste
+    )
     if what_if is not None:
         with usage_errors(AssumeError):
             answers.refuse_unread_values(tuple(what_if))  # before the matrix is read

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import MachineSource
 from gpuenv.install.errors import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
@@ -52,7 +52,7 @@ def rollback(
 
     check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
+    subject = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
     with ending(out, subject.named) as recovered:
         interpreter = interpreter_of(subject)
         # The journals beside the interpreter, else where the interpreter says that it installs to.

@@ -26,7 +26,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
-from gpuenv.cli.inputs import Subject, refuse_unread
+from gpuenv.cli.inputs import MachineSource, refuse_unread
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
 _PIECE = 1 << 16
@@ -58,13 +58,13 @@ def run(
     Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     if python or snapshot or assume or matrix:  # refused where wrong, before it runs
-        refuse_unread(Subject(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
+        refuse_unread(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
     status, streams = _run_through(command)
     if status:
         # The program itself where it is a Python, since that is the environment that failed.
         own = shutil.which(command[0]) if PurePath(command[0]).name.startswith("python") else None
         target = (python or own) if probe and snapshot is None else None
-        subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
+        subject = MachineSource(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         pieces = (piece for stream in streams for piece in stream.pieces())
         _explain(pieces, subject, matrix, color=not no_color, redacted=redact)
     if status < 0:
@@ -72,7 +72,9 @@ def run(
     raise typer.Exit(status)
 
 
-def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, color: bool, redacted: bool) -> None:
+def _explain(
+    pieces: Iterable[bytes], subject: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
+) -> None:
     """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
     from gpuenv.cli.commands.explain import explained, scanned
     from gpuenv.cli.output import emit_lines

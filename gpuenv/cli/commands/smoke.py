@@ -158,11 +158,11 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
         CommandError: when the matrix cannot be read, or a GPU is named that is not there.
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
-    from gpuenv.cli.inputs import Subject, get_both
+    from gpuenv.cli.inputs import MachineSource, get_both
     from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
     interpreter = _found(python) or ""
-    subject = Subject(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
+    subject = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
     snapshot, matrix = get_both(subject, None)
     place = place_of(interpreter, subject, snapshot, matrix, started)
@@ -201,14 +201,16 @@ def _keep(done: Proved, place: Path, *, redact: bool) -> None:
 
 def _report(done: Proved, python: str | None) -> Report:
     """The result as a report, whose findings are those of the tests alone."""
-    from gpuenv.doctor.diagnose import Terms, diagnose
+    from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
     from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
     result, snapshot, matrix = done.result, done.snapshot, done.matrix
     of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
-    terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python)
+    terms = DiagnosisOptions(
+        left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python
+    )
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))

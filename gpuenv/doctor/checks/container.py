@@ -7,7 +7,7 @@ from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.fixes.distributions import container_toolkit
 from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
@@ -24,7 +24,7 @@ _WITH_A_GPU = Fix("Where this job has asked Slurm for no GPU, start it anew with
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
-def container_without_gpu(facts: Facts) -> Outcome:
+def container_without_gpu(ctx: CheckContext) -> Outcome:
     """The container was started without access to a GPU.
 
     What it means: this process runs in a container that has no device node of the driver. Installing anything inside
@@ -33,22 +33,22 @@ def container_without_gpu(facts: Facts) -> Outcome:
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
-    if not probed(snapshot) or (facts.needs.tegra and not libraries_absent(snapshot)):
+    if not probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
         return
     yield Symptom(
         "This container was started without access to a GPU",
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + evidence_of(snapshot, "libcuda"),
-        start_with_gpu(snapshot, tegra=facts.needs.tegra),
+        start_with_gpu(snapshot, tegra=ctx.needs.tegra),
     )
 
 
 @check("CTR305", Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, requires=("CTR301",))
-def driver_not_mounted(facts: Facts) -> Outcome:
+def driver_not_mounted(ctx: CheckContext) -> Outcome:
     """The container has the device nodes, but not the driver's libraries.
 
     What it means: the nodes were passed by hand (--device, --privileged), or the engine shares the host's /dev, but the
@@ -58,7 +58,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     What to do: start the container through the NVIDIA container toolkit; with Apptainer add --nv. Installing a driver
     inside the image does not help: it must be the host's.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
     if not contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
         return
@@ -68,13 +68,13 @@ def driver_not_mounted(facts: Facts) -> Outcome:
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + evidence_of(snapshot, "libcuda", "nvml"),
-        start_with_gpu(snapshot, tegra=facts.needs.tegra),
+        start_with_gpu(snapshot, tegra=ctx.needs.tegra),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
 
 
 @check("CTR306", Cause.CONTAINER_CGROUP_LOST_GPU, requires=("CTR301", "CTR305"))
-def cgroup_lost_gpu(facts: Facts) -> Outcome:
+def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     """A running container has lost access to its device nodes.
 
     What it means: the container had the GPU, then the engine's control group was written anew, often by a systemd
@@ -85,7 +85,7 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     What to do: start the container again; to keep it from happening, use CDI or the cgroupfs driver, or name the device
     nodes when it is started.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     nodes = snapshot.driver.device_nodes
     rules = snapshot.container_support.device_rules
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
@@ -117,7 +117,7 @@ def _open_to_all(node: DeviceNode) -> bool:
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
-def container_without_compute(facts: Facts) -> Outcome:
+def container_without_compute(ctx: CheckContext) -> Outcome:
     """The container has NVML but no libcuda: the compute capability was not asked for.
 
     What it means: the container engine mounts the driver's parts by NVIDIA_DRIVER_CAPABILITIES. With utility alone,
@@ -125,7 +125,7 @@ def container_without_compute(facts: Facts) -> Outcome:
     How it is seen: in a container, NVML answers and the loader finds no libcuda.so.1.
     What to do: start the container, or the pod, with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if (
         not contained(snapshot)
         or not libcuda_absent(snapshot)
@@ -147,7 +147,7 @@ _KEPT_OUT = Fix(  # modprobe(8): --dry-run with --verbose shows what would be do
 
 
 @check("CTR303", Cause.DEVICE_NODE_MISSING, requires=("CTR301",))
-def device_node_missing(facts: Facts) -> Outcome:
+def device_node_missing(ctx: CheckContext) -> Outcome:
     """A device node that CUDA needs is missing.
 
     What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node a GPU. Some are there, one is not, and CUDA
@@ -158,7 +158,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     What to do: on a host, nvidia-modprobe makes them; in a container, pass all of them (the container toolkit does); a
     service is allowed them in its unit.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     nodes = driver_nodes(snapshot)
     if not nodes and _hidden_from_it(snapshot):
         # systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host.
@@ -201,7 +201,7 @@ def _hidden_from_it(snapshot: Snapshot) -> bool:
 
 
 @check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
-def device_node_permission(facts: Facts) -> Outcome:
+def device_node_permission(ctx: CheckContext) -> Outcome:
     """The device nodes are there, but this user may not open them.
 
     What it means: reading and writing /dev/nvidia* is allowed to others than this user, so neither NVML nor CUDA work.
@@ -210,7 +210,7 @@ def device_node_permission(facts: Facts) -> Outcome:
     with the group (--group-add) or let the device's rules allow it. A job of Slurm's opens the GPUs alone that it has
     asked for.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     by_group = contained(snapshot)  # a control group's doing is the other check's
     nodes = snapshot.driver.device_nodes
     closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
@@ -256,7 +256,7 @@ _SNAP = Fix("Docker of a snap package cannot use it: install Docker's own packag
 
 
 @check("CTR307", Cause.CONTAINER_TOOLKIT_BROKEN, requires=("DRV100", "GPU201", "CTR301"))
-def docker_without_toolkit(facts: Facts) -> Outcome:
+def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     """Docker on this host cannot hand GPUs to containers.
 
     What it means: programs on this host may use the GPU, but docker run --gpus ends with "could not select device
@@ -266,7 +266,7 @@ def docker_without_toolkit(facts: Facts) -> Outcome:
     What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker. Where no container needs a
     GPU, nothing.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
         return
     of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")

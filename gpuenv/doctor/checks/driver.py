@@ -43,7 +43,7 @@ from gpuenv.doctor.predicates import (
     probed,
     unfound_in_wsl,
 )
-from gpuenv.doctor.registry import NONE_EXPECTED, Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import NONE_EXPECTED, CheckContext, Outcome, Symptom, check
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -71,7 +71,7 @@ _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the mo
 
 
 @check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))
-def module_not_built(facts: Facts) -> Outcome:
+def module_not_built(ctx: CheckContext) -> Outcome:
     """There is no module of the driver for the running kernel.
 
     What it means: the driver is installed, but this kernel has no module of it. Where DKMS builds it, the build failed,
@@ -82,7 +82,7 @@ def module_not_built(facts: Facts) -> Outcome:
     What to do: build it again where DKMS builds it, or install the module from where that of the other kernel comes;
     where the build fails, read its log and install a newer driver, or start the kernel that the module was built for.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
     others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else it was removed, but for this
     if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_on(snapshot):
@@ -114,7 +114,7 @@ def _told(build: DkmsBuild) -> str:
 
 
 @check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))
-def module_refused(facts: Facts) -> Outcome:
+def module_refused(ctx: CheckContext) -> Outcome:
     """The kernel refuses the driver's module: no key that it trusts has signed it, or it is of another kernel.
 
     What it means: with Secure Boot the kernel loads signed modules alone. A module that was built on this machine is
@@ -125,7 +125,7 @@ def module_refused(facts: Facts) -> Outcome:
     install modules that the distribution has signed, or turn Secure Boot off in the firmware. A module of another
     kernel is built anew.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
     texts = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
@@ -186,7 +186,7 @@ _NO_ROOM = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is
 
 
 @check("DRV120", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
-def without_power(facts: Facts) -> Outcome:
+def without_power(ctx: CheckContext) -> Outcome:
     """A GPU has no power: a cable is not connected.
 
     What it means: the board is on the PCI bus, which feeds it a little, but its own power connector gets none or too
@@ -195,7 +195,7 @@ def without_power(facts: Facts) -> Outcome:
     What to do: switch the machine off and connect every power cable of the board, of the kind that it needs.
     """
     yield from _unstarted(
-        facts.snapshot,
+        ctx.snapshot,
         _NO_POWER,
         "A GPU is not started, since its power cables are not connected",
         CONNECT_POWER,
@@ -203,7 +203,7 @@ def without_power(facts: Facts) -> Outcome:
 
 
 @check("DRV121", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
-def no_room_on_the_bus(facts: Facts) -> Outcome:
+def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
     """The machine has given a GPU no room for its memory on the PCI bus.
 
     What it means: a GPU shows its memory through windows (BARs) whose addresses the firmware, or the hypervisor, hands
@@ -215,7 +215,7 @@ def no_room_on_the_bus(facts: Facts) -> Outcome:
     virtual machine give it a larger 64-bit window.
     """
     yield from _unstarted(
-        facts.snapshot,
+        ctx.snapshot,
         _NO_ROOM,
         "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
         GIVE_ROOM,
@@ -223,7 +223,7 @@ def no_room_on_the_bus(facts: Facts) -> Outcome:
 
 
 @check("DRV122", Cause.GPU_HARDWARE_FAULT, requires=(*_BEFORE, "DRV120", "DRV121"))
-def does_not_answer(facts: Facts) -> Outcome:
+def does_not_answer(ctx: CheckContext) -> Outcome:
     """A GPU is on the PCI bus and answers no more.
 
     What it means: the kernel counted the GPU when it started, and the driver gets nothing but ones from it: it fell off
@@ -233,9 +233,9 @@ def does_not_answer(facts: Facts) -> Outcome:
     What to do: switch the machine off wholly and on again, which a restart may not do; where it comes back, keep the
     GPU out of the deepest sleep, and check seating, power and cooling.
     """
-    if hardware_lines(facts.snapshot):
+    if hardware_lines(ctx.snapshot):
         return  # the event has a finding of its own
-    yield from _unstarted(facts.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", WAKE_UP)
+    yield from _unstarted(ctx.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", WAKE_UP)
 
 
 def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
@@ -275,7 +275,7 @@ _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not load
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
-def nouveau_loaded(facts: Facts) -> Outcome:
+def nouveau_loaded(ctx: CheckContext) -> Outcome:
     """The nouveau module holds the GPU.
 
     What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
@@ -286,7 +286,7 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     and a line in modprobe.d or a kernel parameter keeps it out, take that out; where nothing does, keep nouveau out of
     the initial RAM disk too.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
     by_nova = held_by_nova(snapshot)
     free = [gpu for gpu in nvidia_on_bus(snapshot) or () if not is_passed_on(gpu)]
@@ -297,12 +297,12 @@ def nouveau_loaded(facts: Facts) -> Outcome:
         holders((*held, *by_nova))
         + evidence_of(snapshot, "driver.module")
         + (evidence_of(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
-        in_its_place(facts),
+        in_its_place(ctx),
     )
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
-def module_not_loaded(facts: Facts) -> Outcome:
+def module_not_loaded(ctx: CheckContext) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 
     What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
@@ -314,7 +314,7 @@ def module_not_loaded(facts: Facts) -> Outcome:
     there; else take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
     update, rebuild it (DKMS) or restart.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
         return
     told = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
@@ -375,7 +375,7 @@ def _is_replaced(snapshot: Snapshot) -> bool:
 
 
 @check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
-def no_driver(facts: Facts) -> Outcome:
+def no_driver(ctx: CheckContext) -> Outcome:
     """No NVIDIA driver is installed.
 
     What it means: there is neither the kernel module nor libcuda. A CUDA toolkit, conda packages or CUDA wheels do not
@@ -384,7 +384,7 @@ def no_driver(facts: Facts) -> Outcome:
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
     Windows, and none in Linux. On a host that passes its GPUs on to virtual machines none is needed.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
         return
@@ -399,12 +399,12 @@ def no_driver(facts: Facts) -> Outcome:
         holders(away)
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
-        _in_virtual_machines(away) if away else driver_fixes(facts),
+        _in_virtual_machines(away) if away else driver_fixes(ctx),
     )
 
 
 @check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "CTR302", "DRV106"))
-def driver_incomplete(facts: Facts) -> Outcome:
+def driver_incomplete(ctx: CheckContext) -> Outcome:
     """A part of the driver is missing: there is no libcuda.
 
     What it means: the kernel module is loaded or NVML answers, but CUDA's own driver library is not found, so no CUDA
@@ -415,7 +415,7 @@ def driver_incomplete(facts: Facts) -> Outcome:
     What to do: install the driver's compute package of the same version, or reinstall the driver; where the library of
     the loaded module is there, let the loader look in its folder.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     lying = unfound(snapshot)
     if lying is not None:
         yield Symptom(
@@ -448,7 +448,7 @@ _NOWHERE = "No such file"  # what the loader says of a library that another one 
 
 
 @check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "DRV106", "DRV108"))
-def libcuda_unloadable(facts: Facts) -> Outcome:
+def libcuda_unloadable(ctx: CheckContext) -> Outcome:
     """There is a libcuda, or an NVML library, but it cannot be loaded.
 
     What it means: the file is empty, cut short, of another architecture, or needs a library that is not there. Images
@@ -459,7 +459,7 @@ def libcuda_unloadable(facts: Facts) -> Outcome:
     What to do: remove the file that the loader refuses; in a container the host's is mounted in its place. On a host,
     reinstall the driver, which brings what is missing, too.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     libcuda = snapshot.source("libcuda").state is SourceState.FAILED and not snapshot.driver.cuda_init.known
     nvml = snapshot.driver.nvml_init.value == Nvml.LIBRARY_NOT_FOUND and (
         snapshot.source("nvml").state is SourceState.FAILED
@@ -542,7 +542,7 @@ _OF_FLATPAK = (
     Cause.DRIVER_INSTALL_BROKEN,
     requires=(*ABSENT, "DRV115", "DRV116", "DRV105", "DRV106"),
 )
-def library_mismatch(facts: Facts) -> Outcome:
+def library_mismatch(ctx: CheckContext) -> Outcome:
     """Kernel module and user-space library are of different versions.
 
     What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
@@ -556,8 +556,8 @@ def library_mismatch(facts: Facts) -> Outcome:
     host's are used, or start it again; in one that is set up like a machine (LXC), install those of exactly the host's
     version.
     """
-    snapshot = facts.snapshot
-    if not versions_differ(snapshot, facts.matrix):
+    snapshot = ctx.snapshot
+    if not versions_differ(snapshot, ctx.matrix):
         return
     yield _in_a_container(snapshot) if contained(snapshot) else _on_a_host(snapshot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -18,7 +18,7 @@ _SYSTEMS = {"linux": ("linux", "Linux", "posix"), "windows": ("win32", "Windows"
 
 
 @check("WHL514", Cause.UNTRUSTED_PACKAGE_NAME, requires=("ENV401",))
-def lookalike(facts: Facts) -> Outcome:
+def lookalike(ctx: CheckContext) -> Outcome:
     """A distribution that is not CuPy's own bears such a name.
 
     What it means: anybody can publish a package whose name looks like a wheel line of CuPy's. What it installs is not
@@ -26,8 +26,8 @@ def lookalike(facts: Facts) -> Outcome:
     How it is seen: the names of the distributions in the target against those that CuPy has published.
     What to do: see who has published it before you go on; remove it, and install the line that CuPy names.
     """
-    known = {line.name for line in facts.matrix.wheel_lines}
-    packages = facts.snapshot.target.packages
+    known = {line.name for line in ctx.matrix.wheel_lines}
+    packages = ctx.snapshot.target.packages
     odd = {
         name: release
         for name, release in packages.items()
@@ -49,7 +49,7 @@ def lookalike(facts: Facts) -> Outcome:
 
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))
-def needs_another_cupy(facts: Facts) -> Outcome:
+def needs_another_cupy(ctx: CheckContext) -> Outcome:
     """A library above CuPy needs another CuPy than the one that is there.
 
     What it means: cuDF, cuML, SpaCy and others name the line and the releases of CuPy that they work with. Beside
@@ -60,11 +60,11 @@ def needs_another_cupy(facts: Facts) -> Outcome:
     What to do: install the CuPy that the library needs, or a release of the library for this CuPy, or give each an
     environment of its own.
     """
-    there = {entry.distribution: entry.release for entry in facts.snapshot.target.cupy}
+    there = {entry.distribution: entry.release for entry in ctx.snapshot.target.cupy}
     if not there:
         return
-    for need in facts.snapshot.target.needs_of_cupy:
-        wanted = _unmet(need, facts.snapshot)
+    for need in ctx.snapshot.target.needs_of_cupy:
+        wanted = _unmet(need, ctx.snapshot)
         if wanted is None:
             continue
         found = ", ".join(f"{name} {release}" for name, release in there.items())
@@ -115,7 +115,7 @@ _OF_CPU = frozenset(("tensorflow-cpu", "tensorflow-intel", "torch-cpu", "jaxlib-
 
 
 @check("WHL516", Cause.CPU_ONLY_FRAMEWORK, requires=("ENV401", "DRV106", "GPU201", "CTR301"))
-def framework_without_gpu(facts: Facts) -> Outcome:
+def framework_without_gpu(ctx: CheckContext) -> Outcome:
     """A framework beside CuPy is a build for the CPU alone.
 
     What it means: the machine has a GPU and CuPy uses it, but this framework cannot: arrays cannot be shared without a
@@ -124,12 +124,12 @@ def framework_without_gpu(facts: Facts) -> Outcome:
     there.
     What to do: install its build for the CUDA major that CuPy uses, where a GPU is meant.
     """
-    packages = facts.snapshot.target.packages
+    packages = ctx.snapshot.target.packages
     found = {name: release for name, release in packages.items() if release.endswith("+cpu") or name in _OF_CPU}
     plugged = any(re.fullmatch(r"jax-(cuda|rocm)\d*-(plugin|pjrt)", name) for name in packages)
     if "jax" in packages and "jaxlib" in packages and not plugged and "+cuda" not in packages["jaxlib"]:
         found["jaxlib"] = packages["jaxlib"]
-    if not found or not facts.snapshot.target.cupy or not facts.snapshot.visible_count.value:
+    if not found or not ctx.snapshot.target.cupy or not ctx.snapshot.visible_count.value:
         return
     yield Symptom(
         f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} built for the CPU alone",
@@ -143,7 +143,7 @@ _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a
 
 
 @check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=("WHL503",))  # the same, whichever CuPy it is
-def unwritable(facts: Facts) -> Outcome:
+def unwritable(ctx: CheckContext) -> Outcome:
     """CuPy cannot write its kernel cache.
 
     What it means: CuPy writes every kernel that it compiles to a folder, and fails with an error of the file system
@@ -154,19 +154,19 @@ def unwritable(facts: Facts) -> Outcome:
     What to do: let CUPY_CACHE_DIR name a folder that this user may write, or keep kernels in memory with
     CUPY_CACHE_IN_MEMORY=1.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     if not target.kernel_cache_fault.known or not target.cupy:
         return
-    refused = refused_variables(facts.snapshot.environment, target.cupy[0].release)
+    refused = refused_variables(ctx.snapshot.environment, target.cupy[0].release)
     if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
         return  # that variable is told by itself: import cupy ends there already
     temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
     name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
-    if facts.snapshot.host.os.value == "windows":
+    if ctx.snapshot.host.os.value == "windows":
         name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
-        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_fault", "environment.CUPY_CACHE_DIR"),
+        evidence_of(ctx.snapshot, "target.kernel_cache", "target.kernel_cache_fault", "environment.CUPY_CACHE_DIR"),
         (
             Fix(f"Name a folder that this user may write: {name}={folder}."),
             Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
@@ -175,7 +175,7 @@ def unwritable(facts: Facts) -> Outcome:
 
 
 @check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))
-def shared(facts: Facts) -> Outcome:
+def shared(ctx: CheckContext) -> Outcome:
     """Several users share one kernel cache.
 
     What it means: a kernel that one user has compiled is loaded by the other: what one may not read fails, and whoever
@@ -184,19 +184,19 @@ def shared(facts: Facts) -> Outcome:
     What to do: give each user, and in a cluster each job, a folder of its own with CUPY_CACHE_DIR; remove what others
     have left.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     if not target.kernel_cache_owners.value or not target.cupy:
         return
     yield Symptom(
         f"CuPy's kernel cache, {target.kernel_cache.value}, belongs to other users in whole or in part",
-        evidence_of(facts.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
+        evidence_of(ctx.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
         (Fix("Name a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one a job."),),
         Severity.WARNING,
     )
 
 
 @check("ENV402", Cause.CUPY_VARIABLE_INVALID, requires=("WHL503",))
-def variable_refused(facts: Facts) -> Outcome:
+def variable_refused(ctx: CheckContext) -> Outcome:
     """A variable of CuPy's has a value that CuPy refuses.
 
     What it means: CuPy reads its variables when it is imported, and ends with a ValueError at a value that it cannot
@@ -204,10 +204,10 @@ def variable_refused(facts: Facts) -> Outcome:
     How it is seen: the variables of the caller whose names begin with CUPY_, against what CuPy takes.
     What to do: unset the variable or correct it where the shell, the job script, the container or the notebook sets it.
     """
-    cupy = facts.snapshot.target.cupy
+    cupy = ctx.snapshot.target.cupy
     if not cupy or any(is_rocm(entry.distribution) for entry in cupy):
         return
-    for wrong in refused_variables(facts.snapshot.environment, cupy[0].release):
+    for wrong in refused_variables(ctx.snapshot.environment, cupy[0].release):
         yield Symptom(
             f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
             (

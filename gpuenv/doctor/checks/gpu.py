@@ -13,7 +13,7 @@ from gpuenv.doctor.fixes.distributions import (
 )
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix, Product
 from gpuenv.model.causes import Cause
@@ -26,7 +26,7 @@ from gpuenv.model.versions import DriverVersion
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
-def hardware_events(facts: Facts) -> Outcome:
+def hardware_events(ctx: CheckContext) -> Outcome:
     """The kernel's log has a hardware event of a GPU since the machine was started.
 
     What it means: the driver reports faults as Xid events. Many are brought about by an application and mean nothing
@@ -36,7 +36,7 @@ def hardware_events(facts: Facts) -> Outcome:
     What to do: reset the GPU or restart the machine; where the event comes back, check seating, power and cooling, and
     have the GPU replaced.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if snapshot.kernel_log.value is None:
         yield NotKnown(snapshot.kernel_log.reason or "the kernel's log cannot be read")
         return
@@ -63,7 +63,7 @@ def hardware_events(facts: Facts) -> Outcome:
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
-def gpu_lost(facts: Facts) -> Outcome:
+def gpu_lost(ctx: CheckContext) -> Outcome:
     """A GPU has fallen off the bus, or cannot be opened.
 
     What it means: the driver lists the GPU but cannot talk to it any more. Power, heat, seating or a defect are the
@@ -72,7 +72,7 @@ def gpu_lost(facts: Facts) -> Outcome:
     What to do: read the Xid messages in the kernel's log; reset a GPU of which NVML asks for it; switch off and on
     again; if it comes back, have it replaced.
     """
-    lost = [gpu for gpu in facts.snapshot.gpus if gpu.fault.known]
+    lost = [gpu for gpu in ctx.snapshot.gpus if gpu.fault.known]
     if not lost:
         return
     to_reset = all(gpu.fault.value == Nvml.RESET_REQUIRED for gpu in lost)
@@ -94,14 +94,14 @@ def gpu_lost(facts: Facts) -> Outcome:
             Evidence(f"NVML's return code for {place}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
             for place, gpu in zip(places, lost, strict=True)
         )
-        + event_evidence(facts.snapshot)
-        + evidence_of(facts.snapshot, "libcuda"),
+        + event_evidence(ctx.snapshot)
+        + evidence_of(ctx.snapshot, "libcuda"),
         (
             *(resets("End every program on it, then reset it.", map(option_of, lost)) if to_reset else ()),
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
-        severity_for_unusable_gpu(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
+        severity_for_unusable_gpu(ctx) if ctx.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
 
 
@@ -123,7 +123,7 @@ _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
     Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
     requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
 )
-def gpu_unknown_to_driver(facts: Facts) -> Outcome:
+def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     """The driver does not support the GPU: not any more, not yet, or not with this kind of its kernel modules.
 
     What it means: each driver branch drives a range of generations, and of the two kinds of its kernel modules the open
@@ -135,32 +135,32 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     kernel modules of the same branch.
     """
     found = False
-    for device in left_out(facts.snapshot):
-        product = product_by_pci(device.device, facts.matrix)
-        row = branches_for(product.compute_capability, facts.matrix) if product else None
-        if row is not None and _none_left(row.last, facts.matrix) and driver_sees_gpu(facts.snapshot):
+    for device in left_out(ctx.snapshot):
+        product = product_by_pci(device.device, ctx.matrix)
+        row = branches_for(product.compute_capability, ctx.matrix) if product else None
+        if row is not None and _none_left(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
-        symptom = _of_product(device, product, facts) if product else _of_no_table(device, facts)
+        symptom = _of_product(device, product, ctx) if product else _of_no_table(device, ctx)
         if symptom is not None:
             found = True
             yield symptom
-    if not found and not driver_sees_gpu(facts.snapshot):  # the log names the kind, of a GPU that is in no table
+    if not found and not driver_sees_gpu(ctx.snapshot):  # the log names the kind, of a GPU that is in no table
         kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
-        named = (wants_open for words, wants_open in kinds if any(map(words.search, _lines(facts.snapshot))))
-        yield from (_of_the_other_kind("the GPU", wants_open, facts, ()) for wants_open in islice(named, 1))
+        named = (wants_open for words, wants_open in kinds if any(map(words.search, _lines(ctx.snapshot))))
+        yield from (_of_the_other_kind("the GPU", wants_open, ctx, ()) for wants_open in islice(named, 1))
 
 
-def _of_product(device: PciGpu, product: Product, facts: Facts) -> Symptom | None:
+def _of_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom | None:
     """A GPU whose generation this branch does not drive, or that the other kind of kernel modules drives."""
-    snapshot, matrix, driver = facts.snapshot, facts.matrix, facts.snapshot.driver.version.value
+    snapshot, matrix, driver = ctx.snapshot, ctx.matrix, ctx.snapshot.driver.version.value
     row = branches_for(product.compute_capability, matrix)
     taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}  # by this kernel module
     if driver is not None and row is not None and not taken and (needed := row.wants(branch_of(driver, matrix))):
         old, none_left = row.last is not None and branch_of(driver, matrix) > row.last, _none_left(row.last, matrix)
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
-        fixes = none_left or _other_branch(product.name, facts)
-        return _unsupported(facts, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
-    if facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
+        fixes = none_left or _other_branch(product.name, ctx)
+        return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
+    if ctx.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
     # The kind of the loaded module, or of the last load in the kernel's log.
     loads = [match[1] for line in _lines(snapshot) if (match := _LOADED.search(line))]
@@ -169,11 +169,11 @@ def _of_product(device: PciGpu, product: Product, facts: Facts) -> Symptom | Non
     wanted_kind = kind_for(product.compute_capability, snapshot)
     if kind is None or wanted_kind in (None, kind):
         return None
-    return _of_the_other_kind(product.name, wanted_kind == "open", facts, _device(device, _KINDS))
+    return _of_the_other_kind(product.name, wanted_kind == "open", ctx, _device(device, _KINDS))
 
 
 def _unsupported(  # noqa: PLR0913 - what a finding of this check is made of
-    facts: Facts,
+    ctx: CheckContext,
     driver: DriverVersion,
     name: str,
     evidence: tuple[Evidence, ...],
@@ -186,9 +186,9 @@ def _unsupported(  # noqa: PLR0913 - what a finding of this check is made of
     removed = Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if gone else Cause.GPU_REMOVED_FROM_DRIVER
     return Symptom(
         f"Driver branch {driver.branch} does not support {name} {'any more' if old else 'yet'}{more}",
-        evidence_of(facts.snapshot, "driver.version") + evidence,
+        evidence_of(ctx.snapshot, "driver.version") + evidence,
         fixes,
-        _severity(facts.snapshot),
+        _severity(ctx.snapshot),
         removed if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
 
@@ -200,19 +200,19 @@ def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
     return (Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it."),)
 
 
-def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
+def _other_branch(name: str, ctx: CheckContext) -> tuple[Fix, ...]:
     """One that drives this GPU and loses none of those that work; what works may be all that is wanted."""
-    snapshot, needed = facts.snapshot, wanted(facts)
+    snapshot, needed = ctx.snapshot, wanted(ctx)
     if not needed.possible:
-        return no_one_driver(facts)
+        return no_one_driver(ctx)
     leave = Fix(f"Or leave the driver as it is, where {name} is not to be used: the others go on without it.")
     words = f"Install a driver of {needed.branches}"
     other = older_driver(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
     return (other, leave) if driver_sees_gpu(snapshot) else (other,)
 
 
-def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
-    snapshot = facts.snapshot
+def _of_the_other_kind(name: str, wants_open: bool, ctx: CheckContext, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
+    snapshot = ctx.snapshot
     used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
     fix = other_kernel_modules(snapshot, wants_open=wants_open)
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
@@ -222,15 +222,15 @@ def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tupl
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
-        no_one_driver(facts) or (fix,),
+        no_one_driver(ctx) or (fix,),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
 
 
-def _of_no_table(device: PciGpu, facts: Facts) -> Symptom | None:
+def _of_no_table(device: PciGpu, ctx: CheckContext) -> Symptom | None:
     """A GPU that is in no table and that the driver refuses, or ignores and names the branch that drove it last."""
-    snapshot, matrix, driver = facts.snapshot, facts.matrix, facts.snapshot.driver.version.value
+    snapshot, matrix, driver = ctx.snapshot, ctx.matrix, ctx.snapshot.driver.version.value
     name, refused = f"the GPU {device.device}", [line for line in _lines(snapshot) if _REFUSED.search(line)]
     if driver is not None and refused and _ID.fullmatch(device.device):
         near = product_near_pci(device.device, matrix)  # neighbouring PCI ids are of one generation
@@ -238,9 +238,7 @@ def _of_no_table(device: PciGpu, facts: Facts) -> Symptom | None:
         old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
         cited = f"near {near.name}, by its id" if near else "newer than every known id"
         fix = Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it.")
-        return _unsupported(
-            facts, driver, name, _device(device, cited) + logged(snapshot, refused[-2:]), (fix,), old=old
-        )
+        return _unsupported(ctx, driver, name, _device(device, cited) + logged(snapshot, refused[-2:]), (fix,), old=old)
     named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
     if not named or driver is None or driver_sees_gpu(snapshot):
         return None
@@ -249,7 +247,7 @@ def _of_no_table(device: PciGpu, facts: Facts) -> Symptom | None:
     words = f"Install a driver of branch {branch}, the last one for this GPU"
     fixes = none_left or (older_driver(snapshot, family(snapshot), branch, words),)
     evidence, more = _device(device, "in no table") + evidence, f": it names branch {branch}"
-    return _unsupported(facts, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
+    return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
 
 
 def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
@@ -279,7 +277,7 @@ def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
 
 
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
-def compute_mode(facts: Facts) -> Outcome:
+def compute_mode(ctx: CheckContext) -> Outcome:
     """The GPU's compute mode keeps this process out.
 
     What it means: in prohibited mode no process can compute on the GPU; in exclusive mode one process can, and it is
@@ -288,17 +286,17 @@ def compute_mode(facts: Facts) -> Outcome:
     How it is seen: NVML tells the compute mode and the processes that hold the GPU.
     What to do: wait for the process that holds it, take another GPU, or set the mode to default.
     """
-    seen = _seen(facts.snapshot) or (
-        [] if probed(facts.snapshot) else [(n, gpu) for n, gpu in enumerate(facts.snapshot.gpus) if gpu.index.known]
+    seen = _seen(ctx.snapshot) or (
+        [] if probed(ctx.snapshot) else [(n, gpu) for n, gpu in enumerate(ctx.snapshot.gpus) if gpu.index.known]
     )
-    closed = [(place, gpu) for place, gpu in seen if _closed(facts.snapshot, gpu)]
+    closed = [(place, gpu) for place, gpu in seen if _closed(ctx.snapshot, gpu)]
     if not closed:
         return
-    evidence = evidence_of(facts.snapshot, *(f"gpus[{place}].compute_mode" for place, _ in closed))
+    evidence = evidence_of(ctx.snapshot, *(f"gpus[{place}].compute_mode" for place, _ in closed))
     evidence += tuple(entry for place, gpu in closed for entry in _holders(place, gpu))
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
-    open_ones = [gpu for _, gpu in seen if not _closed(facts.snapshot, gpu)]
-    other = showing(open_ones[:1], facts.snapshot.gpus)
+    open_ones = [gpu for _, gpu in seen if not _closed(ctx.snapshot, gpu)]
+    other = showing(open_ones[:1], ctx.snapshot.gpus)
     fixes = [Fix(f"Take a GPU that is open: {' '.join(other)}.")] if other else []
     first = closed[0][1].index.value
     fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
@@ -340,7 +338,7 @@ def _holders(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
 
 
 @check("GPU206", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
-def memory_errors(facts: Facts) -> Outcome:
+def memory_errors(ctx: CheckContext) -> Outcome:
     """The GPU's memory has errors that wait for a reset, or that can no longer be mended.
 
     What it means: a page to be retired or a row to be remapped stays in use until the GPU is reset; programs that meet
@@ -349,18 +347,18 @@ def memory_errors(facts: Facts) -> Outcome:
     How it is seen: NVML's counts of uncorrected errors since the driver was loaded, of retired pages and remapped rows.
     What to do: end the programs on the GPU and reset it, or restart the machine; if errors come back, have it replaced.
     """
-    for place, gpu in enumerate(facts.snapshot.gpus):
+    for place, gpu in enumerate(ctx.snapshot.gpus):
         health, path = gpu.health, f"gpus[{place}].health"
         if health.rows_failed.value:
             yield Symptom(
                 f"{called(gpu)}: a memory row could not be remapped",
-                evidence_of(facts.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
+                evidence_of(ctx.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
                 (Fix("Have the GPU replaced; until then keep work off it."),),
             )
         elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
             yield Symptom(
                 f"{called(gpu)}: memory errors wait for a reset",
-                evidence_of(facts.snapshot, *(f"{path}.{name}" for name in waiting)),
+                evidence_of(ctx.snapshot, *(f"{path}.{name}" for name in waiting)),
                 (
                     *resets("End every program on it, then reset it.", [option_of(gpu)]),
                     Fix("Or restart the machine; if errors come back, have the GPU replaced."),
@@ -370,7 +368,7 @@ def memory_errors(facts: Facts) -> Outcome:
 
 
 @check("GPU207", Cause.GPU_THROTTLED, requires=_BEFORE)
-def nvlink_down(facts: Facts) -> Outcome:
+def nvlink_down(ctx: CheckContext) -> Outcome:
     """An NVLink of a GPU is down where all should be up.
 
     What it means: on an NVSwitch machine every link of a GPU leads to a switch, and the bridge of a pair of GPUs that
@@ -381,14 +379,14 @@ def nvlink_down(facts: Facts) -> Outcome:
     What to do: look for SXid and Xid messages in the kernel's log, seat the bridge anew or reset the GPUs, have the
     board looked at.
     """
-    for place, gpu in enumerate(facts.snapshot.gpus):
+    for place, gpu in enumerate(ctx.snapshot.gpus):
         down = [link.link for link in gpu.nvlinks if not link.active]
-        if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, facts.snapshot):
+        if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, ctx.snapshot):
             continue
         yield Symptom(
             f"{called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
-            + (evidence_of(facts.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
+            + (evidence_of(ctx.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
             (
                 Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
                 Fix("Switch off and seat the NVLink bridge anew, where there is one."),
@@ -412,7 +410,7 @@ _LOOK_AT_IT = Fix("Look at fans, dust, the room's temperature and the power cabl
 
 
 @check("GPU210", Cause.GPU_THROTTLED, requires=_BEFORE)
-def held_down(facts: Facts) -> Outcome:
+def held_down(ctx: CheckContext) -> Outcome:
     """The GPU's clock is held down by heat or by its power supply.
 
     What it means: the GPU protects itself: it is too hot, or the board or the server signals that there is not enough
@@ -420,14 +418,14 @@ def held_down(facts: Facts) -> Outcome:
     How it is seen: NVML's reasons for the clock: a thermal slowdown, a hardware slowdown or the power brake.
     What to do: look at fans, dust, the room's temperature and the power cables; put less load on the server.
     """
-    for place, gpu in enumerate(facts.snapshot.gpus):
+    for place, gpu in enumerate(ctx.snapshot.gpus):
         grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
         if not grave:
             continue
         yield Symptom(
             f"{called(gpu)}: its clock is held down: {', '.join(grave)}",
             evidence_of(
-                facts.snapshot,
+                ctx.snapshot,
                 *(f"gpus[{place}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
             ),
             (
@@ -439,7 +437,7 @@ def held_down(facts: Facts) -> Outcome:
 
 
 @check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"), of_process=True)
-def memory_taken(facts: Facts) -> Outcome:
+def memory_taken(ctx: CheckContext) -> Outcome:
     """Other processes hold nearly all memory of the GPU that programs take first.
 
     What it means: a program that names no device uses the first that CUDA lists. Little of that GPU's memory is left,
@@ -447,19 +445,19 @@ def memory_taken(facts: Facts) -> Outcome:
     How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the whole.
     What to do: end what holds it, or choose another GPU by CUDA_VISIBLE_DEVICES.
     """
-    seen = _seen(facts.snapshot)
+    seen = _seen(ctx.snapshot)
     for place, gpu in seen:
         total, free = gpu.memory_total.value, gpu.memory_free.value
         if gpu.ordinal.value != 0 or gpu.mig.value or total is None or free is None or free * _FULL >= total:
             continue
         freest = max((other for _, other in seen), key=lambda other: other.memory_free.value or 0)
         fixes = [Fix("End the processes that hold it, or wait for them.", ("nvidia-smi",))]
-        other = showing([freest], facts.snapshot.gpus)
+        other = showing([freest], ctx.snapshot.gpus)
         if other and freest is not gpu and (freest.memory_free.value or 0) > free:
             fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
         yield Symptom(
             f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
-            evidence_of(facts.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
+            evidence_of(ctx.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
             tuple(fixes),
             Severity.WARNING,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpuenv.doctor.evidence import evidence_of, holders, lines_with, packages_as_evidence, troubles
 from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
 from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_in_wsl
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -21,7 +21,7 @@ _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
 
 
 @check("TEG901", Cause.JETSON_TEGRA, requires=("DRV100", "DRV101", "CTR301"))
-def another_libcuda(facts: Facts) -> Outcome:
+def another_libcuda(ctx: CheckContext) -> Outcome:
     """On a Tegra board, libcuda is not the one of its own platform.
 
     What it means: the GPU of a Jetson is driven by the driver that JetPack brings. A driver package for servers with
@@ -29,9 +29,9 @@ def another_libcuda(facts: Facts) -> Outcome:
     How it is seen: the board's mark, a libcuda outside of the folders of Tegra, and an initialisation that fails.
     What to do: remove the packages of the other driver, and install those of JetPack again.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     driver = snapshot.driver
-    if not facts.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_OF_JETPACK):
+    if not ctx.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_OF_JETPACK):
         return
     yield Symptom(
         "On this Tegra board, another libcuda than JetPack's is loaded",
@@ -44,7 +44,7 @@ def another_libcuda(facts: Facts) -> Outcome:
 
 
 @check("TEG902", Cause.JETSON_TEGRA, requires=("ENV401", "TEG901"))
-def wheels_for_servers(facts: Facts) -> Outcome:
+def wheels_for_servers(ctx: CheckContext) -> Outcome:
     """On a Tegra board, the CUDA libraries are those for servers.
 
     What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for servers with Arm processors (SBSA), and hold
@@ -52,10 +52,10 @@ def wheels_for_servers(facts: Facts) -> Outcome:
     How it is seen: the board's mark, and CUDA wheels of CUDA 11 or 12 in the target.
     What to do: remove these wheels, and let CuPy find JetPack's toolkit in /usr/local/cuda.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     packages = snapshot.target.packages
     wheels = {name: release for name, release in packages.items() if _SERVER_WHEEL.fullmatch(name)}
-    if not facts.needs.tegra or not wheels:
+    if not ctx.needs.tegra or not wheels:
         return
     yield Symptom(
         f"On this Tegra board, the target has CUDA wheels for servers: {', '.join(wheels)}",
@@ -92,7 +92,7 @@ _NO_FIRMWARE = pattern(r"firmware load for nvidia/\S+ failed with error|NVRM: .*
 
 
 @check("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_BEFORE_INITIALISATION)
-def no_room_for_memory(facts: Facts) -> Outcome:
+def no_room_for_memory(ctx: CheckContext) -> Outcome:
     """The kernel gives CUDA's memory manager no room in its address space.
 
     What it means: some kernels that place themselves at random (KASLR) leave no free range for the GPU's memory where
@@ -101,12 +101,12 @@ def no_room_for_memory(facts: Facts) -> Outcome:
     What to do: turn HMM off in the module nvidia-uvm and load it anew, or start the kernel with nokaslr; newer kernels
     have it mended.
     """
-    lines = lines_with(facts.snapshot, _NO_ROOM)
-    if not lines or not facts.snapshot.driver.cuda_init.value:
+    lines = lines_with(ctx.snapshot, _NO_ROOM)
+    if not lines or not ctx.snapshot.driver.cuda_init.value:
         return
     yield Symptom(
         "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
-        lines + evidence_of(facts.snapshot, "libcuda", "host.kernel"),
+        lines + evidence_of(ctx.snapshot, "libcuda", "host.kernel"),
         (
             Fix(
                 "Turn HMM off for the module nvidia-uvm.",
@@ -120,7 +120,7 @@ def no_room_for_memory(facts: Facts) -> Outcome:
 
 
 @check("DRV119", Cause.DRIVER_INSTALL_BROKEN, requires=_BEFORE_INITIALISATION)
-def no_firmware(facts: Facts) -> Outcome:
+def no_firmware(ctx: CheckContext) -> Outcome:
     """The driver does not find its firmware for the GPU.
 
     What it means: the open kernel modules, and for newer GPUs the proprietary ones too, load firmware for the GPU's own
@@ -129,7 +129,7 @@ def no_firmware(facts: Facts) -> Outcome:
     What to do: install the firmware of exactly the driver's version, or the whole driver again; where the module is
     loaded from an initial RAM disk, make that anew.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     lines = lines_with(snapshot, _NO_FIRMWARE)
     if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
         return
@@ -161,7 +161,7 @@ _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4
 
 
 @check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE, of_process=True)
-def stub_libcuda(facts: Facts) -> Outcome:
+def stub_libcuda(ctx: CheckContext) -> Outcome:
     """The toolkit's stub of libcuda is loaded in place of the driver's.
 
     What it means: the toolkit has an empty libcuda to link against. When its folder is on the loader's path, programs
@@ -169,17 +169,17 @@ def stub_libcuda(facts: Facts) -> Outcome:
     How it is seen: cuInit answers with error 34, which only the stub does.
     What to do: take the stubs folder out of LD_LIBRARY_PATH and of the loader's configuration.
     """
-    if facts.snapshot.driver.cuda_init.value != Cuda.STUB_LIBRARY:
+    if ctx.snapshot.driver.cuda_init.value != Cuda.STUB_LIBRARY:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
-        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda"),
+        evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
     )
 
 
 @check("DRV110", Cause.FABRIC_MANAGER_NOT_RUNNING, requires=_BEFORE)
-def system_not_ready(facts: Facts) -> Outcome:
+def system_not_ready(ctx: CheckContext) -> Outcome:
     """The NVSwitch fabric is not up: its manager does not run.
 
     What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
@@ -190,7 +190,7 @@ def system_not_ready(facts: Facts) -> Outcome:
     What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
     machine gives the same error until it is told to take work.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     every = [gpu.fabric.state.value for gpu in snapshot.gpus]
     states = [state for state in every if state in _UNREGISTERED]
     waiting = bool(every) and not probed(snapshot) and states == every  # of a paste, in which libcuda was not asked
@@ -226,7 +226,7 @@ def system_not_ready(facts: Facts) -> Outcome:
 
 
 @check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
-def forward_compatibility(facts: Facts) -> Outcome:
+def forward_compatibility(ctx: CheckContext) -> Outcome:
     """A compatibility libcuda is in use where it is not allowed.
 
     What it means: the cuda-compat package brings a newer libcuda for an older driver, on data-centre GPUs only. On
@@ -234,14 +234,14 @@ def forward_compatibility(facts: Facts) -> Outcome:
     How it is seen: cuInit answers with error 804, or with 803 while libcuda comes from a compat folder.
     What to do: remove cuda-compat, or take its folder off the loader's path; or update the driver.
     """
-    code = facts.snapshot.driver.cuda_init.value
+    code = ctx.snapshot.driver.cuda_init.value
     if code != Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE and not (
-        code == Cuda.SYSTEM_DRIVER_MISMATCH and compat_in_use(facts.snapshot, facts.matrix)
+        code == Cuda.SYSTEM_DRIVER_MISMATCH and compat_in_use(ctx.snapshot, ctx.matrix)
     ):
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
-        evidence_of(facts.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
+        evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
             Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
@@ -250,7 +250,7 @@ def forward_compatibility(facts: Facts) -> Outcome:
 
 
 @check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE, of_process=True)
-def wsl_libcuda(facts: Facts) -> Outcome:
+def wsl_libcuda(ctx: CheckContext) -> Outcome:
     """Under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or Windows' driver is too old.
 
     What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
@@ -259,7 +259,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     branch before 495; or the loader finds no libcuda, and there is one below /usr/lib/wsl.
     What to do: remove the Linux driver's packages; tell the loader of that folder; keep Windows' driver up to date.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     unfound = unfound_in_wsl(snapshot)
     if unfound is not None:
         yield _not_found(snapshot, unfound)
@@ -267,12 +267,12 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
     if snapshot.driver.cuda_origin.value is LibraryOrigin.WSL:
-        yield from _old_windows_driver(facts)
+        yield from _old_windows_driver(ctx)
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
         evidence_of(snapshot, "driver.cuda_library", "libcuda"),
-        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
+        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(ctx)),
     )
 
 
@@ -298,21 +298,21 @@ def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
     )
 
 
-def _old_windows_driver(facts: Facts) -> Outcome:
+def _old_windows_driver(ctx: CheckContext) -> Outcome:
     """CUDA in WSL 2 needs R495 or newer (NVIDIA, CUDA on WSL User Guide, 2.1, its table, read 2026-11-21)."""
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     driver = snapshot.driver.version.value
     if driver is None or driver.branch >= _FIRST_FOR_WSL:
         return
     yield Symptom(
         f"The driver in Windows, {driver}, is too old for CUDA in WSL",
         evidence_of(snapshot, "driver.version", "driver.cuda_library", "libcuda"),
-        driver_fixes(facts),
+        driver_fixes(ctx),
     )
 
 
 @check("DRV117", Cause.SUSPEND_RESUME_LOST_GPU, requires=_BEFORE)
-def lost_over_suspend(facts: Facts) -> Outcome:
+def lost_over_suspend(ctx: CheckContext) -> Outcome:
     """CUDA has stopped working after the machine was asleep.
 
     What it means: NVML still answers, but the module of CUDA's memory manager has lost its state while the machine was
@@ -323,7 +323,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
     save the GPU's memory (its services nvidia-suspend and nvidia-resume; NVIDIA, driver README, Configuring Power
     Management Support).
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if snapshot.driver.cuda_init.value != Cuda.UNKNOWN or not snapshot.host.suspends.value:
         return
     if snapshot.driver.nvml_init.value != 0 or not driver_sees_gpu(snapshot):
@@ -348,7 +348,7 @@ def lost_over_suspend(facts: Facts) -> Outcome:
     Cause.MIG_MISCONFIGURED,
     requires=(*_BEFORE, "DRV109", "DRV110", "DRV111", "DRV112", "DRV117", "TEG901"),
 )
-def initialisation_failed(facts: Facts) -> Outcome:
+def initialisation_failed(ctx: CheckContext) -> Outcome:
     """CUDA cannot be initialised.
 
     What it means: the driver is there and NVML may answer, but cuInit fails, so no CUDA program can start.
@@ -357,7 +357,7 @@ def initialisation_failed(facts: Facts) -> Outcome:
     an instance. Where MPS is in between, see to its daemon. Where a call of the system is refused (304), see to what
     confines the process; where memory cannot be reserved (2), to its limits.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     code = snapshot.driver.cuda_init.value
     no_instance = bool(snapshot.gpus) and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code is None:
@@ -376,7 +376,7 @@ def initialisation_failed(facts: Facts) -> Outcome:
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(facts, code))
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(ctx, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
@@ -433,9 +433,9 @@ _UNCONFINED = {
 }
 
 
-def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
+def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     """What may help, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     look = _LOOK_OUTSIDE if contained(snapshot) else LOOK
     if code == Cuda.OUT_OF_MEMORY:
         return (_LIMITS, look)
@@ -450,7 +450,7 @@ def _fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
-    may_help = not facts.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
+    may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
     special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
 
@@ -523,7 +523,7 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
     Cause.SOURCES_DISAGREE,
     requires=("DRV100", "GPU201", "GPU202", "GPU203", "CTR301", "CTR305"),
 )
-def other_than_granted(facts: Facts) -> Outcome:
+def other_than_granted(ctx: CheckContext) -> Outcome:
     """This process sees another number of GPUs than it was granted.
 
     What it means: with fewer, a variable that was set in a profile or a script hides a part of what the job waited and
@@ -533,7 +533,7 @@ def other_than_granted(facts: Facts) -> Outcome:
     What to do: take CUDA_VISIBLE_DEVICES out of profiles and scripts, since the scheduler sets it; with more, ask for
     its device control groups to be turned on.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     granted, seen = snapshot.grant.gpus, snapshot.visible_count
     if not granted.value or seen.value is None or not seen.value or snapshot.driver.cuda_init.value:
         return

@@ -20,7 +20,7 @@ from gpuenv.doctor.installed import (
     own_cupys,
     within_reach,
 )
-from gpuenv.doctor.registry import Absence, Facts, NotKnown, Outcome, RepairKind, Symptom, check
+from gpuenv.doctor.registry import Absence, CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy
@@ -35,7 +35,7 @@ _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python
 
 
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",), repair=RepairKind.REPLACE)
-def two_cupys(facts: Facts) -> Outcome:
+def two_cupys(ctx: CheckContext) -> Outcome:
     """Two CuPy distributions share one environment.
 
     What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
@@ -45,16 +45,16 @@ def two_cupys(facts: Facts) -> Outcome:
     not reach: take that folder off PYTHONPATH, or remove it there. Where one of them is conda's and another pip's,
     remove pip's, and let conda put in its own anew.
     """
-    found = facts.snapshot.target.cupy
+    found = ctx.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
         return
     names = tuple(dict.fromkeys(entry.distribution for entry in found))
     title = f"{len(names)} CuPy distributions share the target: {' and '.join(names)}"
     if len(names) == 1:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
-    records = {name: conda_record(name, facts.snapshot.target.conda_packages) for name in names}
+    records = {name: conda_record(name, ctx.snapshot.target.conda_packages) for name in names}
     by_conda = tuple(record for record in records.values() if record)
-    own = own_cupys(facts.snapshot.target)  # what lies elsewhere has overwritten nothing
+    own = own_cupys(ctx.snapshot.target)  # what lies elsewhere has overwritten nothing
     foreign = tuple(name for name, record in records.items() if not record and name in own)
     mixed = bool(by_conda and foreign)
     if mixed:
@@ -62,7 +62,7 @@ def two_cupys(facts: Facts) -> Outcome:
     yield Symptom(
         title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
-        keep_condas(facts, foreign) if mixed else only_one(facts),
+        keep_condas(ctx, foreign) if mixed else only_one(ctx),
         cause=Cause.MIXED_PIP_CONDA if mixed else None,
         # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
         severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
@@ -77,7 +77,7 @@ def two_cupys(facts: Facts) -> Outcome:
     repair=RepairKind.REPLACE,
     absence=Absence.CUPY,
 )
-def cupy_missing(facts: Facts) -> Outcome:
+def cupy_missing(ctx: CheckContext) -> Outcome:
     """CuPy is not in the target environment.
 
     What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
@@ -88,7 +88,7 @@ def cupy_missing(facts: Facts) -> Outcome:
     What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
     another one first.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     told = "target.cupy" in snapshot.assumed
     if snapshot.target.cupy:
         return
@@ -103,12 +103,12 @@ def cupy_missing(facts: Facts) -> Outcome:
             + evidence_of(snapshot, "target.kind"),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
-                *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
+                *(install_fix(ctx, "Then install the wheel that fits.") or _later(ctx)),
             ),
             cause=Cause.CORRUPT_INSTALLATION,
         )
         return
-    if not told and (recorded := _recorded_alone(facts)) is not None:
+    if not told and (recorded := _recorded_alone(ctx)) is not None:
         yield recorded
         return
     yield Symptom(
@@ -119,24 +119,24 @@ def cupy_missing(facts: Facts) -> Outcome:
                 Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path))
                 for path in snapshot.target.environments_near
             ),
-            *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
+            *(install_fix(ctx, "Install the wheel that fits.") or _later(ctx)),
             *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )
 
 
-def _later(facts: Facts) -> tuple[Fix, ...]:
+def _later(ctx: CheckContext) -> tuple[Fix, ...]:
     """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
-    snapshot, better = facts.snapshot, facts.resolution.next_better
+    snapshot, better = ctx.snapshot, ctx.resolution.next_better
     instead = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
-    if better is None or seen_to_be_absent(snapshot) or (instead and not facts.needs.gpus):
+    if better is None or seen_to_be_absent(snapshot) or (instead and not ctx.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
 
-def _recorded_alone(facts: Facts) -> Symptom | None:
+def _recorded_alone(ctx: CheckContext) -> Symptom | None:
     """CuPy's files are gone and conda still lists it: conda reinstalls nothing unless it is forced to."""
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
     if not recorded or target.cupy or target.cupy_module.known:
         return None
@@ -144,8 +144,8 @@ def _recorded_alone(facts: Facts) -> Symptom | None:
     return Symptom(
         f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
         tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
-        + evidence_of(facts.snapshot, "target.prefix"),
-        (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        + evidence_of(ctx.snapshot, "target.prefix"),
+        (pip_fix(ctx.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
         cause=Cause.CORRUPT_INSTALLATION,
     )
 
@@ -161,7 +161,7 @@ _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand
 
 
 @check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, repair=RepairKind.REINSTALL)
-def files_at_fault(facts: Facts) -> Outcome:
+def files_at_fault(ctx: CheckContext) -> Outcome:
     """Installed files of CuPy or of the CUDA wheels are missing or changed.
 
     What it means: an installation was interrupted, a disk was full, files were deleted to make an image smaller, or
@@ -171,12 +171,12 @@ def files_at_fault(facts: Facts) -> Outcome:
     --deep its digest too. Tests and documentation do not count, and a changed text file is a warning only.
     What to do: install the distributions named again, with --force-reinstall.
     """
-    target = facts.snapshot.target
-    told = "target.cupy" in facts.snapshot.assumed
+    target = ctx.snapshot.target
+    told = "target.cupy" in ctx.snapshot.assumed
     if (
         not target.file_faults_count.known
         and not told
-        and facts.snapshot.source("files").state is not SourceState.NOT_ASKED
+        and ctx.snapshot.source("files").state is not SourceState.NOT_ASKED
     ):
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
@@ -189,42 +189,42 @@ def files_at_fault(facts: Facts) -> Outcome:
     ]
     for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
         if found:
-            yield _at_fault(facts, found, severity)
+            yield _at_fault(ctx, found, severity)
 
 
-def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Symptom:
+def _at_fault(ctx: CheckContext, found: list[FileFault], severity: Severity) -> Symptom:
     names = sorted({name for entry in found for name in entry.distributions})
     states = sorted({_WORDS[entry.state] for entry in found})
     many = "1 file" if len(found) == 1 else f"{len(found)} files"
-    if facts.snapshot.target.file_faults_count.value != len(facts.snapshot.target.file_faults):
+    if ctx.snapshot.target.file_faults_count.value != len(ctx.snapshot.target.file_faults):
         many = f"At least {many}"
     return Symptom(
         f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
         tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        (_REACH,) if all(entry.state is FileState.UNREADABLE for entry in found) else _anew(facts, names),
+        (_REACH,) if all(entry.state is FileState.UNREADABLE for entry in found) else _anew(ctx, names),
         severity,
     )
 
 
-def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
+def _anew(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
     """Reinstalls them. Of CUDA wheels of two majors that share files, the one that CuPy does not use is removed first.
 
     Where a framework needs that one, both stay.
     """
-    packages, own = facts.snapshot.target.packages, installed_cuda_major(facts)
+    packages, own = ctx.snapshot.target.packages, installed_cuda_major(ctx)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
-    needed = {entry.cuda_major for entry in facts.needs.brings if not entry.is_library}
+    needed = {entry.cuda_major for entry in ctx.needs.brings if not entry.is_library}
     others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
     again = [f"{name}=={packages[name]}" for name in majors if name not in others]
     if not again:
         return (Fix("Install them again; their metadata does not tell the release."),)
     words = "Then install the others again." if others else "Install them again."
-    anew = pip_fix(facts.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
+    anew = pip_fix(ctx.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
     if not others:
         return (anew,)
     # A package that the matrix does not know may load them: whoever installed it knows.
     gone = "Remove what is of another CUDA major than CuPy, if nothing else needs it."
-    return (pip_fix(facts.snapshot, gone, "uninstall", "-y", *others)._replace(safe=False), anew)
+    return (pip_fix(ctx.snapshot, gone, "uninstall", "-y", *others)._replace(safe=False), anew)
 
 
 _WORDS = {
@@ -237,7 +237,7 @@ _WORDS = {
 
 
 @check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)
-def left_metadata(facts: Facts) -> Outcome:
+def left_metadata(ctx: CheckContext) -> Outcome:
     """Metadata of another release of a distribution lie beside its own.
 
     What it means: an update was cut short after the new files had come, so that two releases of one distribution are
@@ -247,21 +247,21 @@ def left_metadata(facts: Facts) -> Outcome:
     is of the files there.
     What to do: remove the folder of the older one's metadata.
     """
-    there = facts.snapshot.target.packages
-    left = other_releases(facts.snapshot.target)
+    there = ctx.snapshot.target.packages
+    left = other_releases(ctx.snapshot.target)
     if not left:
         return
     told = ", ".join(f"{entry.name} {entry.release} (there is {there[entry.name]})" for entry in left)
     yield Symptom(
         f"Metadata of other releases were left beside those of what is there: {told}",
         tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in left),
-        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, facts.snapshot.target)) for entry in left),
+        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, ctx.snapshot.target)) for entry in left),
         Severity.WARNING,
     )
 
 
 @check("WHL511", Cause.CUPY_SHADOWED, requires=ONE_CUPY)
-def shadowed(facts: Facts) -> Outcome:
+def shadowed(ctx: CheckContext) -> Outcome:
     """Another file or folder named cupy is imported in place of CuPy.
 
     What it means: Python takes the first module of that name on its path: a script of your own called cupy.py, or a
@@ -270,23 +270,23 @@ def shadowed(facts: Facts) -> Outcome:
     runs; nothing is imported. A program started as "python script.py" looks in the script's folder instead.
     What to do: give the file another name, remove its __pycache__, or start the program from another folder.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     module = target.cupy_module.value
     installed = [entry.module for entry in target.cupy if entry.module]
     if module is None or not installed or module in installed:
         return
     yield Symptom(
         f"import cupy takes {module}, not the CuPy that is installed",
-        evidence_of(facts.snapshot, "target.cupy_module")
+        evidence_of(ctx.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
         # What lies in the folder of work is met by programs that are started from there alone.
-        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+        Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
 
 @check("WHL519", Cause.CUPY_SHADOWED, requires=(*ONE_CUPY, "WHL511"))
-def pathfinder_hidden(facts: Facts) -> Outcome:
+def pathfinder_hidden(ctx: CheckContext) -> Outcome:
     """Another file or folder named cuda hides the cuda.pathfinder that CuPy needs.
 
     What it means: CuPy 14 imports cuda.pathfinder. A script of your own called cuda.py, or a folder cuda with an
@@ -295,21 +295,21 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
     command runs; nothing is imported.
     What to do: give the file another name, remove its __pycache__, or start the program from another folder.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     module = target.pathfinder_hidden_by.value
     if module is None or not target.cupy or not any("cuda-pathfinder" in words for words in target.cupy[0].requires):
         return
     yield Symptom(
         f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
-        evidence_of(facts.snapshot, "target.pathfinder_hidden_by")
+        evidence_of(ctx.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
         (Fix("Give that file or folder another name, or start the program from another folder."),),
-        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+        Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
 
 @check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
-def numpy_shadowed(facts: Facts) -> Outcome:
+def numpy_shadowed(ctx: CheckContext) -> Outcome:
     """What is imported as NumPy is not NumPy, or is for another interpreter.
 
     What it means: Python takes the first module of that name on its path: a script called numpy.py, or the packages of
@@ -319,31 +319,31 @@ def numpy_shadowed(facts: Facts) -> Outcome:
     runs, and the names of the extension modules beside it against those that this interpreter loads.
     What to do: unset PYTHONPATH, give the file another name, or start the program from another folder.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     module = target.numpy_module.value
     if not target.cupy or not target.numpy_fault.known or module is None:
         return
     yield Symptom(
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
-        evidence_of(facts.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
+        evidence_of(ctx.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
             Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
             Fix("Or give that file or folder another name, or start the program from another folder."),
         ),
-        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+        Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
 
-def _on_path(facts: Facts, module: str) -> bool:
+def _on_path(ctx: CheckContext, module: str) -> bool:
     """Whether a folder of PYTHONPATH or of the environment itself holds the module."""
-    told = facts.snapshot.environment.get("PYTHONPATH", "").split(":")
-    prefix = facts.snapshot.target.prefix.value
+    told = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
+    prefix = ctx.snapshot.target.prefix.value
     folders = [*(entry for entry in told if entry), *([prefix] if prefix else [])]
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))
-def pip_and_conda(facts: Facts) -> Outcome:
+def pip_and_conda(ctx: CheckContext) -> Outcome:
     """Pip and conda have each put CuPy, or the CUDA that it loads, into one environment.
 
     What it means: neither knows of the other's files: an update by one breaks what the other has installed, and the
@@ -352,7 +352,7 @@ def pip_and_conda(facts: Facts) -> Outcome:
     What to do: let one of them install CuPy together with its CUDA: conda install cupy, or pip with the extra ctk in an
     environment without conda's CUDA packages.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     conda_cupy = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
     pip_cupy = {entry.distribution: entry.release for entry in target.cupy} if target.conda_packages else {}
     foreign = {name: release for name, release in pip_cupy.items() if not conda_record(name, target.conda_packages)}
@@ -377,7 +377,7 @@ def pip_and_conda(facts: Facts) -> Outcome:
             )
             for name, release in involved.items()
         ),
-        keep_condas(facts, tuple(foreign)),
+        keep_condas(ctx, tuple(foreign)),
         severity,
     )
 
@@ -386,7 +386,7 @@ _PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 
 
 @check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY, repair=RepairKind.REPLACE)
-def for_another_interpreter(facts: Facts) -> Outcome:
+def for_another_interpreter(ctx: CheckContext) -> Outcome:
     """CuPy is installed for another interpreter or another platform than this one.
 
     What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
@@ -396,29 +396,29 @@ def for_another_interpreter(facts: Facts) -> Outcome:
     tags of the wheel.
     What to do: install CuPy with this interpreter's own pip.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     for entry in target.cupy:
         if entry.for_this_interpreter is False:
             foreign = _foreign_platforms(entry, target.platform.value)
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",
-                (evidence_of(facts.snapshot, "target.platform") if foreign else ())
-                + evidence_of(facts.snapshot, "target.python")
+                (evidence_of(ctx.snapshot, "target.platform") if foreign else ())
+                + evidence_of(ctx.snapshot, "target.python")
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
-                _with_this_interpreter(facts, entry),
+                _with_this_interpreter(ctx, entry),
                 cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
             )
 
 
-def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
+def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[Fix, ...]:
     """Removes it and installs a CuPy for this interpreter; one outside of the environment is taken off the path."""
-    target = facts.snapshot.target
-    anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
+    target = ctx.snapshot.target
+    anew = install_fix(ctx, "Install it with this interpreter.")  # that of another line removes this one too
     if not within_reach(entry, target):
         own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
         return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
-    remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
+    remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
     return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
 
 
@@ -454,7 +454,7 @@ class _Unmet(NamedTuple):
 
 
 @check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)
-def dependency_missing(facts: Facts) -> Outcome:
+def dependency_missing(ctx: CheckContext) -> Outcome:
     """A distribution that CuPy needs is not there, or is of another release.
 
     What it means: CuPy was installed without what it requires (--no-deps, a copied folder), or that was removed or
@@ -463,7 +463,7 @@ def dependency_missing(facts: Facts) -> Outcome:
     How it is seen: the Requires-Dist lines in CuPy's metadata, those of extras aside, against what is installed.
     What to do: install what is missing into the target, in a release that CuPy's metadata allows.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     unmet = list(_unmet(target))
     if not unmet:
         return
@@ -473,7 +473,7 @@ def dependency_missing(facts: Facts) -> Outcome:
         f"{cupy.label} needs {told}",
         tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.words, "its metadata") for entry in unmet)
         + tuple(Evidence(f"target.packages.{entry.name}", entry.release or "none", "its metadata") for entry in unmet),
-        (pip_fix(facts.snapshot, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
+        (pip_fix(ctx.snapshot, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
         Severity.ERROR if any(entry.lacking for entry in unmet) else Severity.WARNING,
     )
 

@@ -12,7 +12,7 @@ from gpuenv.doctor.evidence import SEARCHED, cuda_bringers, evidence_of, fact, p
 from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, pip_fix
 from gpuenv.doctor.installed import Installed, installed, installed_cuda_major, is_condas, uses_pathfinder
 from gpuenv.doctor.predicates import without_gpu
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, RepairKind, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.products import reads_ptx
 from gpuenv.model.causes import Cause
@@ -108,7 +108,7 @@ _LOADER_FAULTS = {
     requires=ONE_CUPY,
     unless=("WHL510", "WHL512"),
 )
-def cannot_be_taken(facts: Facts) -> Outcome:
+def cannot_be_taken(ctx: CheckContext) -> Outcome:
     """Files of CuPy or of the CUDA libraries are there, and the loader cannot take them.
 
     What it means: nothing is missing, and to install it again does not help. Nothing can be loaded from a file
@@ -121,7 +121,7 @@ def cannot_be_taken(facts: Facts) -> Outcome:
     What to do: put the environment on a file system without noexec, raise the limit, let this user read the files, or
     put damaged ones in anew.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     refused = [("CuPy's compiled module", target.extension.reason)] if not target.extension.known else []
     refused += [(entry.soname, entry.error) for entry in target.libraries if entry.path is None and not entry.optional]
     faults = [(name, words or "", _loader_fault(words)) for name, words in refused]
@@ -137,7 +137,7 @@ def cannot_be_taken(facts: Facts) -> Outcome:
     yield Symptom(
         f"{first}{f' and {more} more' if more else ''} cannot be loaded: {why}",
         tuple(Evidence(name, _FINDERS.sub("", words), "the target's loader") for name, words in of_kind)
-        + evidence_of(facts.snapshot, "target.prefix"),
+        + evidence_of(ctx.snapshot, "target.prefix"),
         tuple(fix._replace(text=fix.text.format(limit=limit, files=files)) for fix in fixes),
         cause=Cause.CORRUPT_INSTALLATION if kind == "damaged" else None,
     )
@@ -160,7 +160,7 @@ _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 @check(
     "LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL, repair=RepairKind.REINSTALL_CRASHING
 )
-def loading_crashes(facts: Facts) -> Outcome:
+def loading_crashes(ctx: CheckContext) -> Outcome:
     """Loading a CUDA library crashes or hangs.
 
     What it means: a library that CuPy would load ends the process, or does not come back. CuPy will do the same at its
@@ -169,17 +169,17 @@ def loading_crashes(facts: Facts) -> Outcome:
     alarm after most of the time that was left. The others are loaded again without it.
     What to do: install the CUDA libraries again; on a slow network file system, give it more time with --timeout.
     """
-    state = facts.snapshot.source("libraries")
+    state = ctx.snapshot.source("libraries")
     if state.state not in (SourceState.CRASHED, SourceState.TIMED_OUT):
         return
-    libraries, there = facts.snapshot.target.libraries, facts.snapshot.target.cupy
+    libraries, there = ctx.snapshot.target.libraries, ctx.snapshot.target.cupy
     loaded = tuple(_evidence(library) for library in libraries)
     lost = [entry.soname for entry in libraries if entry.path is None and (entry.error or "").startswith("loading it")]
     does = "crashes" if state.state is SourceState.CRASHED else "does not end"
     yield Symptom(
         f"Loading {', '.join(lost) or 'the CUDA libraries'} for {there[0].distribution if there else 'CuPy'} {does}",
-        evidence_of(facts.snapshot, "libraries") + loaded,
-        _fixes(facts, again=True),
+        evidence_of(ctx.snapshot, "libraries") + loaded,
+        _fixes(ctx, again=True),
     )
 
 
@@ -191,7 +191,7 @@ def loading_crashes(facts: Facts) -> Outcome:
     unless=_OTHER_WHEEL,
     repair=RepairKind.REPLACE_WITH_LIBRARIES,
 )
-def other_major_first(facts: Facts) -> Outcome:
+def other_major_first(ctx: CheckContext) -> Outcome:
     """CUDA libraries of another major version are found first.
 
     What it means: from CuPy 14 on, cuda-pathfinder looks for the libraries, and it tries those of CUDA 13 before
@@ -202,25 +202,27 @@ def other_major_first(facts: Facts) -> Outcome:
     """
     astray = [
         library
-        for library in facts.snapshot.target.libraries
+        for library in ctx.snapshot.target.libraries
         if (found := _SONAME.search(library.finder_path or "")) and not library.soname.startswith(found[1])
     ]
     if not astray:
-        yield from _by_its_own_word(facts)
-        yield from _foreseen(facts)
+        yield from _by_its_own_word(ctx)
+        yield from _foreseen(ctx)
         return
     yield _of_other_major(
-        facts,
+        ctx,
         f"Libraries of another CUDA major are loaded in place of those CuPy needs: {_and_where(astray)}",
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray),
-        wheels(facts),
+        wheels(ctx),
     )
 
 
-def _of_other_major(facts: Facts, title: str, first: tuple[Evidence, ...], last: tuple[Evidence, ...] = ()) -> Symptom:
-    brought = bringers(facts)
+def _of_other_major(
+    ctx: CheckContext, title: str, first: tuple[Evidence, ...], last: tuple[Evidence, ...] = ()
+) -> Symptom:
+    brought = bringers(ctx)
     cause = Cause.TORCH_CUPY_CONFLICT if brought else None
-    return Symptom(title, first + brought + last, _ways_out(facts), cause=cause)
+    return Symptom(title, first + brought + last, _ways_out(ctx), cause=cause)
 
 
 def _and_where(astray: Sequence[Library]) -> str:
@@ -231,36 +233,36 @@ def _and_where(astray: Sequence[Library]) -> str:
     return f"{', '.join(library.soname for library in astray)} (those in {', '.join(folders)} are found first)"
 
 
-def _by_its_own_word(facts: Facts) -> Outcome:
+def _by_its_own_word(ctx: CheckContext) -> Outcome:
     """An NVRTC of another major than CuPy's, reported by cupy.show_config() without its file."""
-    major = installed_cuda_major(facts)
-    told = [entry for entry in facts.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
+    major = installed_cuda_major(ctx)
+    told = [entry for entry in ctx.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
     astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
     if not astray:
         return
     yield _of_other_major(
-        facts,
-        f"{facts.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
+        ctx,
+        f"{ctx.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray),
-        wheels(facts),
+        wheels(ctx),
     )
 
 
-def _foreseen(facts: Facts) -> Outcome:
+def _foreseen(ctx: CheckContext) -> Outcome:
     """What a list of packages implies where no library was looked for: a paste, or assumptions.
 
     cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
     """
-    target, major = facts.snapshot.target, installed_cuda_major(facts)
+    target, major = ctx.snapshot.target, installed_cuda_major(ctx)
     told = {name: cuda_major_of_wheel(name, of) for name, of in target.packages.items() if _NVRTC.fullmatch(name)}
     newer = {name: target.packages[name] for name, of in told.items() if (major, of) == _OLD_AND_NEW_NAMES}
     if not newer or target.libraries or not uses_pathfinder(target.cupy[0].release):
         return
-    if facts.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
+    if ctx.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
         return
     there = ", ".join(f"{name} {release}" for name, release in newer.items())
     title = f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}"
-    yield _of_other_major(facts, title, packages_as_evidence(newer))
+    yield _of_other_major(ctx, title, packages_as_evidence(newer))
 
 
 @check(
@@ -272,7 +274,7 @@ def _foreseen(facts: Facts) -> Outcome:
     repair=RepairKind.REPLACE_WITH_LIBRARIES,
     decisive=True,
 )
-def library_missing(facts: Facts) -> Outcome:
+def library_missing(ctx: CheckContext) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
 
     What it means: the wheels of CuPy do not contain NVRTC, cuBLAS, cuFFT and the others; they come from a toolkit, from
@@ -282,13 +284,13 @@ def library_missing(facts: Facts) -> Outcome:
     What to do: install the extra ctk of the same CuPy (from 14 on), or a toolkit of the same major; if a toolkit of
     another major is what you have, install the wheel line of that major.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     state = snapshot.source("libraries")
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         why, cupy, major = (
             "the target's libraries were not asked for",
             snapshot.target.cupy,
-            installed_cuda_major(facts),
+            installed_cuda_major(ctx),
         )
         if cupy and "target.cupy" in snapshot.assumed:
             why = f"{cupy[0].distribution} is assumed, and nobody was asked for the libraries that it loads"
@@ -307,19 +309,19 @@ def library_missing(facts: Facts) -> Outcome:
         if state.state is not SourceState.ANSWERED and any(library.found_via != ASSUMED for library in needed):
             yield NotKnown(state.detail or "not all of the target's libraries were asked for")
         return
-    if _finder_is_gone(facts):
+    if _finder_is_gone(ctx):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    major = installed_cuda_major(facts)
+    major = installed_cuda_major(ctx)
     others = tuple(
         Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
         for kit in snapshot.toolkits
         if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
     )
-    others += _nvrtcs(facts)
+    others += _nvrtcs(ctx)
     others += tuple(
         Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
-        for entry in facts.needs.brings
+        for entry in ctx.needs.brings
         if not entry.is_library and entry.cuda_major != major
     )
     evidence = tuple(_evidence(library) for library in needed) + others
@@ -329,21 +331,21 @@ def library_missing(facts: Facts) -> Outcome:
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {major}, "
             "but those there are of another major version",
             evidence,
-            _of_what_is_there(facts),
+            _of_what_is_there(ctx),
             cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
         )
         return
     named = ", ".join(library.soname for library in missing)
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {named}",
-        evidence + evidence_of(facts.snapshot, *SEARCHED),
-        _fixes(facts),
+        evidence + evidence_of(ctx.snapshot, *SEARCHED),
+        _fixes(ctx),
     )
 
 
-def _finder_is_gone(facts: Facts) -> bool:
+def _finder_is_gone(ctx: CheckContext) -> bool:
     """Whether CuPy would find its CUDA wheels by a cuda.pathfinder that is missing; other checks report that."""
-    target, major = facts.snapshot.target, installed_cuda_major(facts)
+    target, major = ctx.snapshot.target, installed_cuda_major(ctx)
     needs_it = any("cuda-pathfinder" in words for words in target.cupy[0].requires)
     gone = "cuda-pathfinder" not in target.packages or target.pathfinder_hidden_by.known
     wheels = (cuda_major_of_wheel(name, release) for name, release in target.packages.items() if _NVRTC.fullmatch(name))
@@ -357,20 +359,20 @@ def _evidence(library: Library) -> Evidence:
     return Evidence(library.soname, library.path or why_not, library.found_via or "the target's loader")
 
 
-def _of_what_is_there(facts: Facts) -> tuple[Fix, ...]:
+def _of_what_is_there(ctx: CheckContext) -> tuple[Fix, ...]:
     """The CuPy of the CUDA that is there; first of all the libraries for the one that is installed, by its extra."""
-    there, chosen = installed(facts), facts.resolution.wheel
+    there, chosen = installed(ctx), ctx.resolution.wheel
     if chosen is None or (there is not None and chosen.distribution == there.cupy.distribution):
-        return _fixes(facts)
+        return _fixes(ctx)
     if there is not None and there.exact and there.wheel.release.extras:
-        return (*_fixes(facts), *install_fix(facts, "Or install the CuPy that fits."))
-    return (*install_fix(facts, "Install the CuPy that fits."), *_fixes(facts, other=True))
+        return (*_fixes(ctx), *install_fix(ctx, "Or install the CuPy that fits."))
+    return (*install_fix(ctx, "Install the CuPy that fits."), *_fixes(ctx, other=True))
 
 
-def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[Fix, ...]:
-    there = installed(facts)
-    found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
-    major = installed_cuda_major(facts)
+def _fixes(ctx: CheckContext, *, again: bool = False, other: bool = False) -> tuple[Fix, ...]:
+    there = installed(ctx)
+    found = "CUDA_PATH name it" if ctx.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
+    major = installed_cuda_major(ctx)
     what = f"nstall a CUDA {f'{major} ' if major else ''}toolkit, and let {found}."
     toolkit = Fix(f"Or i{what}")
     if there is not None and there.exact and there.wheel.release.extras:
@@ -378,69 +380,67 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
         options = ("--force-reinstall",) if again else ()
         return (
-            pip_fix(
-                facts.snapshot, f"Install the libraries beside it: {requirement}", "install", *options, requirement
-            ),
+            pip_fix(ctx.snapshot, f"Install the libraries beside it: {requirement}", "install", *options, requirement),
             toolkit,
         )
-    chosen = facts.resolution.wheel
+    chosen = ctx.resolution.wheel
     if chosen is not None and chosen.extra is not None and not other:
-        return (*install_fix(facts, "Install the release that brings its libraries along."), toolkit)
+        return (*install_fix(ctx, "Install the release that brings its libraries along."), toolkit)
     return (toolkit if other else Fix(f"I{what}"),)
 
 
-def _nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
+def _nvrtcs(ctx: CheckContext) -> tuple[Evidence, ...]:
     """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
-    own = installed_cuda_major(facts)
-    told = facts.snapshot.target.packages.items()
+    own = installed_cuda_major(ctx)
+    told = ctx.snapshot.target.packages.items()
     return packages_as_evidence(
         {n: r for n, r in told if _NVRTC.fullmatch(n) and cuda_major_of_wheel(n, r) not in (None, own)}
     )
 
 
-def wheels(facts: Facts) -> tuple[Evidence, ...]:
+def wheels(ctx: CheckContext) -> tuple[Evidence, ...]:
     """The evidence for them: their NVRTC, or all of them where there is none."""
-    return _nvrtcs(facts) or packages_as_evidence({n: facts.snapshot.target.packages[n] for n in _names(facts)})
+    return _nvrtcs(ctx) or packages_as_evidence({n: ctx.snapshot.target.packages[n] for n in _names(ctx)})
 
 
-def bringers(facts: Facts) -> tuple[Evidence, ...]:
+def bringers(ctx: CheckContext) -> tuple[Evidence, ...]:
     """The frameworks that depend on them; those that the matrix knows to use CuPy's own major are left out."""
-    own = installed_cuda_major(facts)
-    same = {entry.distribution for entry in facts.needs.brings if not entry.is_library and entry.cuda_major == own}
+    own = installed_cuda_major(ctx)
+    same = {entry.distribution for entry in ctx.needs.brings if not entry.is_library and entry.cuda_major == own}
     return tuple(
-        entry for entry in cuda_bringers(facts.snapshot) if entry.fact.removeprefix("target.packages.") not in same
+        entry for entry in cuda_bringers(ctx.snapshot) if entry.fact.removeprefix("target.packages.") not in same
     )
 
 
-def _ways_out(facts: Facts) -> tuple[Fix, ...]:
+def _ways_out(ctx: CheckContext) -> tuple[Fix, ...]:
     """Removes them, or, where a framework needs them, changes CuPy's line or separates the two."""
-    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in bringers(facts)), _names(facts)
+    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in bringers(ctx)), _names(ctx)
     if needed:
-        return _with_a_framework(facts, needed, names)
+        return _with_a_framework(ctx, needed, names)
     if not names:
-        return install_fix(facts, "Install the CuPy that fits.")
-    removal = pip_fix(facts.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
-    return (removal, *install_fix(facts, "Or install the CuPy that fits."))
+        return install_fix(ctx, "Install the CuPy that fits.")
+    removal = pip_fix(ctx.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
+    return (removal, *install_fix(ctx, "Or install the CuPy that fits."))
 
 
-def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
+def _with_a_framework(ctx: CheckContext, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
     """CuPy follows the framework, unless this driver cannot run the framework's CUDA: then the framework is removed."""
-    level, told, said = facts.needs.driver_cuda, facts.snapshot.target.packages, " and ".join(needed)
+    level, told, said = ctx.needs.driver_cuda, ctx.snapshot.target.packages, " and ".join(needed)
     majors = [cuda_major_of_wheel(name, told[name]) or 0 for name in names]
     words = f"emove {said} with the CUDA wheels of its major"
     apart = f"eep CuPy and {said} in environments of their own."
     gone = ("uninstall", "-y", *needed, *names)
     if level is not None and majors and min(majors) > level.major:
-        first = pip_fix(facts.snapshot, f"R{words}, for which this driver is too old.", *gone)
-        return (first._replace(safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
-    followed = install_fix(facts, "Install the CuPy that fits.")
-    alone = pip_fix(facts.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone)._replace(safe=False)
+        first = pip_fix(ctx.snapshot, f"R{words}, for which this driver is too old.", *gone)
+        return (first._replace(safe=False), *install_fix(ctx, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
+    followed = install_fix(ctx, "Install the CuPy that fits.")
+    alone = pip_fix(ctx.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone)._replace(safe=False)
     return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
 
 
-def _names(facts: Facts) -> tuple[str, ...]:
+def _names(ctx: CheckContext) -> tuple[str, ...]:
     """All of them: each library is looked for by itself, and one that stays is still loaded first."""
-    own, packages = installed_cuda_major(facts), facts.snapshot.target.packages
+    own, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
     majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
     of_nvrtc = {majors[name] for name in majors if _NVRTC.fullmatch(name)} - {own}
     others = of_nvrtc or {*majors.values()} - {own}
@@ -457,7 +457,7 @@ _RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __n
     requires=(*ONE_CUPY, "LIB602", "LIB603"),
     repair=RepairKind.ADD,
 )
-def refused(facts: Facts) -> Outcome:
+def refused(ctx: CheckContext) -> Outcome:
     """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
 
     What it means: CUDA's libraries use each other, and one needs another that is of its own release or newer. Where an
@@ -466,12 +466,12 @@ def refused(facts: Facts) -> Outcome:
     How it is seen: the loader's own words when the target loads each library: a symbol or a version that is not there.
     What to do: install the library that lacks it in the release of the one that needs it, or let that be found first.
     """
-    told = [(library, refusal) for library in facts.snapshot.target.libraries if (refusal := refusal_of(library))]
+    told = [(library, refusal) for library in ctx.snapshot.target.libraries if (refusal := refusal_of(library))]
     if not told:
         return
     refusal = told[0][1]
-    provider = _provider(facts, refusal)
-    bringers = cuda_bringers(facts.snapshot) if _is_wheels(provider) else ()
+    provider = _provider(ctx, refusal)
+    bringers = cuda_bringers(ctx.snapshot) if _is_wheels(provider) else ()
     named = provider.soname if provider else refusal.by or "library"
     sonames = ", ".join(entry.soname for entry, _ in told)
     found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
@@ -480,15 +480,15 @@ def refused(facts: Facts) -> Outcome:
         tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
         + (Evidence(named, found, "its own word"),)
         + bringers
-        + evidence_of(facts.snapshot, "environment.LD_LIBRARY_PATH"),
-        _same_release(facts, refusal, provider),
+        + evidence_of(ctx.snapshot, "environment.LD_LIBRARY_PATH"),
+        _same_release(ctx, refusal, provider),
         cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
     )
 
 
-def _provider(facts: Facts, refusal: Refusal) -> Library | None:
+def _provider(ctx: CheckContext, refusal: Refusal) -> Library | None:
     """The library that lacks the symbol, by its soname or by the symbol's prefix, where that is known."""
-    for entry in facts.snapshot.target.libraries:
+    for entry in ctx.snapshot.target.libraries:
         if entry.path and (
             entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)
         ):
@@ -500,17 +500,17 @@ def _is_wheels(library: Library | None) -> bool:
     return library is not None and "/site-packages/" in (library.path or "")
 
 
-def _same_release(facts: Facts, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
+def _same_release(ctx: CheckContext, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
-    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
+    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(ctx)
     if provider is None or not _is_wheels(provider) or major is None or release is None:
         return (first,)
     wheel = cuda_wheel(provider.name.lower(), major)
-    if wheel not in facts.snapshot.target.packages:
+    if wheel not in ctx.snapshot.target.packages:
         return (first,)
     wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
     return (
-        pip_fix(facts.snapshot, "Install it in the release that is needed.", "install", wanted),
+        pip_fix(ctx.snapshot, "Install it in the release that is needed.", "install", wanted),
         Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
     )
 
@@ -524,7 +524,7 @@ _MINOR = pattern(r"\.so\.(\d+\.\d+)")
 
 
 @check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES, repair=RepairKind.REINSTALL)
-def builtins(facts: Facts) -> Outcome:
+def builtins(ctx: CheckContext) -> Outcome:
     """NVRTC does not find its builtins library, or finds that of another release.
 
     What it means: NVRTC is two files, libnvrtc.so and libnvrtc-builtins.so, and the second must be of the very release
@@ -535,7 +535,7 @@ def builtins(facts: Facts) -> Outcome:
     What to do: install NVRTC again, or take the release that the other CUDA libraries are of, and let
     LD_LIBRARY_PATH hold one CUDA release only.
     """
-    nvrtc, found = _library(facts, "nvrtc"), _library(facts, "nvrtc-builtins")
+    nvrtc, found = _library(ctx, "nvrtc"), _library(ctx, "nvrtc-builtins")
     if nvrtc is None or nvrtc.path is None or found is None:
         return
     release = _MINOR.search(found.soname)
@@ -547,25 +547,23 @@ def builtins(facts: Facts) -> Outcome:
         (
             _loaded(nvrtc),
             Evidence(found.soname, found.path or "not found", "NVRTC's compilation of an empty program"),
-            *evidence_of(facts.snapshot, "environment.LD_LIBRARY_PATH"),
+            *evidence_of(ctx.snapshot, "environment.LD_LIBRARY_PATH"),
         ),
-        (_nvrtc_fix(facts, nvrtc),),
+        (_nvrtc_fix(ctx, nvrtc),),
     )
 
 
-def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
-    packages = facts.snapshot.target.packages
+def _nvrtc_fix(ctx: CheckContext, nvrtc: Library) -> Fix:
+    packages = ctx.snapshot.target.packages
     wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
     if wheels and "/site-packages/" in (nvrtc.path or ""):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
-        return pip_fix(
-            facts.snapshot, "Install NVRTC again.", "install", "--force-reinstall", "--no-deps", *requirements
-        )
+        return pip_fix(ctx.snapshot, "Install NVRTC again.", "install", "--force-reinstall", "--no-deps", *requirements)
     return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
 
 
 @check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES, repair=RepairKind.ADD)
-def headers_missing(facts: Facts) -> Outcome:
+def headers_missing(ctx: CheckContext) -> Outcome:
     """The CUDA headers that run-time compilation needs are not found.
 
     What it means: CuPy compiles most of its kernels when they are first used, and they include CUDA's headers. CuPy 14
@@ -576,7 +574,7 @@ def headers_missing(facts: Facts) -> Outcome:
     What to do: let CUDA_PATH name the toolkit that is there, or install the wheel with the headers of the CUDA runtime,
     of NVRTC's minor release, or a whole toolkit.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     folders = target.headers.value
     if folders is None or target.headers_cuda.known:
         return
@@ -584,34 +582,34 @@ def headers_missing(facts: Facts) -> Outcome:
         return
     searched = ", ".join(folders) or "no folder at all"
     # A toolkit with headers, of CuPy's major, that no variable names: CuPy was not led to it.
-    major = installed_cuda_major(facts)
-    kits = (kit for kit in facts.needs.toolkits if kit.has_headers and not _variables(facts))
+    major = installed_cuda_major(ctx)
+    kits = (kit for kit in ctx.needs.toolkits if kit.has_headers and not _variables(ctx))
     unnamed = next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
     named = ("env", f"CUDA_PATH={unnamed.path}", "python") if unnamed else ()
     yield Symptom(
         f"CUDA's headers are not found: {searched} was searched"
         + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
-        evidence_of(facts.snapshot, "target.headers", "target.cuda_path")
-        + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
+        evidence_of(ctx.snapshot, "target.headers", "target.cuda_path")
+        + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(ctx)),
         (
             *((Fix("Let CUDA_PATH name the toolkit that is there, before Python starts.", named),) if unnamed else ()),
-            _headers_fix(facts),
+            _headers_fix(ctx),
         ),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
 
 
-def _headers_fix(facts: Facts) -> Fix:
-    major = installed_cuda_major(facts)
-    nvrtc = _library(facts, "nvrtc")
+def _headers_fix(ctx: CheckContext) -> Fix:
+    major = installed_cuda_major(ctx)
+    nvrtc = _library(ctx, "nvrtc")
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
     wanted = f"{cuda_wheel('cuda-runtime', major)}=={nvrtc.release}.*"
-    return pip_fix(facts.snapshot, "Install the headers of NVRTC's release.", "install", wanted)
+    return pip_fix(ctx.snapshot, "Install the headers of NVRTC's release.", "install", wanted)
 
 
 @check("LIB606", Cause.CUDA_PATH_WRONG, Cause.LIBRARY_PATH_CONFLICT, requires=(*_LIBRARIES, "LIB605"))
-def headers_of_another_major(facts: Facts) -> Outcome:
+def headers_of_another_major(ctx: CheckContext) -> Outcome:
     """The CUDA headers that are met first are of another major version than NVRTC.
 
     What it means: headers and compiler go together. Most headers of another minor release compile; those of another
@@ -619,19 +617,19 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     How it is seen: CUDART_VERSION in the header that is found first, against NVRTC's own word.
     What to do: let CUDA_PATH name a toolkit of NVRTC's major, or unset it, and take the other nvcc from PATH.
     """
-    target, nvrtc = facts.snapshot.target, _library(facts, "nvrtc")
+    target, nvrtc = ctx.snapshot.target, _library(ctx, "nvrtc")
     headers = target.headers_cuda.value
     if headers is None or nvrtc is None or nvrtc.release is None:
         return
     if nvrtc.release.split(".")[0] == str(headers.major):
-        yield from _of_conda_not_activated(facts, nvrtc)
+        yield from _of_conda_not_activated(ctx, nvrtc)
         return
-    variables = _variables(facts)
+    variables = _variables(ctx)
     yield Symptom(
         f"NVRTC is of CUDA {nvrtc.release}, and the CUDA headers that it meets first are of {headers}",
-        evidence_of(facts.snapshot, "target.headers_cuda")
+        evidence_of(ctx.snapshot, "target.headers_cuda")
         + (_loaded(nvrtc),)
-        + evidence_of(facts.snapshot, "target.cuda_path")
+        + evidence_of(ctx.snapshot, "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
         (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
@@ -639,23 +637,23 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     )
 
 
-def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
+def _of_conda_not_activated(ctx: CheckContext, nvrtc: Library) -> Outcome:
     """Conda's own compiler, and the headers of the system: what activating sets has not been set."""
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     prefix = target.prefix.value
     folders = [folder for folder in target.headers.value or () if _BUNDLED not in folder]
     if target.kind.value != "conda" or prefix is None or not folders or str(target.headers_cuda.value) == nvrtc.release:
         return
-    activated = facts.snapshot.environment.get("CONDA_PREFIX") == prefix
+    activated = ctx.snapshot.environment.get("CONDA_PREFIX") == prefix
     if activated or not (nvrtc.path or "").startswith(f"{prefix}/") or folders[0].startswith(f"{prefix}/"):
         return
     yield Symptom(
         f"NVRTC {nvrtc.release} is conda's, and the CUDA headers that it meets first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
-        evidence_of(facts.snapshot, "target.headers", "target.headers_cuda")
+        evidence_of(ctx.snapshot, "target.headers", "target.headers_cuda")
         + (
             _loaded(nvrtc),
-            *evidence_of(facts.snapshot, "environment.CONDA_PREFIX"),
+            *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX"),
         ),
         (Fix("Activate the environment before Python starts.", ("conda", "run", f"--prefix={prefix}", "python")),),
         Severity.WARNING,
@@ -672,7 +670,7 @@ def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
     repair=RepairKind.REPLACE_WITH_LIBRARIES,
     compares_with_gpu=True,
 )
-def nvrtc_outside_gpu(facts: Facts) -> Outcome:
+def nvrtc_outside_gpu(ctx: CheckContext) -> Outcome:
     """The NVRTC that is loaded makes no code for this GPU, although another one of its major version would.
 
     What it means: a wheel line takes any NVRTC of its CUDA major, and what is installed decides which one it gets. An
@@ -681,12 +679,12 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
     How it is seen: NVRTC's own word on its release, and what that release compiles for, as measured.
     What to do: install an NVRTC that knows the GPU, or the CuPy that brings one along.
     """
-    there, nvrtc = installed(facts), _library(facts, "nvrtc")
-    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None or without_gpu(facts.snapshot):
+    there, nvrtc = installed(ctx), _library(ctx, "nvrtc")
+    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None or without_gpu(ctx.snapshot):
         return
-    row = next((row for row in minors_of(there.wheel, facts.matrix) if str(row.cuda) == nvrtc.release), None)
-    gpus = left_out(there.wheel, facts.needs, row, facts.matrix) if row else ()
-    if row is not None and _is_one(facts.snapshot.environment.get(_AS_PTX, "")):
+    row = next((row for row in minors_of(there.wheel, ctx.matrix) if str(row.cuda) == nvrtc.release), None)
+    gpus = left_out(there.wheel, ctx.needs, row, ctx.matrix) if row else ()
+    if row is not None and _is_one(ctx.snapshot.environment.get(_AS_PTX, "")):
         # PTX of the newest that NVRTC knows is compiled by the driver for GPUs that are newer still.
         oldest = min(row.capabilities)
         gpus = tuple(gpu for gpu in gpus if gpu.compute_capability and gpu.compute_capability < oldest)
@@ -698,27 +696,27 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
         tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in gpus)
         + (
             _loaded(nvrtc),
-            Evidence("compiled for", ", ".join(map(str, sorted(row.capabilities))), facts.matrix.cite(row.source)),
+            Evidence("compiled for", ", ".join(map(str, sorted(row.capabilities))), ctx.matrix.cite(row.source)),
         ),
-        tuple(_to_another_nvrtc(facts, there, nvrtc)),
+        tuple(_to_another_nvrtc(ctx, there, nvrtc)),
         cause=cause,
     )
 
 
-def _to_another_nvrtc(facts: Facts, there: Installed, nvrtc: Library) -> Iterator[Fix]:
+def _to_another_nvrtc(ctx: CheckContext, there: Installed, nvrtc: Library) -> Iterator[Fix]:
     """To the one that is there and found too late; by a CuPy that brings one; or by a toolkit."""
-    serving = serving_minors(there.wheel, facts.needs, facts.matrix)
+    serving = serving_minors(there.wheel, ctx.needs, ctx.matrix)
     first = (nvrtc.path or "").rpartition("/")[0]
-    led = first in facts.snapshot.environment.get("LD_LIBRARY_PATH", "").split(":")
+    led = first in ctx.snapshot.environment.get("LD_LIBRARY_PATH", "").split(":")
     known = {row.cuda for row in serving}
-    fitting = [kit for kit in facts.snapshot.toolkits if kit.has_nvrtc and kit.toolkit.value in known]
+    fitting = [kit for kit in ctx.snapshot.toolkits if kit.has_nvrtc and kit.toolkit.value in known]
     instead = led and bool(fitting)
     if instead:
         yield Fix(f"Take {first} out of LD_LIBRARY_PATH: the toolkit in {fitting[0].path} knows the GPU.")
-    wheel = facts.resolution.wheel
+    wheel = ctx.resolution.wheel
     same = wheel and (wheel.distribution, wheel.version) == (there.cupy.distribution, there.cupy.release)
     if wheel is not None and (wheel.extra or not same):  # the very same would find the same NVRTC
-        brought = install_fix(facts, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
+        brought = install_fix(ctx, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
         instead = instead or bool(brought)
         yield from brought
     if serving:
@@ -729,7 +727,7 @@ def _to_another_nvrtc(facts: Facts, there: Installed, nvrtc: Library) -> Iterato
 
 
 @check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"), compares_with_gpu=True)
-def ptx_newer_than_driver(facts: Facts) -> Outcome:
+def ptx_newer_than_driver(ctx: CheckContext) -> Outcome:
     """CuPy is told to hand PTX to a driver that is older than the NVRTC that writes it.
 
     What it means: CuPy has NVRTC make finished code for the GPU, which any driver of the major version runs. With
@@ -738,8 +736,8 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
     How it is seen: the variable, NVRTC's own word on its release, and the CUDA level of the driver.
     What to do: unset the variable, or take a driver as new as NVRTC.
     """
-    nvrtc, level = _library(facts, "nvrtc"), facts.needs.driver_cuda
-    told = facts.snapshot.environment.get(_AS_PTX, "")
+    nvrtc, level = _library(ctx, "nvrtc"), ctx.needs.driver_cuda
+    told = ctx.snapshot.environment.get(_AS_PTX, "")
     if not _is_one(told) or nvrtc is None or nvrtc.release is None or level is None:
         return
     if reads_ptx(level, CudaVersion.parse(nvrtc.release)):
@@ -747,9 +745,9 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
     yield Symptom(
         f"NVRTC {nvrtc.release} writes PTX, and the driver reads that of CUDA {level} at most",
         (
-            *evidence_of(facts.snapshot, f"environment.{_AS_PTX}"),
+            *evidence_of(ctx.snapshot, f"environment.{_AS_PTX}"),
             _loaded(nvrtc),
-            *evidence_of(facts.snapshot, "driver.cuda"),
+            *evidence_of(ctx.snapshot, "driver.cuda"),
         ),
         (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
     )
@@ -763,8 +761,8 @@ def _is_one(told: str) -> bool:
         return False
 
 
-def _variables(facts: Facts) -> list[tuple[str, str]]:
-    environment = facts.snapshot.environment
+def _variables(ctx: CheckContext) -> list[tuple[str, str]]:
+    environment = ctx.snapshot.environment
     return [(name, environment[name]) for name in ("CUDA_PATH", "CUDA_HOME") if name in environment]
 
 
@@ -772,8 +770,8 @@ def _loaded(nvrtc: Library) -> Evidence:
     return Evidence(nvrtc.soname, f"{nvrtc.release or 'unknown'} in {nvrtc.path}", "NVRTC itself")
 
 
-def _library(facts: Facts, name: str) -> Library | None:
-    return next((entry for entry in facts.snapshot.target.libraries if entry.name == name), None)
+def _library(ctx: CheckContext, name: str) -> Library | None:
+    return next((entry for entry in ctx.snapshot.target.libraries if entry.name == name), None)
 
 
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
@@ -796,7 +794,7 @@ _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need
     unless=("LIB613",),
     repair=RepairKind.REPLACE,
 )
-def own_module(facts: Facts) -> Outcome:
+def own_module(ctx: CheckContext) -> Outcome:
     """CuPy's own compiled module cannot be loaded.
 
     What it means: import cupy fails. Where the C++ runtime is named, an older libstdc++ than CuPy was built with is
@@ -807,22 +805,22 @@ def own_module(facts: Facts) -> Outcome:
     What to do: take the folder with the old libstdc++ out of LD_LIBRARY_PATH, or in conda install libstdcxx-ng; for a
     library of CUDA, install the CuPy of the CUDA that is there; where something else is named, install CuPy again.
     """
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     reason = target.extension.reason or ""
-    if facts.snapshot.host.os.value == "windows":
-        yield from _lacks_a_dll(facts, reason)
+    if ctx.snapshot.host.os.value == "windows":
+        yield from _lacks_a_dll(ctx, reason)
         return
     if target.extension.known or not any(words in reason for words in _REFUSALS) or _DRIVERS_OWN.search(reason):
         return
     lacking = _linked_library(reason)
     if lacking is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else that is told
-            yield without_library(facts, lacking, evidence_of(facts.snapshot, "target.extension"))
+            yield without_library(ctx, lacking, evidence_of(ctx.snapshot, "target.extension"))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
         f"CuPy's compiled module cannot be loaded: {reason}",
-        evidence_of(facts.snapshot, "target.extension", "environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD"),
+        evidence_of(ctx.snapshot, "target.extension", "environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD"),
         (
             Fix("Take the folder with the older libstdc++ out of LD_LIBRARY_PATH, or let a newer one stand before it.")
             if runtime
@@ -832,13 +830,13 @@ def own_module(facts: Facts) -> Outcome:
     )
 
 
-def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
+def _lacks_a_dll(ctx: CheckContext, reason: str) -> Outcome:
     """Whether a DLL of CUDA is missing: wheels before CuPy 13 are linked with them, and only a toolkit has them.
 
     With a toolkit the answer is unknown: CuPy adds its folder to the search path, and the probe does not.
     """
-    snapshot = facts.snapshot
-    major = installed_cuda_major(facts)
+    snapshot = ctx.snapshot
+    major = installed_cuda_major(ctx)
     if not any(words in reason for words in _WINDOWS) or snapshot.toolkits or "CUDA_PATH" in snapshot.environment:
         return
     yield Symptom(
@@ -846,14 +844,14 @@ def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
         evidence_of(snapshot, "target.extension", "environment.CUDA_PATH"),
         (
             Fix(f"Install a toolkit of CUDA {major or 'of its wheel line'}, which sets CUDA_PATH."),
-            *install_fix(facts, "Or install the CuPy that brings its libraries along."),
+            *install_fix(ctx, "Or install the CuPy that brings its libraries along."),
         ),
         cause=Cause.WINDOWS_DLL_LOAD_FAILURE,
     )
 
 
 @check("LIB608", Cause.CUDA_PATH_WRONG, requires=ONE_CUPY)
-def path_to_nowhere(facts: Facts) -> Outcome:
+def path_to_nowhere(ctx: CheckContext) -> Outcome:
     """CUDA_PATH or CUDA_HOME names no toolkit, a folder inside of one, or one of another CUDA major than CuPy's.
 
     What it means: CuPy takes the headers and libraries of the toolkit that CUDA_PATH names, and build tools that of
@@ -862,7 +860,7 @@ def path_to_nowhere(facts: Facts) -> Outcome:
     How it is seen: the folder of the variable, and the version of the toolkit in it.
     What to do: unset the variable, or let it name a toolkit of the CUDA major of CuPy's wheel line.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     for name in snapshot.pointing_nowhere:
         yield Symptom(
             f"{name} names a folder that is not there: {snapshot.environment.get(name, '')}",
@@ -871,33 +869,32 @@ def path_to_nowhere(facts: Facts) -> Outcome:
             (Fix(f"Unset {name}, or let it name a toolkit that is there.", ("env", "-u", name, "python")),),
             Severity.WARNING,
         )
-    yield from _of_another_major(facts)
-    yield from _inside_a_toolkit(facts)
+    yield from _of_another_major(ctx)
+    yield from _inside_a_toolkit(ctx)
 
 
-def _inside_a_toolkit(facts: Facts) -> Outcome:
+def _inside_a_toolkit(ctx: CheckContext) -> Outcome:
     """A variable that names a folder of the toolkit, where CuPy and build tools look for its bin and include again."""
-    environment = facts.snapshot.environment
+    environment = ctx.snapshot.environment
     for name in ("CUDA_PATH", "CUDA_HOME"):
         told = environment.get(name, "").rstrip("/\\")
         root, _, last = told.replace("\\", "/").rpartition("/")
-        if not root or last.lower() not in _OF_A_TOOLKIT or name in facts.snapshot.pointing_nowhere:
+        if not root or last.lower() not in _OF_A_TOOLKIT or name in ctx.snapshot.pointing_nowhere:
             continue
         right = told[: len(root)]
         yield Symptom(
             f"{name} names the folder {last} of a toolkit, and not the toolkit: {told}",
-            (Evidence(f"environment.{name}", told, "the environment"),)
-            + evidence_of(facts.snapshot, "target.cuda_path"),
+            (Evidence(f"environment.{name}", told, "the environment"),) + evidence_of(ctx.snapshot, "target.cuda_path"),
             (Fix(f"Let it name the toolkit itself: {name}={right}", ("env", f"{name}={right}", "python")),),
             # On Windows CuPy adds its folder bin to those that are searched, and import cupy ends where there is none.
-            Severity.ERROR if facts.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
+            Severity.ERROR if ctx.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
         )
 
 
-def _of_another_major(facts: Facts) -> Outcome:
-    snapshot = facts.snapshot
+def _of_another_major(ctx: CheckContext) -> Outcome:
+    snapshot = ctx.snapshot
     line = snapshot.target.cupy[0].distribution if snapshot.target.cupy else ""
-    major = installed_cuda_major(facts)
+    major = installed_cuda_major(ctx)
     for kit in snapshot.toolkits:
         release = kit.toolkit.value
         if kit.found_via != "CUDA_PATH" or release is None or major in (None, release.major):
@@ -912,7 +909,7 @@ def _of_another_major(facts: Facts) -> Outcome:
 
 
 @check("LIB609", Cause.OPTIONAL_LIBRARY_MISSING, requires=ONE_CUPY)
-def optional_library(facts: Facts) -> Outcome:
+def optional_library(ctx: CheckContext) -> Outcome:
     """An optional library was asked for, and CuPy does not find it.
 
     What it means: CuPy works without cuTENSOR, NCCL and cuSPARSELt, but what was asked of them fails, or is slower than
@@ -921,7 +918,7 @@ def optional_library(facts: Facts) -> Outcome:
     loader find.
     What to do: install the library for the CUDA major of CuPy's wheel line.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     accelerators = {word.strip() for word in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")}
     told = {entry.name: entry for entry in snapshot.target.libraries if entry.optional}
     # Whether CuPy's own code could be asked for optional libraries at all.
@@ -987,15 +984,15 @@ def _linked_library(said: str) -> Linked | None:
     return Linked(found[1], CudaVersion.parse(release) if found[2] in _OF_CUDA else None)
 
 
-def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...]) -> Symptom:
+def without_library(ctx: CheckContext, lacking: Linked, evidence: tuple[Evidence, ...]) -> Symptom:
     """CuPy's modules cannot be loaded without it: it is elsewhere, of another CUDA, or nowhere."""
-    cupy = facts.snapshot.target.cupy[0]
-    there = [kit for kit in facts.snapshot.toolkits if kit.toolkit.known]
+    cupy = ctx.snapshot.target.cupy[0]
+    there = [kit for kit in ctx.snapshot.toolkits if kit.toolkit.known]
     same = [kit for kit in there if lacking.is_of(kit.toolkit.value)]
-    of_conda = {name: facts.snapshot.target.conda_packages.get(name) for name in _OF_CONDA}
+    of_conda = {name: ctx.snapshot.target.conda_packages.get(name) for name in _OF_CONDA}
     others = tuple(Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via) for kit in there)
     others += tuple(Evidence(f"target.packages.{n}", r, "conda's records") for n, r in of_conda.items() if r)
-    told = evidence + others + evidence_of(facts.snapshot, *SEARCHED)
+    told = evidence + others + evidence_of(ctx.snapshot, *SEARCHED)
     if same:
         where = f"{same[0].path}, where the loader does not look"
         folder = f"{same[0].path.rstrip('/')}/lib64"
@@ -1007,7 +1004,7 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
         )
     if others and lacking.cuda is not None:
         # The CuPy of the CUDA that is there, or the CUDA that CuPy is linked with.
-        other, target = install_fix(facts, "Install the CuPy that fits."), facts.snapshot.target
+        other, target = install_fix(ctx, "Install the CuPy that fits."), ctx.snapshot.target
         pinned = ("conda", "install", *condas_prefix(target), f"cudatoolkit={lacking.cuda}")
         whole = f"nstall {lacking.cuda_label}, and let the loader find its libraries."
         fixes = (*other, Fix(f"{'Or i' if other else 'I'}{whole}"))
@@ -1024,6 +1021,6 @@ def without_library(facts: Facts, lacking: Linked, evidence: tuple[Evidence, ...
         f"{cupy.distribution} is linked with {lacking.soname}, which is not found",
         told,
         (Fix(f"Install {lacking.cuda_label}, and let the loader find its lib64 folder."),)
-        + install_fix(facts, "Or install the CuPy that fits."),
+        + install_fix(ctx, "Or install the CuPy that fits."),
         cause=Cause.CUDA_LIBRARY_MISSING,
     )

@@ -8,7 +8,7 @@ from gpuenv.doctor.predicates import probed
 from gpuenv.doctor.registry import (
     NONE_EXPECTED,
     Absence,
-    Facts,
+    CheckContext,
     NotKnown,
     Outcome,
     Symptom,
@@ -50,7 +50,7 @@ _OF_PROCESSORS = frozenset((INTEL, AMD))
     requires=("DRV101",),
     absence=Absence.GPU,
 )
-def no_nvidia_gpu(facts: Facts) -> Outcome:
+def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     """The machine has no NVIDIA GPU.
 
     What it means: the PCI bus has no device of NVIDIA's, and no library of the driver shows a GPU either. CuPy cannot
@@ -66,11 +66,11 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
-    snapshot = facts.snapshot
-    if facts.needs.gpus_absent and not snapshot.amd_gpus:
+    snapshot = ctx.snapshot
+    if ctx.needs.gpus_absent and not snapshot.amd_gpus:
         yield _none(evidence_of(snapshot, "gpu_count"))
         return
-    if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
+    if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or ctx.needs.tegra:
         return
     if snapshot.host.os.value == "darwin":
         # CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026).
@@ -84,7 +84,7 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
         )
         return
     of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
-    if of_amd and (facts.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
+    if of_amd and (ctx.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
         yield _nothing(snapshot)
         return
     on_bus = nvidia_on_bus(snapshot)
@@ -183,9 +183,9 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     )
 
 
-def _cut_short(facts: Facts, told: str) -> Outcome:
+def _cut_short(ctx: CheckContext, told: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     counted = to_be_opened(snapshot.gpus)
     found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
@@ -204,7 +204,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
         (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
-        severity_for_unusable_gpu(facts),
+        severity_for_unusable_gpu(ctx),
     )
 
 
@@ -222,7 +222,7 @@ def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
 @check(
     "GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"), of_process=True
 )
-def hidden_by_variable(facts: Facts) -> Outcome:
+def hidden_by_variable(ctx: CheckContext) -> Outcome:
     """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
 
     What it means: the machine has a GPU and its driver works, but a variable tells CUDA, or the container engine, to
@@ -234,14 +234,14 @@ def hidden_by_variable(facts: Facts) -> Outcome:
     What to do: unset the variable, or set it to a GPU that is there, where the shell, the job script, the notebook or
     the container sets it.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     variables = snapshot.environment
     told = variables.get("CUDA_VISIBLE_DEVICES")
     nothing_seen = snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot)
     if told is not None and nothing_seen and (visible_entries(told, snapshot.gpus) == 0 or is_old_instance(told)):
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
-        yield from _cut_short(facts, told)
+        yield from _cut_short(ctx, told)
     elif told is not None and not probed(snapshot) and not snapshot.gpus:
         first = told.split(",", maxsplit=1)[0].strip()
         if not first or first.startswith("-"):  # the list ends at its first entry, on any machine

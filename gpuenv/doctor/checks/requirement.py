@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, RequirementStatus
 
@@ -11,7 +11,7 @@ _CHANGES = {True: "Run this on a machine that has it", False: "Change the enviro
 
 
 @check(REQUIREMENT_CHECK, Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
-def requirement_not_met(facts: Facts) -> Outcome:
+def requirement_not_met(ctx: CheckContext) -> Outcome:
     """A requirement of the caller is not met.
 
     What it means: the machine may be sound, but it is not what was asked for: too few GPUs, too little memory, another
@@ -21,7 +21,7 @@ def requirement_not_met(facts: Facts) -> Outcome:
     What to do: run the job on a machine that has what is required, change the environment where that is meant, or
     change the requirement where it stands.
     """
-    for result in facts.requirements:
+    for result in ctx.requirements:
         if result.status is RequirementStatus.VIOLATED:
             yield Symptom(
                 f"{result.text} is required, found {result.found}",
@@ -29,7 +29,7 @@ def requirement_not_met(facts: Facts) -> Outcome:
                 (Fix(f"{_CHANGES[result.of_host]}, or change the requirement."),),
                 stands_alone=not result.by_absence,
             )
-    open_ones = [entry for entry in facts.requirements if entry.status is RequirementStatus.UNKNOWN]
+    open_ones = [entry for entry in ctx.requirements if entry.status is RequirementStatus.UNKNOWN]
     if open_ones:
         told = "; ".join(f"{entry.text} needs {entry.missing}" for entry in open_ones)
         yield NotKnown(told)

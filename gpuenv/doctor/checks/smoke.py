@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
 from gpuenv.doctor.fixes.packages import pip_fix
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.smoke import (
@@ -40,7 +40,7 @@ _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
 
 
 @check("SMK901", Cause.CUDA_INITIALIZATION_FAILED, follows=_NOT_STARTED)
-def nothing_was_proven(facts: Facts) -> Outcome:
+def nothing_was_proven(ctx: CheckContext) -> Outcome:
     """No GPU test could run, or not all of those that were asked for.
 
     What it means: what was to be proven is not proven. Either there was nothing to run the tests on, which other
@@ -48,7 +48,7 @@ def nothing_was_proven(facts: Facts) -> Outcome:
     How it is seen: every test was skipped, or some were not started for want of time.
     What to do: cure what is named first; or give the tests more time, with --timeout.
     """
-    result = facts.smoke
+    result = ctx.smoke
     if result is None or result.status in (TestStatus.FAILED, TestStatus.BUSY):
         return
     unfinished = [test for test in result.tests if test.trouble in UNFINISHED]
@@ -71,7 +71,7 @@ def nothing_was_proven(facts: Facts) -> Outcome:
 
 
 @check("SMK902", Cause.GPU_TEST_FAILED, *dict.fromkeys((*_MEANS.values(), *_EXPLAINING)), follows=_NOT_STARTED)
-def a_test_failed(facts: Facts) -> Outcome:
+def a_test_failed(ctx: CheckContext) -> Outcome:
     """A GPU test failed.
 
     What it means: work that users do does not work here: a wrong number, an error, a crash or no answer. Tests with the
@@ -80,7 +80,7 @@ def a_test_failed(facts: Facts) -> Outcome:
     NumPy's; the test itself, its error message, the kernel's log and NVML's counts before and after name the cause.
     What to do: read the evidence; gpuenv smoke --only TEST -v repeats one test, gpuenv explain tells of the cause.
     """
-    result = facts.smoke
+    result = ctx.smoke
     if result is None:
         return
     failed = [test for test in result.tests if test.status in BROKEN]
@@ -94,18 +94,18 @@ def a_test_failed(facts: Facts) -> Outcome:
         # The GPUs on which all of these tests passed.
         names, bad = {test.name for test in tests}, {test.gpu for test in tests}
         sound = [uuid for uuid, there in passed.items() if names <= there and uuid not in bad] if all(bad) else []
-        beside = f"passed on {_listed(facts.snapshot, sound)}, in the same environment"
-        where = f" on {_listed(facts.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
+        beside = f"passed on {_listed(ctx.snapshot, sound)}, in the same environment"
+        where = f" on {_listed(ctx.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
             planted + _told(tests) + ((Evidence("the same tests", beside, "smoke"),) if sound else ()),
-            _cures_of_tests(facts, cause, tests, result, sound),
+            _cures_of_tests(ctx, cause, tests, result, sound),
             cause=cause,
         )
 
 
 @check("SMK903", Cause.GPU_BUSY, Cause.COMPUTE_MODE_EXCLUSIVE, follows=("GPU",))
-def gpu_is_busy(facts: Facts) -> Outcome:
+def gpu_is_busy(ctx: CheckContext) -> Outcome:
     """A GPU test could not run because others use the GPU.
 
     What it means: the GPU is not broken, but work that needs its memory or the whole of it fails as long as others
@@ -113,22 +113,22 @@ def gpu_is_busy(facts: Facts) -> Outcome:
     How it is seen: CUDA refused a context or memory, and more memory is taken than the test itself holds.
     What to do: wait for the others (gpuenv preflight --wait), end them, or take another GPU.
     """
-    result = facts.smoke
+    result = ctx.smoke
     busy = [test for test in result.tests if test.status is TestStatus.BUSY] if result else []
     for cause, tests in _by_cause(busy).items():
-        named = (with_uuid(facts.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
+        named = (with_uuid(ctx.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
         held = [(place, gpu) for place, gpu in named if gpu is not None]
         yield Symptom(
             f"{_count(tests)} found the GPU in use by others: {_names(tests)}",
             _told(tests)
-            + evidence_of(facts.snapshot, *(f"gpus[{n}].processes" for n, gpu in held if gpu.processes.value)),
+            + evidence_of(ctx.snapshot, *(f"gpus[{n}].processes" for n, gpu in held if gpu.processes.value)),
             (Fix("See who holds the GPU; wait for them or take another one.", ("nvidia-smi",)),),
             cause=cause,
         )
 
 
 @check("SMK904", Cause.GPU_THROTTLED, Cause.GPU_HARDWARE_FAULT, Cause.GPU_BUSY)
-def gpu_is_slow(facts: Facts) -> Outcome:
+def gpu_is_slow(ctx: CheckContext) -> Outcome:
     """A GPU is well below what it should reach.
 
     What it means: the numbers are right, but they come slower than this product's data sheet, the other GPUs of this
@@ -136,12 +136,12 @@ def gpu_is_slow(facts: Facts) -> Outcome:
     How it is seen: measured rates beside the peaks of the matrix, the median of the sisters, and the saved baseline.
     What to do: see the reasons for throttling and the link's width; cool, power and seat the GPU; have it looked at.
     """
-    result = facts.smoke
+    result = ctx.smoke
     worse = [entry for entry in result.compared if entry.worse] if result else []
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
-        place, gpu = with_uuid(facts.snapshot.gpus, uuid)
-        cause, why = _blame(facts.snapshot, place, gpu)
+        place, gpu = with_uuid(ctx.snapshot.gpus, uuid)
+        cause, why = _blame(ctx.snapshot, place, gpu)
         which = called(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
@@ -222,10 +222,10 @@ _OF_KILLED = (
 
 
 def _cures_of_tests(
-    facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
+    ctx: CheckContext, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
 ) -> tuple[Fix, ...]:
     """The fixes, and the command that repeats a test; ``sound``: UUIDs of GPUs on which the tests passed."""
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if result.fault:
         return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
@@ -237,7 +237,7 @@ def _cures_of_tests(
     elif sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
         cures = _spared(snapshot, tests, sound)
     elif cause in _OF_THE_ENVIRONMENT:
-        cures = _afresh(facts)
+        cures = _afresh(ctx)
     # The first test alone; of several GPUs on that one where it failed.
     _, gpu = with_uuid(snapshot.gpus, tests[0].gpu)
     place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
@@ -246,17 +246,17 @@ def _cures_of_tests(
     return (*cures, *reset, again)
 
 
-def _afresh(facts: Facts) -> tuple[Fix, ...]:
+def _afresh(ctx: CheckContext) -> tuple[Fix, ...]:
     """Fixes where either the environment or the GPU may be at fault.
 
     The installed releases are right, else another finding comes first: gpuenv install would change nothing.
     """
-    own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
+    own = [entry for entry in ctx.snapshot.target.cupy if entry.is_own]
     named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
     again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
     return (
         Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
-        *([pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again)._replace(safe=False)] if again else []),
+        *([pip_fix(ctx.snapshot, "Put the same CuPy in anew.", *again)._replace(safe=False)] if again else []),
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     )
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from gpuenv.doctor.evidence import event_evidence, evidence_of
 from gpuenv.doctor.predicates import libraries_absent
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
 from gpuenv.model.gpus import driver_nodes, module_loaded
@@ -25,7 +25,7 @@ _SMI = ("nvidia-smi",)
 
 
 @check("DRV100", Cause.DRIVER_UNRESPONSIVE)
-def driver_unresponsive(facts: Facts) -> Outcome:
+def driver_unresponsive(ctx: CheckContext) -> Outcome:
     """A call into the driver hangs or crashes.
 
     What it means: NVML or libcuda was loaded, and a call into it did not come back or ended the process. Whatever uses
@@ -35,15 +35,13 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     it comes back at once, reinstall the driver, or have the GPU looked at. Many GPUs without persistence mode may only
     be slow to wake: give them more time with --timeout.
     """
-    dead = [name for name in ("nvml", "libcuda") if facts.snapshot.source(name).state in _DEAD]
+    dead = [name for name in ("nvml", "libcuda") if ctx.snapshot.source(name).state in _DEAD]
     if not dead:
         return
-    hung = any(facts.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
+    hung = any(ctx.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     yield Symptom(
         f"{' and '.join('NVML' if name == 'nvml' else name for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
-        evidence_of(facts.snapshot, *dead)
-        + event_evidence(facts.snapshot)
-        + evidence_of(facts.snapshot, "driver.version"),
+        evidence_of(ctx.snapshot, *dead) + event_evidence(ctx.snapshot) + evidence_of(ctx.snapshot, "driver.version"),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
@@ -64,7 +62,7 @@ _PREDICATES = {
 
 
 @check("DRV101", Cause.SOURCES_DISAGREE)
-def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
+def only_nvidia_smi_speaks(ctx: CheckContext) -> Outcome:
     """Only nvidia-smi tells of a GPU; the driver is not there.
 
     What it means: a program named nvidia-smi prints a driver or a GPU, but there is no kernel module, no NVML and no
@@ -73,7 +71,7 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
     How it is seen: nvidia-smi answers while both libraries are absent and no module is loaded.
     What to do: look at which nvidia-smi is found first on PATH and remove it, or install the driver that it belongs to.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if snapshot.source("nvidia-smi").state is not SourceState.ANSWERED or not libraries_absent(snapshot):
         return
     if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
@@ -92,7 +90,7 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
 
 
 @check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_GPU_GONE)
-def sources_disagree(facts: Facts) -> Outcome:
+def sources_disagree(ctx: CheckContext) -> Outcome:
     """Two sources contradict each other about the driver or the GPUs.
 
     What it means: NVML, the kernel module and nvidia-smi should tell the same driver version and the same number of
@@ -102,7 +100,7 @@ def sources_disagree(facts: Facts) -> Outcome:
     numbers, and a newer libcuda of a compatibility package has a CUDA level of its own: neither is a contradiction.
     What to do: look at the paths of the libraries and of nvidia-smi; remove what belongs to another driver.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     if snapshot.host.wsl.value:
         return
     if snapshot.driver.nvml_init.value:
@@ -134,7 +132,7 @@ def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcom
     requires=("DRV100", "DRV101"),
     follows=(*_GPU_GONE, "CTR304"),
 )
-def nvidia_smi_fails(facts: Facts) -> Outcome:
+def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 
     What it means: NVML answers, so programs can use the GPU, but the tool does not. Scripts that call nvidia-smi, and
@@ -143,11 +141,11 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     nvmlInit gave an error, and cuInit none.
     What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     state = snapshot.source("nvidia-smi").state
     nvml, works = snapshot.driver.nvml_init.value, snapshot.driver.cuda_init.value == 0
     # No library, or one of another release, is no refusal; and NVML drives nothing of old boards of Tegra's.
-    refuses = nvml not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH) and not facts.needs.tegra
+    refuses = nvml not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH) and not ctx.needs.tegra
     if refuses and works and state is SourceState.ANSWERED:  # it starts NVML itself: this program was refused
         yield NotKnown("NVML refused to start here, and started for nvidia-smi")
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Snapshot, SourceState
@@ -32,7 +32,7 @@ _UNDER = {
 
 
 @check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN)
-def target_broken(facts: Facts) -> Outcome:
+def target_broken(ctx: CheckContext) -> Outcome:
     """The target environment's interpreter cannot be used.
 
     What it means: the interpreter does not start, crashes, hangs, or is no Python. For a virtual environment the usual
@@ -44,7 +44,7 @@ def target_broken(facts: Facts) -> Outcome:
     start.
     What to do: make the environment again with a Python that is there, or unset the variable, or mend the file.
     """
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     state = snapshot.source("target")
     if snapshot.target.lost_environment.known:
         yield _lost(snapshot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.installed import older_than_the_matrix
 from gpuenv.doctor.predicates import without_gpu
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
@@ -19,7 +19,7 @@ _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, Constr
 
 
 @check("WHL501", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, Cause.JETSON_TEGRA, requires=("ENV401",))
-def no_wheel_for_interpreter(facts: Facts) -> Outcome:
+def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
     """No release of CuPy has a wheel for this interpreter or platform.
 
     What it means: wheels exist for certain Pythons, C libraries and architectures only. Without one, pip takes the
@@ -27,13 +27,13 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     How it is seen: the interpreter's version, C library and architecture are held against every release in the matrix.
     What to do: make an environment with a Python that has wheels; on musl use a distribution with glibc.
     """
-    if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
+    if ctx.snapshot.target.cupy or ctx.resolution.wheel is not None:
         return
-    wheels = [entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
-    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
+    wheels = [entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    every = sum(1 + len(release.extras) for line in ctx.matrix.wheel_lines for release in line.releases)
     by_driver = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
-    if facts.needs.tegra and len(by_driver) == every:  # for any Python
-        yield _of_an_old_jetpack(facts)
+    if ctx.needs.tegra and len(by_driver) == every:  # for any Python
+        yield _of_an_old_jetpack(ctx)
         return
     reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
     if len({entry.candidate for entry in reasons}) < every:
@@ -43,18 +43,18 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
     yield Symptom(
         f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
-        evidence_of(facts.snapshot, "target.python", "host.libc", "host.arch")
+        evidence_of(ctx.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
     )
 
 
-def _of_an_old_jetpack(facts: Facts) -> Symptom:
-    level = facts.needs.driver_cuda
+def _of_an_old_jetpack(ctx: CheckContext) -> Symptom:
+    level = ctx.needs.driver_cuda
     return Symptom(
         f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
-        evidence_of(facts.snapshot, "host.tegra", "driver.cuda", "target.python"),
+        evidence_of(ctx.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
             Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
             Fix(
@@ -96,7 +96,7 @@ def _other_environment(reason: Rejection) -> Fix:
     unless=_DRIVER_CHANGES,
     compares_with_gpu=True,
 )
-def nothing_fits(facts: Facts) -> Outcome:
+def nothing_fits(ctx: CheckContext) -> Outcome:
     """No release of CuPy fits this driver and these GPUs together.
 
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
@@ -106,8 +106,8 @@ def nothing_fits(facts: Facts) -> Outcome:
     nothing that wheels need, but only to whether the driver drives the GPUs.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
-    resolution = facts.resolution
-    if resolution.wheel is not None or facts.needs.driver_absent or without_gpu(facts.snapshot):
+    resolution = ctx.resolution
+    if resolution.wheel is not None or ctx.needs.driver_absent or without_gpu(ctx.snapshot):
         return
     better = resolution.next_better
     barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
@@ -119,19 +119,19 @@ def nothing_fits(facts: Facts) -> Outcome:
         return
     reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
     constraints = {entry.constraint for entry in reasons}
-    if _is_no_wheel(facts) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
+    if _is_no_wheel(ctx) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
         return
-    cause = _cause_of(facts, constraints)
+    cause = _cause_of(ctx, constraints)
     if cause is None:
         yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
         return
     change = changes_text(better) if better else None
-    older = older_than_the_matrix(facts)
+    older = older_than_the_matrix(ctx)
     yield Symptom(
         ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
         + " fits this machine"
         + (f"; the smallest change is {change}" if change else ""),
-        evidence_of(facts.snapshot, "driver.version")
+        evidence_of(ctx.snapshot, "driver.version")
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution, cause),
@@ -147,10 +147,10 @@ _REFRESH = Fix(
 )
 
 
-def _is_no_wheel(facts: Facts) -> bool:
+def _is_no_wheel(ctx: CheckContext) -> bool:
     """Whether the CuPy that an import meets bears no wheel line's name: it was built here, or by conda."""
-    cupy = facts.snapshot.target.cupy
-    return bool(cupy) and cupy[0].distribution not in {line.name for line in facts.matrix.wheel_lines}
+    cupy = ctx.snapshot.target.cupy
+    return bool(cupy) and cupy[0].distribution not in {line.name for line in ctx.matrix.wheel_lines}
 
 
 def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
@@ -167,21 +167,21 @@ def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
     )
 
 
-def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
+def _cause_of(ctx: CheckContext, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that stand against the nearest release."""
-    covered = min(row.branch for row in facts.matrix.driver_branches)
-    last = [row.last for gpu in facts.needs.gpus if (row := branches_for(gpu.compute_capability, facts.matrix))]
-    if not _is_no_wheel(facts) and any(branch is not None and branch < covered for branch in last):
+    covered = min(row.branch for row in ctx.matrix.driver_branches)
+    last = [row.last for gpu in ctx.needs.gpus if (row := branches_for(gpu.compute_capability, ctx.matrix))]
+    if not _is_no_wheel(ctx) and any(branch is not None and branch < covered for branch in last):
         return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
-    driver = facts.needs.driver
+    driver = ctx.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
-        branch = branch_of(driver, facts.matrix)
-        ranges = [branches_for(gpu.compute_capability, facts.matrix) for gpu in facts.needs.gpus]
+        branch = branch_of(driver, ctx.matrix)
+        ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.needs.gpus]
         old = any(row and row.last is not None and branch > row.last for row in ranges)
         return Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER
     if ConstraintName.NVRTC_COMPILES_FOR_GPU in constraints:
-        oldest = min(capability for row in facts.matrix.cuda_minors for capability in row.capabilities)
-        old = any(gpu.compute_capability and gpu.compute_capability < oldest for gpu in facts.needs.gpus)
+        oldest = min(capability for row in ctx.matrix.cuda_minors for capability in row.capabilities)
+        old = any(gpu.compute_capability and gpu.compute_capability < oldest for gpu in ctx.needs.gpus)
         return Cause.GPU_REMOVED_FROM_TOOLKIT if old else Cause.GPU_TOO_NEW_FOR_TOOLKIT
     if ConstraintName.DRIVER_MINIMUM in constraints:
         return Cause.DRIVER_TOO_OLD_FOR_CUDA

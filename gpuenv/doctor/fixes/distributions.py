@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
-from gpuenv.doctor.registry import Facts
+from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import contained, driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
@@ -67,10 +67,10 @@ def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None
     return None if unknown else (*_INSTALL[kind], *name.format(branch=branch, version=version).split())
 
 
-def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
+def driver_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """How to install the driver here."""
-    snapshot = facts.snapshot
-    if facts.needs.tegra:
+    snapshot = ctx.snapshot
+    if ctx.needs.tegra:
         return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
@@ -78,7 +78,7 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
         return _with_what_shows_it(snapshot, install)
     own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
     by_itself = (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
-    return no_one_driver(facts) or by_itself or _driver_package(facts)
+    return no_one_driver(ctx) or by_itself or _driver_package(ctx)
 
 
 def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
@@ -94,10 +94,10 @@ def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     return (install, Fix("Where .wslconfig in Windows says gpuSupport=false, take that out, and restart WSL."))
 
 
-def _driver_package(facts: Facts) -> tuple[Fix, ...]:
-    snapshot = facts.snapshot
-    kind, needed = family(snapshot), wanted(facts)
-    late = needed.last is not None and _chooses_newest(facts)
+def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
+    snapshot = ctx.snapshot
+    kind, needed = family(snapshot), wanted(ctx)
+    late = needed.last is not None and _chooses_newest(ctx)
     # What a driver needs in addition to its packages where these are layered onto an image.
     without_nouveau = blacklist_fix(
         snapshot, "nouveau", "Keep nouveau out by the kernel's parameters, before that restart."
@@ -124,16 +124,16 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     return (*stream, install)
 
 
-def _chooses_newest(facts: Facts) -> bool:
+def _chooses_newest(ctx: CheckContext) -> bool:
     """Whether the distribution's usual package may be too new for one of the GPUs.
 
     Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
     """
-    kind, needed = family(facts.snapshot), wanted(facts)
+    kind, needed = family(ctx.snapshot), wanted(ctx)
     if kind == "debian":
         return needed.last is not None and needed.last < _LAST_BEFORE_TURING
-    gpus = [gpu for part in to_drive(facts) for gpu in part]
-    return kind != "ubuntu" or len({wants((gpu,), facts.snapshot, facts.matrix) for gpu in gpus}) > 1
+    gpus = [gpu for part in to_drive(ctx) for gpu in part]
+    return kind != "ubuntu" or len({wants((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
 
 
 def driver_location(snapshot: Snapshot) -> str:

@@ -22,7 +22,7 @@ from gpuenv.doctor.fixes.distributions import (
     restart,
 )
 from gpuenv.doctor.predicates import NOVA, held_by_nova, libraries_absent
-from gpuenv.doctor.registry import Facts
+from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import SWITCHED_OFF
 from gpuenv.model.snapshot import Module, Snapshot
@@ -146,9 +146,9 @@ def free_driver(snapshot: Snapshot) -> str:
     return NOVA if held_by_nova(snapshot) else "nouveau"
 
 
-def in_its_place(facts: Facts) -> tuple[Fix, ...]:
+def in_its_place(ctx: CheckContext) -> tuple[Fix, ...]:
     """How NVIDIA's driver replaces the free one: lifts a blacklist, keeps the free driver out, or installs NVIDIA's."""
-    snapshot = facts.snapshot
+    snapshot = ctx.snapshot
     name = free_driver(snapshot)
     there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
     if there and blocks(snapshot):
@@ -168,23 +168,23 @@ def in_its_place(facts: Facts) -> tuple[Fix, ...]:
             Fix(early, initial_disk(snapshot)),
         )
         taking = restart(snapshot, "so that NVIDIA's module takes the GPU")
-        return (*_of_the_right_kind(facts), *(by_parameters or by_files), taking)
+        return (*_of_the_right_kind(ctx), *(by_parameters or by_files), taking)
     # Packages of the driver keep nouveau out; of nova the older ones know nothing.
     nova = Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
     return (
-        *driver_fixes(facts),
+        *driver_fixes(ctx),
         *((nova,) if name == NOVA else ()),
         restart(snapshot, "so that the new module takes the GPU"),
     )
 
 
-def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
+def _of_the_right_kind(ctx: CheckContext) -> tuple[Fix, ...]:
     """A look at the kind of the installed modules, which is unknown until they are loaded.
 
     The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
     """
-    kinds = wanted(facts).kinds
-    if len(kinds) != 1 or facts.snapshot.driver.flavor.known:
+    kinds = wanted(ctx).kinds
+    if len(kinds) != 1 or ctx.snapshot.driver.flavor.known:
         return ()
     words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
     return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from gpuenv.doctor.installed import is_condas, own_cupys, within_reach
-from gpuenv.doctor.registry import Facts
+from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.resolve import changes_text, judge
 from gpuenv.model.cupy import conda_record, is_cupy
@@ -86,63 +86,63 @@ def condas_prefix(target: Target) -> tuple[str, ...]:
     return (f"--prefix={prefix}",) if prefix else ()
 
 
-def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
+def keep_condas(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = condas_cupy(facts.snapshot.target)
-    remove = pip_fix(facts.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
+    again = condas_cupy(ctx.snapshot.target)
+    remove = pip_fix(ctx.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not again:
         return (remove, alternative)
     anew = Fix(
         "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", *condas_anew(facts.snapshot.target, again)),
+        ("conda", *condas_anew(ctx.snapshot.target, again)),
     )
     return (remove, anew, alternative)
 
 
-def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
+def install_fix(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     """The commands that install what the resolver chose into the target; empty where nothing fits.
 
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
-    conda = facts.resolution.conda
-    if conda is not None and is_condas(facts.snapshot.target):
+    conda = ctx.resolution.conda
+    if conda is not None and is_condas(ctx.snapshot.target):
         said = f"{of_conda(text).removesuffix('.')}: {' '.join(conda.specs)}"
         return (
             Fix(
                 said,
-                ("conda", "install", *condas_prefix(facts.snapshot.target), f"--channel={conda.channel}", *conda.specs),
+                ("conda", "install", *condas_prefix(ctx.snapshot.target), f"--channel={conda.channel}", *conda.specs),
                 safe=True,
             ),
         )
-    if is_condas(facts.snapshot.target):
-        ways = _conda_way(facts, of_conda(text), condas_prefix(facts.snapshot.target))
-        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
-    return _wheel_fixes(facts, text)
+    if is_condas(ctx.snapshot.target):
+        ways = _conda_way(ctx, of_conda(text), condas_prefix(ctx.snapshot.target))
+        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(ctx, "Or, by pip, install"))
+    return _wheel_fixes(ctx, text)
 
 
-def only_one(facts: Facts) -> tuple[Fix, ...]:
+def only_one(ctx: CheckContext) -> tuple[Fix, ...]:
     """How one CuPy is left of several, the right one."""
-    target = facts.snapshot.target
+    target = ctx.snapshot.target
     outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
     own = own_cupys(target)
     of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
-    if outside and (of_conda_alone or _is_a_right_one(facts, own)):
+    if outside and (of_conda_alone or _is_a_right_one(ctx, own)):
         return outside
     words = "Remove all of them." if not outside else "Remove this environment's."
-    removed = (_removal(facts, words, own),) if own else ()
-    return (*outside, *removed, *install_fix(facts, "Then install the right one."))
+    removed = (_removal(ctx, words, own),) if own else ()
+    return (*outside, *removed, *install_fix(ctx, "Then install the right one."))
 
 
-def _is_a_right_one(facts: Facts, own: tuple[str, ...]) -> bool:
+def _is_a_right_one(ctx: CheckContext, own: tuple[str, ...]) -> bool:
     """Whether the environment's own CuPy is one, and fits: the best line, or a release that nothing speaks against."""
-    chosen, rejected = facts.resolution.wheel, {entry.candidate for entry in facts.resolution.rejected}
+    chosen, rejected = ctx.resolution.wheel, {entry.candidate for entry in ctx.resolution.rejected}
     if len(own) != 1:
         return False
-    there = {entry.release for entry in facts.snapshot.target.cupy if entry.distribution == own[0]}
+    there = {entry.release for entry in ctx.snapshot.target.cupy if entry.distribution == own[0]}
     wheels = (
         Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
-        for line in facts.matrix.wheel_lines
+        for line in ctx.matrix.wheel_lines
         for release in line.releases
         if line.name == own[0] and release.cupy in there
         for extra in (None, *release.extras)
@@ -151,10 +151,10 @@ def _is_a_right_one(facts: Facts, own: tuple[str, ...]) -> bool:
     return best or any(wheel not in rejected for wheel in wheels)
 
 
-def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
+def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
     """Safe where all of them lie in the target; the user's own packages serve other environments too."""
-    fix = pip_fix(facts.snapshot, text, "uninstall", "-y", *names)
-    inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
+    fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
+    inside = all(entry.is_own for entry in ctx.snapshot.target.cupy if entry.distribution in names)
     return fix._replace(safe=fix.safe and inside)
 
 
@@ -163,23 +163,23 @@ def of_conda(text: str) -> str:
     return text.replace("the wheel", "conda's build")
 
 
-def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
+def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     """The commands that install the resolver's wheel; nothing where none fits."""
-    wheel = facts.resolution.wheel
+    wheel = ctx.resolution.wheel
     if wheel is None:
         return ()
-    there = facts.snapshot.target.cupy
+    there = ctx.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
-    if len(there) == 1 and not within_reach(there[0], facts.snapshot.target):
+    if len(there) == 1 and not within_reach(there[0], ctx.snapshot.target):
         fixes.append(out_of_the_way(there[0]))
     elif len(there) == 1 and others:
         instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
         remove = f"{instead} remove" if found else "Remove"
-        fixes.append(_removal(facts, f"{remove} the CuPy that is there.", tuple(others)))
+        fixes.append(_removal(ctx, f"{remove} the CuPy that is there.", tuple(others)))
         text = f"Then install{what}" if found else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
-    fixes.append(pip_fix(facts.snapshot, said, "install", *wheel.requirements))
+    fixes.append(pip_fix(ctx.snapshot, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:
         fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
     return tuple(fixes)
@@ -246,19 +246,19 @@ def _is_new(fact: str) -> bool:
     return fact in _IN_A_NEW_ONE or fact.startswith("target.packages.")
 
 
-def _conda_way(facts: Facts, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
+def _conda_way(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
     """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
-    judged = [(wheel, judge(wheel, facts.needs, facts.matrix).changes) for wheel in conda_candidates(facts.matrix)]
-    any_numpy = facts.needs._replace(numpy=None)
+    judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
+    any_numpy = ctx.needs._replace(numpy=None)
     found = (
-        _Way(conda_choice(wheel, (), any_numpy, facts.matrix), Reachable(wheel.candidate, changes))
+        _Way(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged
         if changes
     )
     ways = sorted(found, key=lambda way: way.order)
     told = text.removesuffix(".")
     if not ways:
-        why = next((entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
+        why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
         return (
             Fix(

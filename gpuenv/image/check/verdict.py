@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import NotKnown, all_checks, finding_of
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, located
@@ -95,7 +95,7 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
-    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=left_out))
+    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, left_out=left_out))
     found = [
         entry
         for entry in diagnosis.findings
