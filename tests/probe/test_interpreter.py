@@ -227,7 +227,7 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
         "import time; from gpuenv.probe.context import *; from gpuenv.probe.ask_driver import *\n"
-        f"asking = Asking({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
+        f"asking = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
         "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"
     )
