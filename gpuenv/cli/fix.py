@@ -24,8 +24,16 @@ from gpuenv.cli.transaction import (
     target_scheme,
     transact,
 )
-from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.repair import RepairPlan, as_it_is, choices, loses_libraries, repair_plan, satisfies, with_any_numpy
+from gpuenv.doctor.installed_cupy import is_managed_by_conda
+from gpuenv.doctor.repair import (
+    RepairPlan,
+    installed_requirement,
+    loses_libraries,
+    repair_matrices,
+    repair_plan,
+    satisfies,
+    with_any_numpy,
+)
 from gpuenv.install.environment import read_record, take_stock
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, Outcome, Plan, Result
@@ -145,7 +153,7 @@ def _way(scheme: Scheme, examined: Examined, means: Means, wound: RepairPlan) ->
             f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
             "Let pixi do it: gpuenv doctor tells the commands.",
         )
-    if is_condas(facts.target):
+    if is_managed_by_conda(facts.target):
         resolution = examined.resolution
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
         if wound.choice and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
@@ -156,7 +164,7 @@ def _way(scheme: Scheme, examined: Examined, means: Means, wound: RepairPlan) ->
     wheel = _chosen(examined, scheme, wound) if wound.choice else None
     if wound.choice and wheel is None:
         return None
-    requirements = (*(wheel.requirements if wheel else as_it_is(facts)), *wound.more)
+    requirements = (*(wheel.requirements if wheel else installed_requirement(facts)), *wound.more)
     return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, wound), examined))
 
 
@@ -181,7 +189,7 @@ def _chosen(examined: Examined, scheme: Scheme, wound: RepairPlan) -> WheelChoic
     holdings = take_stock(scheme)
     tried: list[WheelChoice] = []
     for given in (counted, with_any_numpy(counted)):
-        for narrowed in choices(facts, examined.rows, examined.resolution):
+        for narrowed in repair_matrices(facts, examined.rows, examined.resolution):
             wheel = resolved_for(given, narrowed, holdings).wheel
             if wheel is not None and satisfies(wheel, wound, facts):
                 return wheel

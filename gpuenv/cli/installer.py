@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.errors import CommandError, announce, failure_as_result, usage_errors, with_stand
 from gpuenv.cli.inputs import MachineSource, read_at_most
 from gpuenv.cli.options import InstallerName
-from gpuenv.doctor.fixes.adapt import words_about
+from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.backends.base import Options, Patience
 from gpuenv.install.environment import Holdings
 from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
@@ -62,7 +62,7 @@ class Means(NamedTuple):
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
     """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
-    remedy = words_about(error.remedy, python) if error.remedy else None
+    remedy = add_target_option(error.remedy, python) if error.remedy else None
     return CommandError(_EXIT_CODES.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from gpuenv.doctor.fixes.adapt import for_pixi
+from gpuenv.doctor.fixes.adaptation import adapt_for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
@@ -339,7 +339,7 @@ def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) ->
             step = pip_fix(here, f"Try without {name}, which is not there.", "uninstall", "-y", name)
         else:
             step = pip_fix(here, f"Install {name} {there}, as it is there.", "install", f"{name}=={there}")
-        return for_pixi((step,), here.target)[0]._replace(safe=False)  # it is an attempt
+        return adapt_for_pixi((step,), here.target)[0]._replace(safe=False)  # it is an attempt
     if family == "environment" and difference.there is None:
         return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
     if family == "environment":

@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpuenv.doctor.fixes.adapt import adapt_for_container, adapt_for_ostree, for_pixi, for_system, with_target_option
+from gpuenv.doctor.fixes.adaptation import (
+    adapt_for_container,
+    adapt_for_ostree,
+    adapt_for_pixi,
+    adapt_for_system,
+    with_target_option,
+)
 from gpuenv.doctor.registry import (
+    EXPECT_NO_GPU,
     GPU_FAMILIES,
-    NONE_EXPECTED,
-    Absence,
     Check,
     CheckContext,
+    Component,
     NotKnown,
     Symptom,
     all_checks,
-    finding_of,
+    to_finding,
 )
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
@@ -140,14 +146,14 @@ def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: Diagno
     """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
     host, fixes = snapshot.host, symptom.fix
     fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
-    fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), options.python)
-    found = replace(finding_of(check, symptom), fix=fixes)
-    expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.absence is Absence.CUPY)
+    fixes = with_target_option(adapt_for_pixi(adapt_for_system(fixes, host.os.value), snapshot.target), options.python)
+    found = replace(to_finding(check, symptom), fix=fixes)
+    expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.absence is Component.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
     found = _allowed_by(found, options.allowances, options.day)
     if found.severity is Severity.NOTE:  # nothing is left that would make a note of it
-        found = replace(found, fix=tuple(fix for fix in found.fix if fix != NONE_EXPECTED))
+        found = replace(found, fix=tuple(fix for fix in found.fix if fix != EXPECT_NO_GPU))
     return found
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.fixes.distributions import family
-from gpuenv.doctor.predicates import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
+from gpuenv.doctor.predicates import COS_DRIVER_ROOT, GPU_OPERATOR_ROOT, libcuda_absent
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
 # Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
-_NO_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
-_OF_64_BITS = (
-    *("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{OF_CONTAINER_OPTIMIZED_OS}/lib64"),
-    f"{OF_THE_OPERATOR}/usr/lib64",
+_NOT_THE_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
+_FOLDERS_64_BIT = (
+    *("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{COS_DRIVER_ROOT}/lib64"),
+    f"{GPU_OPERATOR_ROOT}/usr/lib64",
 )
 
 
-def strays(snapshot: Snapshot) -> list[DriverLibrary]:
+def mismatched_libraries(snapshot: Snapshot) -> list[DriverLibrary]:
     """The files that the loader takes and that are known to be of another version than the module."""
     module = snapshot.driver.module_version.value
-    return [entry for entry in used(snapshot) if module is not None and entry.release not in (None, module)]
+    return [entry for entry in libraries_in_use(snapshot) if module is not None and entry.release not in (None, module)]
 
 
-def used(snapshot: Snapshot) -> list[DriverLibrary]:
+def libraries_in_use(snapshot: Snapshot) -> list[DriverLibrary]:
     """The files that the loader takes; one outside of the folders that drivers use is judged by its name."""
     driver = snapshot.driver
     taken = ((driver.cuda_library.value, driver.cuda_origin.value), (driver.nvml_library.value, None))
@@ -48,17 +48,19 @@ def _release_in(path: str) -> DriverVersion | None:
         return None
 
 
-def counterparts(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[DriverLibrary]:
+def matching_libraries(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[DriverLibrary]:
     """For each of these libraries that of the module's version; empty where one of them has none."""
     module = snapshot.driver.module_version.value
     fit = [
         entry
         for entry in snapshot.driver.libraries
-        if entry.release == module and entry.origin not in _NO_DRIVERS and _loadable(snapshot, entry)
+        if entry.release == module and entry.origin not in _NOT_THE_DRIVERS and _loadable(snapshot, entry)
     ]
     found = []
     for stray in of:
-        same = sorted((e for e in fit if name(e) == name(stray)), key=lambda e: folder(e) != folder(stray))
+        same = sorted(
+            (e for e in fit if library_name(e) == library_name(stray)), key=lambda e: folder_of(e) != folder_of(stray)
+        )
         if not same:
             return []
         found.append(same[0])
@@ -67,15 +69,15 @@ def counterparts(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[Driver
 
 def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
     """Whether it lies in a folder that is sure to be of this architecture; /usr/lib is of 32 bits on many systems."""
-    place, arch = folder(entry), snapshot.host.arch.value
-    if place in [folder(other) for other in used(snapshot)] or entry.origin is LibraryOrigin.NIXOS:
+    place, arch = folder_of(entry), snapshot.host.arch.value
+    if place in [folder_of(other) for other in libraries_in_use(snapshot)] or entry.origin is LibraryOrigin.NIXOS:
         return True
     if place == "/usr/lib":
         return family(snapshot) == "arch"
-    return place in _OF_64_BITS or (arch is not None and f"/{arch}-linux-gnu" in place)
+    return place in _FOLDERS_64_BIT or (arch is not None and f"/{arch}-linux-gnu" in place)
 
 
-def unfound(snapshot: Snapshot) -> DriverLibrary | None:
+def unsearched_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
     """The libcuda of the loaded module in a folder that the loader does not search.
 
     The driver's libraries are linked with glibc: the loader of another C library cannot use them.
@@ -84,8 +86,8 @@ def unfound(snapshot: Snapshot) -> DriverLibrary | None:
     foreign = libc is not None and libc.family != "glibc"
     if module is None or foreign or not libcuda_absent(snapshot):
         return None
-    fit = (e for e in snapshot.driver.libraries if name(e) == "libcuda" and e.release == module)
-    return next((e for e in fit if e.origin not in _NO_DRIVERS and _loadable(snapshot, e)), None)
+    fit = (e for e in snapshot.driver.libraries if library_name(e) == "libcuda" and e.release == module)
+    return next((e for e in fit if e.origin not in _NOT_THE_DRIVERS and _loadable(snapshot, e)), None)
 
 
 def is_foreign(snapshot: Snapshot, entry: DriverLibrary) -> bool:
@@ -99,11 +101,11 @@ def is_newer(snapshot: Snapshot, entry: DriverLibrary) -> bool:
     return entry.release is not None and module is not None and entry.release > module
 
 
-def folder(entry: DriverLibrary) -> str:
+def folder_of(entry: DriverLibrary) -> str:
     """The folder that a library lies in."""
     return entry.path.rpartition("/")[0]
 
 
-def name(entry: DriverLibrary) -> str:
+def library_name(entry: DriverLibrary) -> str:
     """``libcuda`` of /usr/lib64/libcuda.so.550.163.01."""
     return entry.path.rpartition("/")[2].partition(".so")[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuenv.doctor.predicates import is_passed_on
+from gpuenv.doctor.predicates import is_passed_through
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.products import branch_of, branches_for
@@ -25,7 +25,7 @@ TURING, _HOPPER, BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), C
 OPEN, PROPRIETARY = "open", "proprietary"
 
 
-class Wants(NamedTuple):
+class DriverRequirement(NamedTuple):
     """What GPUs need of one driver.
 
     Attributes:
@@ -72,7 +72,7 @@ def kind_for(capability: ComputeCapability, snapshot: Snapshot) -> str | None:
     return OPEN if capability >= BLACKWELL or grace else None
 
 
-def to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
+def gpus_to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
     """The GPUs that the driver shows its user, and the others that are its to drive, as the bus has them."""
     snapshot, matrix = ctx.snapshot, ctx.matrix
     keys = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
@@ -81,49 +81,49 @@ def to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu,
     on_bus = [
         device
         for device in nvidia_on_bus(snapshot) or ()
-        if pci_key(device.pci) not in keys and not is_passed_on(device)
+        if pci_key(device.pci) not in keys and not is_passed_through(device)
     ]
     others = (*(gpu_listed(gpu, matrix) for gpu in beside), *(gpu_on_bus(device, matrix) for device in on_bus))
     return tuple(gpu_listed(gpu, matrix) for gpu in shown), others
 
 
-def wanted(ctx: CheckContext) -> Wants:
+def driver_requirement(ctx: CheckContext) -> DriverRequirement:
     """What all the GPUs of a machine want of a driver."""
-    shown, others = to_drive(ctx)
-    return wants((*shown, *others), ctx.snapshot, ctx.matrix)
+    shown, others = gpus_to_drive(ctx)
+    return requirement_of((*shown, *others), ctx.snapshot, ctx.matrix)
 
 
-def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Wants:
+def requirement_of(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> DriverRequirement:
     """What these GPUs together want of a driver; one of no known generation wants nothing."""
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
     rows = [row for capability in capabilities if (row := branches_for(capability, matrix))]
-    return Wants(
+    return DriverRequirement(
         max((row.first for row in rows if row.first is not None), default=None),
         min((row.last for row in rows if row.last is not None), default=None),
         frozenset(kind for capability in capabilities if (kind := kind_for(capability, snapshot))),
     )
 
 
-def no_one_driver(ctx: CheckContext) -> tuple[Fix, ...]:
+def conflicting_gpus(ctx: CheckContext) -> tuple[Fix, ...]:
     """Fixes where no single driver drives every GPU: what each needs and which to keep; empty where one driver does.
 
     The GPUs that work now are kept, then the newer ones.
     """
-    if wanted(ctx).possible:
+    if driver_requirement(ctx).possible:
         return ()
     snapshot, matrix = ctx.snapshot, ctx.matrix
-    shown, others = to_drive(ctx)
+    shown, others = gpus_to_drive(ctx)
     kept: list[NeededGpu] = []
     lost: list[NeededGpu] = []
     oldest = ComputeCapability(0, 0)
     for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
-        (kept if wants((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
-    each = "; ".join(f"{gpu.label} needs {wants((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
+        (kept if requirement_of((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
+    each = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
     return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, ctx))
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], ctx: CheckContext) -> Fix:
-    needed, driver = wants(kept, ctx.snapshot, ctx.matrix), ctx.snapshot.driver
+    needed, driver = requirement_of(kept, ctx.snapshot, ctx.matrix), ctx.snapshot.driver
     version = driver.version.value
     there = version is not None and needed.met_by(branch_of(version, ctx.matrix), driver.flavor.value)
     what = "Keep the driver that is there" if there else f"Install a driver of {needed.words}"

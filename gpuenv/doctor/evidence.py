@@ -13,10 +13,10 @@ from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.text import pattern, spelt
 
-_BRINGERS = ("torch", "jax", "tensorflow")
+_CUDA_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
 # Where the target's loader looks first, and the environment's prefix.
-SEARCHED = ("environment.LD_LIBRARY_PATH", "target.prefix")
+SEARCH_PATHS = ("environment.LD_LIBRARY_PATH", "target.prefix")
 T = TypeVar("T")
 
 
@@ -55,45 +55,45 @@ def packages_as_evidence(packages: Mapping[str, str]) -> tuple[Evidence, ...]:
     return tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in packages.items())
 
 
-def cuda_bringers(snapshot: Snapshot) -> tuple[Evidence, ...]:
+def cuda_frameworks(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """The installed frameworks that depend on CUDA libraries."""
     packages = snapshot.target.packages
-    return packages_as_evidence({name: packages[name] for name in _BRINGERS if name in packages})
+    return packages_as_evidence({name: packages[name] for name in _CUDA_FRAMEWORKS if name in packages})
 
 
-_TROUBLE = pattern(
+_DRIVER_ERROR = pattern(
     r"(?i)NVRM: .*(?:\bXid\b|fail|error|cannot|not supported|timed? ?out|no firmware)"
     r"|nvidia\S*:? .*(?:fail|error|\berr -?\d)"
 )
 
 
-def troubles(snapshot: Snapshot) -> tuple[Evidence, ...]:
+def driver_errors(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """The newest lines of the kernel's log in which the driver reports an error."""
-    return lines_with(snapshot, _TROUBLE)
+    return matching_log_lines(snapshot, _DRIVER_ERROR)
 
 
-def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
+def hardware_events(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
     """The lines of the kernel's log that report a fault of hardware."""
     return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE)
 
 
-def event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
+def hardware_event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """The newest of these lines."""
-    return logged(snapshot, [event.text for event in hardware_lines(snapshot)[-3:]])
+    return log_evidence(snapshot, [event.text for event in hardware_events(snapshot)[-3:]])
 
 
-def lines_with(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
+def matching_log_lines(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
     """The newest lines of the kernel's log that match a pattern."""
     lines = [message.text for message in snapshot.kernel_log.value or () if words.search(message.text)]
-    return logged(snapshot, lines[-3:])
+    return log_evidence(snapshot, lines[-3:])
 
 
-def logged(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
+def log_evidence(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
     """Lines of the kernel's log as evidence."""
     return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
 
 
-def holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
+def kernel_drivers(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
     """The kernel driver that each GPU on the bus is bound to."""
     return tuple(
         Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus

@@ -19,7 +19,7 @@ SECTIONS = ("What it means", "How it is seen", "What to do")
 GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
 """First letters of the codes of checks that concern the driver and the GPUs: without these, they find notes at most."""
 # A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
-NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
+EXPECT_NO_GPU = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
 
 
 class CheckContext(NamedTuple):
@@ -77,7 +77,7 @@ def severity_for_unusable_gpu(ctx: CheckContext) -> Severity:
     return Severity.ERROR if any(entry.by_unusable for entry in ctx.requirements) else Severity.WARNING
 
 
-class Explained(Protocol):
+class DocumentedCheck(Protocol):
     """What has a code and a docstring in three sections: a check, or a rule of another part."""
 
     @property
@@ -97,7 +97,7 @@ class Explained(Protocol):
         """What it means, how it is seen, what to do."""
 
 
-def finding_of(found_by: Explained, symptom: Symptom) -> Finding:
+def to_finding(found_by: DocumentedCheck, symptom: Symptom) -> Finding:
     """A symptom with the code of what found it, and its own cause where the symptom names none."""
     return Finding(
         code=found_by.code,
@@ -123,7 +123,7 @@ class RepairKind(Enum):
     CLEAR = "removes metadata that other releases have left"
 
 
-class Absence(Enum):
+class Component(Enum):
     """What a check finds to be missing, where a caller may expect just that."""
 
     GPU = "gpu"
@@ -158,7 +158,7 @@ class Check:
         follows: tuple[str, ...] = (),
         unless: tuple[str, ...] = (),
         repair: RepairKind | None = None,
-        absence: Absence | None = None,
+        absence: Component | None = None,
         compares_with_gpu: bool = False,
         decisive: bool = False,
         decisive_if_assumed: bool = False,
@@ -208,12 +208,12 @@ class Check:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return title_of(self.run)
+        return docstring_title(self.run)
 
     @property
     def sections(self) -> dict[str, str]:
         """What it means, how it is seen, what to do."""
-        return sections_of(self.run)
+        return docstring_sections(self.run)
 
 
 _CHECKS: dict[str, Check] = {}
@@ -234,12 +234,12 @@ def find_check(code: str) -> Check | None:
     return _CHECKS.get(code)
 
 
-def title_of(function: Callable[..., object]) -> str:
+def docstring_title(function: Callable[..., object]) -> str:
     """The first line of a docstring."""
     return (function.__doc__ or "").lstrip().split("\n", 1)[0]
 
 
-def sections_of(function: Callable[..., object]) -> dict[str, str]:
+def docstring_sections(function: Callable[..., object]) -> dict[str, str]:
     """What it means, how it is seen, what to do: the docstring's sections."""
     from inspect import getdoc  # noqa: PLC0415 - slow to import, and of use where somebody reads
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpuenv.doctor.fixes.packages import name_in, names_in
-from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
+from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
+from gpuenv.doctor.installed_cupy import first_cuda_major, is_clearable, stale_metadata
 from gpuenv.doctor.registry import RepairKind, find_check
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
@@ -60,9 +60,9 @@ def repair_plan(findings: Sequence[Finding], snapshot: Snapshot) -> RepairPlan |
         return None
     kinds, target = {kind for _, kind in ours}, snapshot.target
     reinstalled = _requirements(finding for finding, kind in ours if kind in _REINSTALLING)
-    again = tuple(dict.fromkeys(map(name_in, reinstalled)))
+    again = tuple(dict.fromkeys(map(canonical_name, reinstalled)))
     lost = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
-    left = (entry.name for entry in other_releases(target) if is_clearable(entry, target))
+    left = (entry.name for entry in stale_metadata(target) if is_clearable(entry, target))
     # uv links files from its cache, and one that was changed, and not deleted, is changed there.
     changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))
     return RepairPlan(
@@ -81,7 +81,7 @@ def _requirements(findings: Iterable[Finding]) -> Iterator[str]:
     """What the installs by pip or uv in their fixes name."""
     for fix in (fix for finding in findings for fix in finding.fix if fix.safe):
         words = fix.command or ()
-        yield from names_in(words[words.index("install") + 1 :]) if "install" in words else ()
+        yield from requirement_arguments(words[words.index("install") + 1 :]) if "install" in words else ()
 
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
@@ -96,7 +96,7 @@ def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     return kind in _REPLACING and not snapshot.target.externally_managed.value
 
 
-def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
+def repair_matrices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
     """The matrix narrowed to the installed release, then to its line, then not at all, so that little changes.
 
     Of several lines the resolver's ``preferred`` one comes first.
@@ -143,6 +143,6 @@ def _all_found(snapshot: Snapshot) -> bool:
     return bool(needed) and all(entry.path for entry in needed)
 
 
-def as_it_is(snapshot: Snapshot) -> tuple[str, ...]:
+def installed_requirement(snapshot: Snapshot) -> tuple[str, ...]:
     """The CuPy that is there, as a requirement: nothing of it is to change."""
     return tuple(f"{entry.distribution}=={entry.release}" for entry in snapshot.target.cupy[:1])

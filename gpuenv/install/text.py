@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.fixes.adapt import words_about
+from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Plan, Reason, Result
 from gpuenv.model.text import size_text
@@ -128,4 +128,4 @@ def history_lines(journals: Sequence[Journal], python: str | None = None) -> Ite
     for journal in journals:
         yield Line(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
     how = "gpuenv rollback undoes the newest; with a number, that one and every later one."
-    yield Line(words_about(how, python), Style.QUIET)
+    yield Line(add_target_option(how, python), Style.QUIET)

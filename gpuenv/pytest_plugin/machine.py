@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gpuenv.doctor.registry import Absence, Check, find_check
+from gpuenv.doctor.registry import Check, Component, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
@@ -87,7 +87,7 @@ def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | No
 
     def is_spared(check: Check | None) -> bool:
         return check is not None and (
-            (without_gpu and check.concerns_gpu) or (without_cupy and check.absence is Absence.CUPY)
+            (without_gpu and check.concerns_gpu) or (without_cupy and check.absence is Component.CUPY)
         )
 
     errors = [f for f in report.findings if f.severity is Severity.ERROR and not is_spared(find_check(f.code))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpuenv.doctor.registry import Explained
+from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.explain.records import Signature
 from gpuenv.model.answers import (
     CauseMeaning,
@@ -20,7 +20,7 @@ from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import fix_lines
 
 
-def check_lines(check: Explained) -> Iterator[Line]:
+def check_lines(check: DocumentedCheck) -> Iterator[Line]:
     """A check: its title, its causes and its three sections."""
     yield Line(f"{check.code}: {check.title}", Style.HEADING)
     for cause in check.causes:
@@ -50,7 +50,7 @@ def plugin_lines(code: str, package: str, function: str, text: str, complaint: s
         yield Line(paragraph, hang=2)
 
 
-def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
+def cause_lines(cause: Cause, checks: Sequence[DocumentedCheck]) -> Iterator[Line]:
     """A cause, and every check that can name it; of one that no check looks for, what to do.
 
     Args:
@@ -70,7 +70,7 @@ def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
         yield from fix_lines(cause.fix)
 
 
-def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
+def list_lines(checks: Sequence[DocumentedCheck]) -> Iterator[Line]:
     """Every check with its title and the causes that it can name."""
     for check in checks:
         yield Line(f"{check.code}  {check.title}", hang=8)
@@ -87,7 +87,7 @@ def signature_lines(signature: Signature) -> Iterator[Line]:
         yield Line(f"  It would be decided by: {signature.decides}.", hang=4)
 
 
-def check_meaning(check: Explained) -> Meaning:
+def check_meaning(check: DocumentedCheck) -> Meaning:
     """What a code means."""
     told = _check(check)
     return Meaning(check.code, "code", check.title, told.causes, (told,))
@@ -101,7 +101,7 @@ def plugin_meaning(code: str, package: str, text: str, complaint: str | None) ->
     return Meaning(code, "code", title, (), (told,))
 
 
-def cause_meaning(cause: Cause, checks: Sequence[Explained]) -> Meaning:
+def cause_meaning(cause: Cause, checks: Sequence[DocumentedCheck]) -> Meaning:
     """What a cause means."""
     own = tuple(_check(check) for check in checks if cause in check.causes)
     return Meaning(
@@ -126,7 +126,7 @@ def signature_meaning(signature: Signature) -> Meaning:
     )
 
 
-def listed_checks(checks: Iterable[Explained]) -> tuple[ListedCheck, ...]:
+def listed_checks(checks: Iterable[DocumentedCheck]) -> tuple[ListedCheck, ...]:
     """The doctor's own checks."""
     return tuple(ListedCheck(check.code, check.title, check.causes) for check in checks)
 
@@ -137,7 +137,7 @@ def listed_requirements() -> Requirements:
     return Requirements(tuple(keys), GRAMMAR)
 
 
-def _check(check: Explained) -> CheckMeaning:
+def _check(check: DocumentedCheck) -> CheckMeaning:
     causes = tuple(CauseMeaning(cause, cause.sentence) for cause in check.causes)
     return CheckMeaning(check.code, check.title, causes, check.sections)
 

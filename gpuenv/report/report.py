@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, became_of
-from gpuenv.doctor.registry import Absence, find_check
+from gpuenv.doctor.registry import Component, find_check
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import (
     CheckRun,
@@ -77,7 +77,7 @@ class Report(NamedTuple):
     def lacks_gpu(self) -> bool:
         """Whether it was found that there is no NVIDIA GPU."""
         found_by = (find_check(finding.code) for finding in self.findings)
-        return any(check is not None and check.absence is Absence.GPU for check in found_by)
+        return any(check is not None and check.absence is Component.GPU for check in found_by)
 
 
 def make_report(

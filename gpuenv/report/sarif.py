@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import Explained, all_checks
+from gpuenv.doctor.registry import DocumentedCheck, all_checks
 from gpuenv.model.finding import Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
     allowance_text,
@@ -51,7 +51,7 @@ def log_of(run: dict[str, Any]) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def tool_of(checks: Iterable[Explained]) -> dict[str, Any]:
+def tool_of(checks: Iterable[DocumentedCheck]) -> dict[str, Any]:
     """This program, with the rules behind a run's results."""
     driver = {
         "name": "gpuenv",
@@ -62,7 +62,7 @@ def tool_of(checks: Iterable[Explained]) -> dict[str, Any]:
     return {"driver": driver}
 
 
-def _rule(check: Explained) -> dict[str, Any]:
+def _rule(check: DocumentedCheck) -> dict[str, Any]:
     """What a code means, as SARIF describes rules."""
     sections = check.sections
     text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())

@@ -15,7 +15,7 @@ import pytest
 from gpuenv.cli import options
 from gpuenv.cli.app import make_app
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.fixes.adapt import ABOUT_A_TARGET, for_pixi, with_target_option, words_about
+from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -120,7 +120,7 @@ def of_pixi(prefix: str = PREFIX) -> Target:
     ],
 )
 def test_every_installer_s_words_have_their_counterpart(command: str, told: str) -> None:
-    (fix,) = for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
+    (fix,) = adapt_for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
     assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(told.split()), safe=False)
 
 
@@ -129,14 +129,14 @@ def test_every_installer_s_words_have_their_counterpart(command: str, told: str)
 )
 def test_what_is_no_installing_stays(command: tuple[str, ...] | None) -> None:
     fixes = (Fix("Do it.", command),)
-    assert for_pixi(fixes, of_pixi()) == fixes
+    assert adapt_for_pixi(fixes, of_pixi()) == fixes
 
 
 def test_an_environment_with_a_name_and_one_that_lies_elsewhere() -> None:
     fixes = (Fix("Do it.", ("conda", "install", "cupy")),)
-    (named,) = for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
+    (named,) = adapt_for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
     assert named.text == "Do it, in the pixi project /srv/app, for a feature of its environment gpu."
-    (detached,) = for_pixi(fixes, of_pixi("/cache/envs/app-123"))
+    (detached,) = adapt_for_pixi(fixes, of_pixi("/cache/envs/app-123"))
     assert detached.text == "Do it, in the folder of the pixi project."
 
 
@@ -173,7 +173,7 @@ def _findings(snapshot: Snapshot, python: str | None) -> tuple[Finding, ...]:
 def _ours(fixes: tuple[Fix, ...]) -> list[str]:
     """Every command of ours that acts on a target, from words and from argv lists."""
     lines = [fix.text for fix in fixes] + [shlex.join(fix.command) for fix in fixes if fix.command]
-    verbs = "|".join(ABOUT_A_TARGET)
+    verbs = "|".join(TARGET_COMMANDS)
     return [found for line in lines for found in re.findall(rf"gpuenv (?:{verbs})\b[^.;]*", line)]
 
 
@@ -238,8 +238,8 @@ def test_of_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     ],
 )
 def test_of_words(before: str, after: str) -> None:
-    assert words_about(before, "v12") == after
-    assert words_about(before, None) == before
+    assert add_target_option(before, "v12") == after
+    assert add_target_option(before, None) == before
 
 
 def _takes_a_target(hints: Iterable[object]) -> bool:
@@ -255,7 +255,7 @@ def test_every_command_that_takes_a_target_is_known() -> None:
         for info in app.registered_commands
         if info.callback is not None and _takes_a_target(get_type_hints(info.callback, include_extras=True).values())
     }
-    assert taking == {*ABOUT_A_TARGET, *OTHERS}
+    assert taking == {*TARGET_COMMANDS, *OTHERS}
 
 
 def test_the_program_says_it(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.fixes.adapt import adapt_for_ostree
-from gpuenv.doctor.fixes.distributions import other_kernel_modules
+from gpuenv.doctor.fixes.adaptation import adapt_for_ostree
+from gpuenv.doctor.fixes.distributions import other_kernel_modules_fix
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import Reading, known
@@ -98,9 +98,12 @@ def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matr
 
 @pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
 def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
-    fix = other_kernel_modules(without_driver("nixos 25.05", ADA), wants_open=wants_open)
+    fix = other_kernel_modules_fix(without_driver("nixos 25.05", ADA), wants_open=wants_open)
     assert f"hardware.nvidia.open = {value};" in fix.text
-    assert "configuration.nix" not in other_kernel_modules(without_driver("fedora 43", ADA), wants_open=wants_open).text
+    assert (
+        "configuration.nix"
+        not in other_kernel_modules_fix(without_driver("fedora 43", ADA), wants_open=wants_open).text
+    )
 
 
 def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:

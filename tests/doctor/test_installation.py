@@ -8,8 +8,15 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.doctor.diagnose import Diagnosis, diagnose
-from gpuenv.doctor.installed import is_condas
-from gpuenv.doctor.repair import RepairPlan, as_it_is, choices, loses_libraries, repair_plan, satisfies
+from gpuenv.doctor.installed_cupy import is_managed_by_conda
+from gpuenv.doctor.repair import (
+    RepairPlan,
+    installed_requirement,
+    loses_libraries,
+    repair_matrices,
+    repair_plan,
+    satisfies,
+)
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -558,11 +565,11 @@ def test_conda_s_own_cupy_is_conda_s_by_either_package(
 ) -> None:
     snapshot = environment(healthy, of_conda, CONDAS)
     assert not {"WHL502", "WHL513"} & set(found(matrix, snapshot))
-    assert is_condas(snapshot.target)
+    assert is_managed_by_conda(snapshot.target)
 
 
 def test_a_cupy_that_no_record_of_conda_s_is_of_is_another_installer_s(healthy: Snapshot) -> None:
-    assert not is_condas(environment(healthy, {"cuda-version": "12.9"}, CONDAS).target)
+    assert not is_managed_by_conda(environment(healthy, {"cuda-version": "12.9"}, CONDAS).target)
 
 
 @pytest.mark.parametrize(
@@ -682,13 +689,13 @@ def test_the_choice_goes_from_what_is_there_to_anything() -> None:
     free = resolve(snapshot, MATRIX)
     steps = [
         [(line.name, len(line.releases)) for line in narrowed.wheel_lines]
-        for narrowed in choices(snapshot, MATRIX, free)
+        for narrowed in repair_matrices(snapshot, MATRIX, free)
     ]
     releases, lines, everything = [step for step in steps if step[0][1] == 1 and len(step) == 1], steps[2:-1], steps[-1]
     assert [name for step in releases for name, _ in step] == ["cupy-cuda11x", "cupy-cuda12x"]
     assert [name for step in lines for name, _ in step] == ["cupy-cuda11x", "cupy-cuda12x"]
     assert len(everything) == len(MATRIX.wheel_lines)
-    assert as_it_is(snapshot) == ("cupy-cuda11x==13.5.1",)
+    assert installed_requirement(snapshot) == ("cupy-cuda11x==13.5.1",)
 
 
 PLAIN = WheelChoice("cupy-cuda12x", "13.6.0", None, ("cupy-cuda12x==13.6.0",), 12, None, "a toolkit", ())

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.fixes.distributions import family, headers_package, older_driver, release_of
+from gpuenv.doctor.fixes.distributions import driver_branch_fix, family, headers_package, release_of
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Fix
@@ -122,7 +122,7 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
     found = primary(snapshot)
     assert found.cause == "gpu-removed-from-driver"
     assert told in " ".join([found.fix[0].text, *commands(found.fix)])
-    assert older_driver(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
+    assert driver_branch_fix(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
     distribution: str, command: tuple[str, ...] | None
 ) -> None:
     snapshot = Snapshot(host=Host(distribution=known(distribution, "os-release")))
-    assert older_driver(snapshot, "rhel", 580, "Install it").command == command
+    assert driver_branch_fix(snapshot, "rhel", 580, "Install it").command == command
 
 
 @pytest.mark.parametrize(

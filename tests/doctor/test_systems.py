@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.fixes.adapt import adapt_for_container, for_system
+from gpuenv.doctor.fixes.adaptation import adapt_for_container, adapt_for_system
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
@@ -102,8 +102,8 @@ def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
 
 def test_on_linux_cures_are_as_they_are() -> None:
     fixes = (Fix("Look.", ("sudo", "dmesg")), Fix("Unset it.", ("env", "-u", "NAME", "python")))
-    assert for_system(fixes, "linux") == for_system(fixes, None) == fixes
-    assert for_system((), "windows") == ()
+    assert adapt_for_system(fixes, "linux") == adapt_for_system(fixes, None) == fixes
+    assert adapt_for_system((), "windows") == ()
 
 
 @pytest.mark.parametrize(

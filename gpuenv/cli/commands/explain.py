@@ -90,12 +90,12 @@ def explain(
 
 def _known(what: str) -> Known | None:
     """The meaning of a code, a cause or a signature; None for a text."""
-    from gpuenv.doctor.registry import Explained, all_checks
+    from gpuenv.doctor.registry import DocumentedCheck, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.reference import cause_lines, cause_meaning, check_lines, check_meaning
 
-    every: tuple[Explained, ...] = (*all_checks(), *all_rules())
+    every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     checks = {check.code: check for check in every}
     if what.upper() in checks:
         check = checks[what.upper()]

@@ -105,9 +105,9 @@ def smoke(
         forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
         emit_report(_report(done, python), forms, how)
         if done.unusable is not None:
-            from gpuenv.doctor.fixes.adapt import words_about
+            from gpuenv.doctor.fixes.adaptation import add_target_option
 
-            remedy = words_about(done.unusable.remedy or "", python) or None
+            remedy = add_target_option(done.unusable.remedy or "", python) or None
             raise CommandError(done.result.exit_code, str(done.unusable), remedy)
         raise typer.Exit(done.result.exit_code)
 

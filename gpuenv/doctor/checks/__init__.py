@@ -3,7 +3,7 @@
 # ruff: noqa: F401, I001 - imported in the order of runs, for that alone
 from gpuenv.doctor.checks import (
     sources,
-    presence,
+    gpu_presence,
     container,
     gpu,
     driver,
@@ -11,7 +11,7 @@ from gpuenv.doctor.checks import (
     initialisation,
     wheel,
     installation,
-    fit,
+    compatibility,
     libraries,
     environment,
     smoke,

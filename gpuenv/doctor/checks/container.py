@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.driver_libraries import unfound
+from gpuenv.doctor.driver_libraries import unsearched_libcuda
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.containers import hands_over_nothing, start_with_gpu, with_compute, with_every_node
-from gpuenv.doctor.fixes.distributions import container_toolkit
-from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
+from gpuenv.doctor.fixes.containers import (
+    cannot_share_gpus,
+    compute_capability_fix,
+    device_node_fixes,
+    gpu_access_fixes,
+)
+from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
+from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -36,14 +41,14 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
-    if not probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
+    if not is_driver_probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
         return
     yield Symptom(
         "This container was started without access to a GPU",
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + evidence_of(snapshot, "libcuda"),
-        start_with_gpu(snapshot, tegra=ctx.needs.tegra),
+        gpu_access_fixes(snapshot, tegra=ctx.needs.tegra),
     )
 
 
@@ -60,7 +65,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
+    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -68,7 +73,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + evidence_of(snapshot, "libcuda", "nvml"),
-        start_with_gpu(snapshot, tegra=ctx.needs.tegra),
+        gpu_access_fixes(snapshot, tegra=ctx.needs.tegra),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
 
@@ -129,14 +134,14 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     if (
         not contained(snapshot)
         or not libcuda_absent(snapshot)
-        or unfound(snapshot)
+        or unsearched_libcuda(snapshot)
         or snapshot.source("nvml").state is not SourceState.ANSWERED
     ):
         return
     yield Symptom(
         "This container was given the GPU without CUDA: libcuda is not mounted",
         evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
-        (with_compute(snapshot),),
+        (compute_capability_fix(snapshot),),
     )
 
 
@@ -188,7 +193,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
-        with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
+        device_node_fixes(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
 
@@ -267,7 +272,7 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     GPU, nothing.
     """
     snapshot = ctx.snapshot
-    if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
+    if contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):
         return
     of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(
@@ -275,6 +280,6 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
         evidence_of(
             snapshot, "container_support.docker", "container_support.has_toolkit", "container_support.runtimes"
         ),
-        (*container_toolkit(snapshot), *((_SNAP,) if of_snap else ())),
+        (*container_toolkit_fixes(snapshot), *((_SNAP,) if of_snap else ())),
         Severity.NOTE,
     )

@@ -5,45 +5,54 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.driver_libraries import counterparts, folder, is_foreign, is_newer, name, strays, unfound, used
-from gpuenv.doctor.evidence import evidence_of, hardware_lines, holders, lines_with, logged
-from gpuenv.doctor.fixes.containers import libraries_of_the_host
+from gpuenv.doctor.driver_libraries import (
+    folder_of,
+    is_foreign,
+    is_newer,
+    libraries_in_use,
+    library_name,
+    matching_libraries,
+    mismatched_libraries,
+    unsearched_libcuda,
+)
+from gpuenv.doctor.evidence import evidence_of, hardware_events, kernel_drivers, log_evidence, matching_log_lines
+from gpuenv.doctor.fixes.containers import matching_libraries_fix
 from gpuenv.doctor.fixes.distributions import (
     COMPUTE_PART,
+    compiler_fix,
     driver_fixes,
     family,
     install_command,
-    module_build,
-    restart,
-    the_compiler,
+    module_build_command,
+    restart_fix,
 )
-from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM, WAKE_UP
+from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW, POWER_CYCLE
 from gpuenv.doctor.fixes.kernel_module import (
-    blocks,
-    by_prime_select,
-    free_driver,
-    in_its_place,
-    into_this_kernel,
-    keeps_out,
-    let_through,
+    is_absolute_block,
+    is_off_by_prime_select,
+    module_blocks,
+    module_install_fixes,
+    nouveau_or_nova,
+    replace_nouveau_fixes,
+    unblock_fixes,
 )
 from gpuenv.doctor.predicates import (
-    OF_CONTAINER_OPTIMIZED_OS,
-    OF_THE_OPERATOR,
-    baked_libraries,
-    held_by_nova,
-    held_by_others,
-    holders_of,
-    is_passed_on,
-    left_out,
+    COS_DRIVER_ROOT,
+    GPU_OPERATOR_ROOT,
+    gpus_bound_to_nova,
+    gpus_bound_to_other_drivers,
+    gpus_not_listed,
+    image_driver_libraries,
+    is_driver_probed,
+    is_passed_through,
+    is_system_container,
+    kernel_driver_names,
     libcuda_absent,
     libraries_absent,
-    like_a_machine,
-    passed_on,
-    probed,
-    unfound_in_wsl,
+    passed_through_gpus,
+    unfound_wsl_libcuda,
 )
-from gpuenv.doctor.registry import NONE_EXPECTED, CheckContext, Outcome, Symptom, check
+from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, Outcome, Symptom, check
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -85,7 +94,7 @@ def module_not_built(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
     others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else it was removed, but for this
-    if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_on(snapshot):
+    if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_through_gpus(snapshot):
         return
     if driver.module.value is not Module.NOT_INSTALLED or ("built", kernel) in {(b.state, b.kernel) for b in builds}:
         return
@@ -100,9 +109,9 @@ def module_not_built(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "driver.module_kernels") if others else ())
         + evidence_of(snapshot, "driver.module"),
         (
-            *(the_compiler(snapshot, build.compiler) for build in failed if build.compiler),
+            *(compiler_fix(snapshot, build.compiler) for build in failed if build.compiler),
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            *into_this_kernel(snapshot, kernel),
+            *module_install_fixes(snapshot, kernel),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
     )
@@ -133,16 +142,16 @@ def module_refused(ctx: CheckContext) -> Outcome:
     if unsigned:
         yield Symptom(
             "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
-            logged(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
+            log_evidence(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
             signing_fixes(snapshot),
         )
-    lines, kernel = lines_with(snapshot, _OTHER_KERNEL), snapshot.host.kernel.value
+    lines, kernel = matching_log_lines(snapshot, _OTHER_KERNEL), snapshot.host.kernel.value
     if lines:
         yield Symptom(
             "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
             lines + evidence_of(snapshot, "host.kernel", "driver.module"),
             (
-                *(into_this_kernel(snapshot, kernel) if kernel else ()),
+                *(module_install_fixes(snapshot, kernel) if kernel else ()),
                 Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
             ),
         )
@@ -218,7 +227,7 @@ def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
         ctx.snapshot,
         _NO_ROOM,
         "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
-        GIVE_ROOM,
+        ENLARGE_PCI_WINDOW,
     )
 
 
@@ -233,14 +242,14 @@ def does_not_answer(ctx: CheckContext) -> Outcome:
     What to do: switch the machine off wholly and on again, which a restart may not do; where it comes back, keep the
     GPU out of the deepest sleep, and check seating, power and cooling.
     """
-    if hardware_lines(ctx.snapshot):
+    if hardware_events(ctx.snapshot):
         return  # the event has a finding of its own
-    yield from _unstarted(ctx.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", WAKE_UP)
+    yield from _unstarted(ctx.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", POWER_CYCLE)
 
 
 def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
     """In a container the log is the host's, and a GPU that is not started is none of those that it was given."""
-    lines, missing = lines_with(snapshot, words), left_out(snapshot)
+    lines, missing = matching_log_lines(snapshot, words), gpus_not_listed(snapshot)
     if not lines or not missing or contained(snapshot):
         return
     devices = tuple(
@@ -288,16 +297,16 @@ def nouveau_loaded(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
-    by_nova = held_by_nova(snapshot)
-    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if not is_passed_on(gpu)]
+    by_nova = gpus_bound_to_nova(snapshot)
+    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if not is_passed_through(gpu)]
     if module_loaded(snapshot) or not (held or by_nova or (snapshot.driver.nouveau.value and free)):
         return
     yield Symptom(
-        f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        holders((*held, *by_nova))
+        f"The {nouveau_or_nova(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
+        kernel_drivers((*held, *by_nova))
         + evidence_of(snapshot, "driver.module")
-        + (evidence_of(snapshot, "driver.module_blocks") if blocks(snapshot) else ()),
-        in_its_place(ctx),
+        + (evidence_of(snapshot, "driver.module_blocks") if module_blocks(snapshot) else ()),
+        replace_nouveau_fixes(ctx),
     )
 
 
@@ -321,11 +330,11 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
     installed = snapshot.driver.module.value is Module.NOT_LOADED
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
-    away, others = passed_on(snapshot), held_by_others(snapshot)
-    title = f"{_NOT_LOADED}{f', and {holders_of(others)} has the GPU' if others else ''}"
+    away, others = passed_through_gpus(snapshot), gpus_bound_to_other_drivers(snapshot)
+    title = f"{_NOT_LOADED}{f', and {kernel_driver_names(others)} has the GPU' if others else ''}"
     yield Symptom(
         f"{_kept(away)}, so the NVIDIA driver's module is not loaded" if away else title,
-        holders((*away, *others))
+        kernel_drivers((*away, *others))
         + evidence_of(snapshot, "driver.module", "nvml", "host.kernel")
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
@@ -335,12 +344,12 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
 
 
 def _kept(away: Sequence[PciGpu]) -> str:
-    return f"{holders_of(away)} keeps every NVIDIA GPU for virtual machines"
+    return f"{kernel_driver_names(away)} keeps every NVIDIA GPU for virtual machines"
 
 
 def _in_virtual_machines(away: Sequence[PciGpu]) -> tuple[Fix, ...]:
-    there = f"Use the GPU in the virtual machine that it is passed on to by {holders_of(away)}, and gpuenv there."
-    return (Fix(there), NONE_EXPECTED)
+    there = f"Use the GPU in the virtual machine to which {kernel_driver_names(away)} passes it."
+    return (Fix(there), EXPECT_NO_GPU)
 
 
 def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
@@ -348,25 +357,25 @@ def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
 
     NVIDIA's module takes no device that another kernel driver has (``others``), and then it does not stay loaded.
     """
-    kernel, name = snapshot.host.kernel.value, holders_of(others)
+    kernel, name = snapshot.host.kernel.value, kernel_driver_names(others)
     if others:
         yield Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
         yield Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD)
     elif _is_replaced(snapshot):
-        yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
-    elif by_prime_select(snapshot):
-        yield from let_through(snapshot)
+        yield restart_fix(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
+    elif is_off_by_prime_select(snapshot):
+        yield from unblock_fixes(snapshot)
     elif snapshot.driver.module.value is Module.NOT_INSTALLED and kernel:
-        yield from into_this_kernel(snapshot, kernel)
-        yield from let_through(snapshot)
+        yield from module_install_fixes(snapshot, kernel)
+        yield from unblock_fixes(snapshot)
         yield Fix("Then load it.", _LOAD)
-    elif any(map(keeps_out, blocks(snapshot))):
-        yield from let_through(snapshot)
+    elif any(map(is_absolute_block, module_blocks(snapshot))):
+        yield from unblock_fixes(snapshot)
     else:
         yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
         yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
-        built = Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
-        yield from let_through(snapshot) if blocks(snapshot) else (built,)
+        built = Fix("After a kernel update, build the module for this kernel.", module_build_command(snapshot))
+        yield from unblock_fixes(snapshot) if module_blocks(snapshot) else (built,)
 
 
 def _is_replaced(snapshot: Snapshot) -> bool:
@@ -386,17 +395,17 @@ def no_driver(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
-    if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
+    if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not is_driver_probed(snapshot)):
         return
-    if not assumed and unfound_in_wsl(snapshot):
+    if not assumed and unfound_wsl_libcuda(snapshot):
         return
-    on_bus, away = nvidia_on_bus(snapshot), passed_on(snapshot)
+    on_bus, away = nvidia_on_bus(snapshot), passed_through_gpus(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
     yield Symptom(
         f"{_kept(away)}, and no NVIDIA driver is installed here"
         if away
         else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
-        holders(away)
+        kernel_drivers(away)
         + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         _in_virtual_machines(away) if away else driver_fixes(ctx),
@@ -416,7 +425,7 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
     the loaded module is there, let the loader look in its folder.
     """
     snapshot = ctx.snapshot
-    lying = unfound(snapshot)
+    lying = unsearched_libcuda(snapshot)
     if lying is not None:
         yield Symptom(
             f"The loader does not find the driver's libcuda, which is there: {lying.path}",
@@ -484,10 +493,10 @@ _USUAL = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch
 # The whole root of the driver's container, with a C library of its own: no folder for LD_LIBRARY_PATH.
 _OF_A_NODE = Fix(
     f"Run it in a pod that asks for nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
-    f"{OF_THE_OPERATOR}, and gives pods its libraries. Put no driver's packages on the node beside it."
+    f"{GPU_OPERATOR_ROOT}, and gives pods its libraries. Put no driver's packages on the node beside it."
 )
-_ON_ITSELF = f"{OF_CONTAINER_OPTIMIZED_OS} {OF_CONTAINER_OPTIMIZED_OS}"
-_EXECUTABLE = f"mount --bind {_ON_ITSELF} && mount -o remount,exec {OF_CONTAINER_OPTIMIZED_OS}"
+_ON_ITSELF = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
+_EXECUTABLE = f"mount --bind {_ON_ITSELF} && mount -o remount,exec {COS_DRIVER_ROOT}"
 _TO_BE_LOADED = Fix(
     "Container-Optimized OS lets nothing of that folder be loaded until it is mounted so, at each start.",
     ("sudo", "sh", "-c", _EXECUTABLE),
@@ -499,15 +508,15 @@ _OWN_LOADER = Fix(
 
 
 def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
-    place = _OF_NIXOS if library.origin is LibraryOrigin.NIXOS else folder(library)
-    if place.startswith(OF_THE_OPERATOR):
+    place = _OF_NIXOS if library.origin is LibraryOrigin.NIXOS else folder_of(library)
+    if place.startswith(GPU_OPERATOR_ROOT):
         yield _OF_A_NODE
     elif place in _USUAL:
         anew = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
         yield Fix("Let the loader's cache and the link libcuda.so.1 be made anew.", anew)
         yield _OWN_LOADER
     else:
-        if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not contained(snapshot):
+        if place.startswith(COS_DRIVER_ROOT) and not contained(snapshot):
             yield _TO_BE_LOADED
         yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
         if contained(snapshot):
@@ -563,11 +572,11 @@ def library_mismatch(ctx: CheckContext) -> Outcome:
 
 
 def _on_a_host(snapshot: Snapshot) -> Symptom:
-    found = strays(snapshot)
-    libcuda = [entry for entry in found if name(entry) == "libcuda"]
+    found = mismatched_libraries(snapshot)
+    libcuda = [entry for entry in found if library_name(entry) == "libcuda"]
     if libcuda and snapshot.driver.nvml_init.value == 0:  # then NVML is of the module's version: no restart helps
         return _of_libcuda_alone(snapshot, libcuda)
-    right = counterparts(snapshot, found)
+    right = matching_libraries(snapshot, found)
     if right and not any(is_newer(snapshot, entry) and not is_foreign(snapshot, entry) for entry in found):
         return _beside_the_right(snapshot, found, right)
     # Newer ones wait for the restart that follows an update, whatever else lies about.
@@ -582,7 +591,7 @@ def _of_libcuda_alone(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
     """The rest of the driver is whole: libcuda is another driver's, or its package was held back."""
     module, stray = snapshot.driver.module_version.value, libcuda[0]
     to_finish_first = is_newer(snapshot, stray) and not is_foreign(snapshot, stray)  # an update of some packages
-    if not to_finish_first and (right := counterparts(snapshot, libcuda)):
+    if not to_finish_first and (right := matching_libraries(snapshot, libcuda)):
         return _beside_the_right(snapshot, libcuda, right)
     # A package brings the release of its repository: Arch Linux has but the newest, Ubuntu the newest of a branch.
     command = None if family(snapshot) == "arch" else install_command(snapshot, COMPUTE_PART)
@@ -603,7 +612,7 @@ def _beside_the_right(snapshot: Snapshot, found: list[DriverLibrary], right: lis
     module, release = snapshot.driver.module_version.value, found[0].release
     named, meant = (" and ".join(dict.fromkeys(entry.path for entry in entries)) for entries in (found, right))
     evidence = _evidence(snapshot) + tuple(Evidence("driver.libraries", e.path, f"of {module}") for e in right)
-    if list(map(folder, found)) == list(map(folder, right)):
+    if list(map(folder_of, found)) == list(map(folder_of, right)):
         words = f"Remove {named}, and let the links lead to {meant}."
         title = f"The loader finds the libraries of {release}, and beside them are those of {module}, which is loaded"
         return Symptom(title, evidence, (Fix(words, ("sudo", "ldconfig")),))
@@ -618,11 +627,11 @@ def _beside_the_right(snapshot: Snapshot, found: list[DriverLibrary], right: lis
 
 
 def _in_a_container(snapshot: Snapshot) -> Symptom:
-    baked = baked_libraries(snapshot)
+    baked = image_driver_libraries(snapshot)
     own = tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
-    if like_a_machine(snapshot):
+    if is_system_container(snapshot):
         # Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart.
-        fixes = (libraries_of_the_host(snapshot), *(() if baked or _is_older(snapshot) else (_restarted(snapshot),)))
+        fixes = (matching_libraries_fix(snapshot), *(() if baked or _is_older(snapshot) else (_restarted(snapshot),)))
         title = "The driver's libraries in this container are of another version than the host's kernel module"
         return Symptom(title, _evidence(snapshot) + own, fixes)
     if baked:
@@ -653,13 +662,13 @@ def _is_older(snapshot: Snapshot) -> bool:
 
 
 def _restarted(snapshot: Snapshot) -> Fix:
-    return restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
+    return restart_fix(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
 
 
 def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
         evidence_of(snapshot, "driver.module_version", "driver.library_version")
-        + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
+        + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in libraries_in_use(snapshot))
         + evidence_of(snapshot, "nvml", "libcuda")
     )
 
@@ -682,7 +691,7 @@ def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
     return (
         Fix(
             f"A restart alone loads {module} again, for no module of {library} is built: let the update be finished.",
-            _FINISH.get(family(snapshot) or "", module_build(snapshot, kernel)),
+            _FINISH.get(family(snapshot) or "", module_build_command(snapshot, kernel)),
         ),
-        Fix(f"Then build the module of {library} for this kernel.", module_build(snapshot, kernel)),
+        Fix(f"Then build the module of {library} for this kernel.", module_build_command(snapshot, kernel)),
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, kind_for, no_one_driver, wanted
-from gpuenv.doctor.evidence import event_evidence, evidence_of, hardware_lines, logged
+from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, conflicting_gpus, driver_requirement, kind_for
+from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
 from gpuenv.doctor.fixes.distributions import (
+    driver_branch_fix,
     family,
-    older_driver,
-    other_kernel_modules,
+    other_kernel_modules_fix,
 )
-from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
-from gpuenv.doctor.predicates import left_out, probed
+from gpuenv.doctor.fixes.gpus import gpu_label, reset_fixes, smi_selector, visibility_variables
+from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.records import Matrix, Product
@@ -26,7 +26,7 @@ from gpuenv.model.versions import DriverVersion
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
-def hardware_events(ctx: CheckContext) -> Outcome:
+def hardware_event_logged(ctx: CheckContext) -> Outcome:
     """The kernel's log has a hardware event of a GPU since the machine was started.
 
     What it means: the driver reports faults as Xid events. Many are brought about by an application and mean nothing
@@ -43,7 +43,7 @@ def hardware_events(ctx: CheckContext) -> Outcome:
     if any(gpu.fault.known for gpu in snapshot.gpus):
         return  # NVML tells of the same GPU
     names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
-    events = hardware_lines(snapshot)
+    events = hardware_events(snapshot)
     if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with GPUs of others
         events = tuple(event for event in events if event.pci in names)
     if not events:
@@ -52,10 +52,10 @@ def hardware_events(ctx: CheckContext) -> Outcome:
     named = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
     yield Symptom(
         f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
-        event_evidence(snapshot),
+        hardware_event_evidence(snapshot),
         (
             Fix("Restart the machine."),
-            *resets("Or reset this GPU, where nobody uses it.", (event.pci for event in events)),
+            *reset_fixes("Or reset this GPU, where nobody uses it.", (event.pci for event in events)),
             Fix("Where it comes back, check seating, power and cooling, and have the GPU replaced."),
         ),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
@@ -89,15 +89,15 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
         for g in lost
     )
     yield Symptom(
-        f"{', '.join(map(called, lost))} {state}",
+        f"{', '.join(map(gpu_label, lost))} {state}",
         tuple(
             Evidence(f"NVML's return code for {place}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
             for place, gpu in zip(places, lost, strict=True)
         )
-        + event_evidence(ctx.snapshot)
+        + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "libcuda"),
         (
-            *(resets("End every program on it, then reset it.", map(option_of, lost)) if to_reset else ()),
+            *(reset_fixes("End every program on it, then reset it.", map(smi_selector, lost)) if to_reset else ()),
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
@@ -135,7 +135,7 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     kernel modules of the same branch.
     """
     found = False
-    for device in left_out(ctx.snapshot):
+    for device in gpus_not_listed(ctx.snapshot):
         product = product_by_pci(device.device, ctx.matrix)
         row = branches_for(product.compute_capability, ctx.matrix) if product else None
         if row is not None and _none_left(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
@@ -202,27 +202,27 @@ def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
 
 def _other_branch(name: str, ctx: CheckContext) -> tuple[Fix, ...]:
     """One that drives this GPU and loses none of those that work; what works may be all that is wanted."""
-    snapshot, needed = ctx.snapshot, wanted(ctx)
+    snapshot, needed = ctx.snapshot, driver_requirement(ctx)
     if not needed.possible:
-        return no_one_driver(ctx)
+        return conflicting_gpus(ctx)
     leave = Fix(f"Or leave the driver as it is, where {name} is not to be used: the others go on without it.")
     words = f"Install a driver of {needed.branches}"
-    other = older_driver(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
+    other = driver_branch_fix(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
     return (other, leave) if driver_sees_gpu(snapshot) else (other,)
 
 
 def _of_the_other_kind(name: str, wants_open: bool, ctx: CheckContext, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
     snapshot = ctx.snapshot
     used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
-    fix = other_kernel_modules(snapshot, wants_open=wants_open)
+    fix = other_kernel_modules_fix(snapshot, wants_open=wants_open)
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
     if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):  # which would be lost
         fix = Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
     said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
-        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + logged(snapshot, said[-2:]),
-        no_one_driver(ctx) or (fix,),
+        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, said[-2:]),
+        conflicting_gpus(ctx) or (fix,),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
@@ -238,14 +238,16 @@ def _of_no_table(device: PciGpu, ctx: CheckContext) -> Symptom | None:
         old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
         cited = f"near {near.name}, by its id" if near else "newer than every known id"
         fix = Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it.")
-        return _unsupported(ctx, driver, name, _device(device, cited) + logged(snapshot, refused[-2:]), (fix,), old=old)
+        return _unsupported(
+            ctx, driver, name, _device(device, cited) + log_evidence(snapshot, refused[-2:]), (fix,), old=old
+        )
     named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
     if not named or driver is None or driver_sees_gpu(snapshot):
         return None
     branch = int(named[-1][1][1])
-    none_left, evidence = _none_left(branch, matrix), logged(snapshot, [named[-1][0]])
+    none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [named[-1][0]])
     words = f"Install a driver of branch {branch}, the last one for this GPU"
-    fixes = none_left or (older_driver(snapshot, family(snapshot), branch, words),)
+    fixes = none_left or (driver_branch_fix(snapshot, family(snapshot), branch, words),)
     evidence, more = _device(device, "in no table") + evidence, f": it names branch {branch}"
     return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
 
@@ -287,7 +289,9 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     What to do: wait for the process that holds it, take another GPU, or set the mode to default.
     """
     seen = _seen(ctx.snapshot) or (
-        [] if probed(ctx.snapshot) else [(n, gpu) for n, gpu in enumerate(ctx.snapshot.gpus) if gpu.index.known]
+        []
+        if is_driver_probed(ctx.snapshot)
+        else [(n, gpu) for n, gpu in enumerate(ctx.snapshot.gpus) if gpu.index.known]
     )
     closed = [(place, gpu) for place, gpu in seen if _closed(ctx.snapshot, gpu)]
     if not closed:
@@ -296,12 +300,12 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     evidence += tuple(entry for place, gpu in closed for entry in _holders(place, gpu))
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
     open_ones = [gpu for _, gpu in seen if not _closed(ctx.snapshot, gpu)]
-    other = showing(open_ones[:1], ctx.snapshot.gpus)
+    other = visibility_variables(open_ones[:1], ctx.snapshot.gpus)
     fixes = [Fix(f"Take a GPU that is open: {' '.join(other)}.")] if other else []
     first = closed[0][1].index.value
     fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
-        f"{', '.join(called(gpu) for _, gpu in closed)}: "
+        f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "
         + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process holds it"),
         evidence,
         tuple(fixes),
@@ -351,16 +355,16 @@ def memory_errors(ctx: CheckContext) -> Outcome:
         health, path = gpu.health, f"gpus[{place}].health"
         if health.rows_failed.value:
             yield Symptom(
-                f"{called(gpu)}: a memory row could not be remapped",
+                f"{gpu_label(gpu)}: a memory row could not be remapped",
                 evidence_of(ctx.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
                 (Fix("Have the GPU replaced; until then keep work off it."),),
             )
         elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
             yield Symptom(
-                f"{called(gpu)}: memory errors wait for a reset",
+                f"{gpu_label(gpu)}: memory errors wait for a reset",
                 evidence_of(ctx.snapshot, *(f"{path}.{name}" for name in waiting)),
                 (
-                    *resets("End every program on it, then reset it.", [option_of(gpu)]),
+                    *reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]),
                     Fix("Or restart the machine; if errors come back, have the GPU replaced."),
                 ),
                 Severity.WARNING,
@@ -384,7 +388,7 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
         if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, ctx.snapshot):
             continue
         yield Symptom(
-            f"{called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
+            f"{gpu_label(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
             + (evidence_of(ctx.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
             (
@@ -423,7 +427,7 @@ def held_down(ctx: CheckContext) -> Outcome:
         if not grave:
             continue
         yield Symptom(
-            f"{called(gpu)}: its clock is held down: {', '.join(grave)}",
+            f"{gpu_label(gpu)}: its clock is held down: {', '.join(grave)}",
             evidence_of(
                 ctx.snapshot,
                 *(f"gpus[{place}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
@@ -452,11 +456,11 @@ def memory_taken(ctx: CheckContext) -> Outcome:
             continue
         freest = max((other for _, other in seen), key=lambda other: other.memory_free.value or 0)
         fixes = [Fix("End the processes that hold it, or wait for them.", ("nvidia-smi",))]
-        other = showing([freest], ctx.snapshot.gpus)
+        other = visibility_variables([freest], ctx.snapshot.gpus)
         if other and freest is not gpu and (freest.memory_free.value or 0) > free:
             fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
         yield Symptom(
-            f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
+            f"{gpu_label(gpu)}: {free >> 20} of {total >> 20} MiB are free",
             evidence_of(ctx.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
             tuple(fixes),
             Severity.WARNING,

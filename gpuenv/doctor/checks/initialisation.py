@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.evidence import evidence_of, holders, lines_with, packages_as_evidence, troubles
-from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart
-from gpuenv.doctor.predicates import holders_of, is_passed_on, probed, unfound_in_wsl
+from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
+from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart_fix
+from gpuenv.doctor.predicates import is_driver_probed, is_passed_through, kernel_driver_names, unfound_wsl_libcuda
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
@@ -101,7 +101,7 @@ def no_room_for_memory(ctx: CheckContext) -> Outcome:
     What to do: turn HMM off in the module nvidia-uvm and load it anew, or start the kernel with nokaslr; newer kernels
     have it mended.
     """
-    lines = lines_with(ctx.snapshot, _NO_ROOM)
+    lines = matching_log_lines(ctx.snapshot, _NO_ROOM)
     if not lines or not ctx.snapshot.driver.cuda_init.value:
         return
     yield Symptom(
@@ -130,7 +130,7 @@ def no_firmware(ctx: CheckContext) -> Outcome:
     loaded from an initial RAM disk, make that anew.
     """
     snapshot = ctx.snapshot
-    lines = lines_with(snapshot, _NO_FIRMWARE)
+    lines = matching_log_lines(snapshot, _NO_FIRMWARE)
     if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
         return
     yield Symptom(
@@ -193,7 +193,9 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     every = [gpu.fabric.state.value for gpu in snapshot.gpus]
     states = [state for state in every if state in _UNREGISTERED]
-    waiting = bool(every) and not probed(snapshot) and states == every  # of a paste, in which libcuda was not asked
+    waiting = (
+        bool(every) and not is_driver_probed(snapshot) and states == every
+    )  # of a paste, in which libcuda was not asked
     if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
     without_switch = [
@@ -260,7 +262,7 @@ def wsl_libcuda(ctx: CheckContext) -> Outcome:
     What to do: remove the Linux driver's packages; tell the loader of that folder; keep Windows' driver up to date.
     """
     snapshot = ctx.snapshot
-    unfound = unfound_in_wsl(snapshot)
+    unfound = unfound_wsl_libcuda(snapshot)
     if unfound is not None:
         yield _not_found(snapshot, unfound)
         return
@@ -370,7 +372,7 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
-    evidence += troubles(snapshot)
+    evidence += driver_errors(snapshot)
     if code in MPS_TROUBLES:
         yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
@@ -386,12 +388,14 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
 def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
     """A GPU is on the bus, as far as that is known, and the driver has none: another driver may hold it."""
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
-    kept = holders_of(gpu for gpu in on_bus if is_passed_on(gpu))
+    kept = kernel_driver_names(gpu for gpu in on_bus if is_passed_through(gpu))
     passed_on: tuple[Fix, ...] = ()
     if kept:
         title += f": {kept} holds it"
         passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(title, evidence + holders(on_bus), (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs
+    return Symptom(
+        title, evidence + kernel_drivers(on_bus), (*passed_on, LOOK)
+    )  # nvidia-uvm has no part in listing GPUs
 
 
 # What to do where the driver answers and CUDA does not start, by the code that cuInit gives.
@@ -444,7 +448,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if contained(snapshot) else ()
         return (*seccomp, _REFUSED_CALL, look)
     if snapshot.host.wsl.value:
-        again = restart(snapshot, "so that its connection to the driver is made anew")
+        again = restart_fix(snapshot, "so that its connection to the driver is made anew")
         return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()

@@ -10,17 +10,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.packages import install_fix, keep_condas, only_one, out_of_the_way, pip_fix
-from gpuenv.doctor.installed import (
+from gpuenv.doctor.fixes.packages import exclude_fix, install_fixes, keep_conda_fixes, pip_fix, single_cupy_fixes
+from gpuenv.doctor.installed_cupy import (
     empty_metadata,
     installed_cuda_major,
     is_clearable,
-    left_in,
-    other_releases,
-    own_cupys,
-    within_reach,
+    is_removable,
+    leftover_location,
+    removable_cupys,
+    stale_metadata,
 )
-from gpuenv.doctor.registry import Absence, CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
+from gpuenv.doctor.registry import CheckContext, Component, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy
@@ -54,7 +54,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
     records = {name: conda_record(name, ctx.snapshot.target.conda_packages) for name in names}
     by_conda = tuple(record for record in records.values() if record)
-    own = own_cupys(ctx.snapshot.target)  # what lies elsewhere has overwritten nothing
+    own = removable_cupys(ctx.snapshot.target)  # what lies elsewhere has overwritten nothing
     foreign = tuple(name for name, record in records.items() if not record and name in own)
     mixed = bool(by_conda and foreign)
     if mixed:
@@ -62,7 +62,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     yield Symptom(
         title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
-        keep_condas(ctx, foreign) if mixed else only_one(ctx),
+        keep_conda_fixes(ctx, foreign) if mixed else single_cupy_fixes(ctx),
         cause=Cause.MIXED_PIP_CONDA if mixed else None,
         # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
         severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
@@ -75,7 +75,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     Cause.CORRUPT_INSTALLATION,
     requires=("ENV401", "WHL501"),
     repair=RepairKind.REPLACE,
-    absence=Absence.CUPY,
+    absence=Component.CUPY,
 )
 def cupy_missing(ctx: CheckContext) -> Outcome:
     """CuPy is not in the target environment.
@@ -95,7 +95,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
     if snapshot.source("target").state is not SourceState.ANSWERED and not told:
         yield NotKnown("the target was not asked")
         return
-    if not told and (site := left_in(snapshot.target)) is not None:
+    if not told and (site := leftover_location(snapshot.target)) is not None:
         yield Symptom(
             "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
             evidence_of(snapshot, "target.cupy_module")
@@ -103,7 +103,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             + evidence_of(snapshot, "target.kind"),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
-                *(install_fix(ctx, "Then install the wheel that fits.") or _later(ctx)),
+                *(install_fixes(ctx, "Then install the wheel that fits.") or _later(ctx)),
             ),
             cause=Cause.CORRUPT_INSTALLATION,
         )
@@ -119,7 +119,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
                 Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path))
                 for path in snapshot.target.environments_near
             ),
-            *(install_fix(ctx, "Install the wheel that fits.") or _later(ctx)),
+            *(install_fixes(ctx, "Install the wheel that fits.") or _later(ctx)),
             *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )
@@ -248,7 +248,7 @@ def left_metadata(ctx: CheckContext) -> Outcome:
     What to do: remove the folder of the older one's metadata.
     """
     there = ctx.snapshot.target.packages
-    left = other_releases(ctx.snapshot.target)
+    left = stale_metadata(ctx.snapshot.target)
     if not left:
         return
     told = ", ".join(f"{entry.name} {entry.release} (there is {there[entry.name]})" for entry in left)
@@ -377,7 +377,7 @@ def pip_and_conda(ctx: CheckContext) -> Outcome:
             )
             for name, release in involved.items()
         ),
-        keep_condas(ctx, tuple(foreign)),
+        keep_conda_fixes(ctx, tuple(foreign)),
         severity,
     )
 
@@ -414,10 +414,10 @@ def for_another_interpreter(ctx: CheckContext) -> Outcome:
 def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[Fix, ...]:
     """Removes it and installs a CuPy for this interpreter; one outside of the environment is taken off the path."""
     target = ctx.snapshot.target
-    anew = install_fix(ctx, "Install it with this interpreter.")  # that of another line removes this one too
-    if not within_reach(entry, target):
+    anew = install_fixes(ctx, "Install it with this interpreter.")  # that of another line removes this one too
+    if not is_removable(entry, target):
         own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
-        return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
+        return tuple(dict.fromkeys((exclude_fix(entry), *(() if own else anew))))
     remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
     return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
 

@@ -6,12 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gpuenv.doctor.checks.fit import told_outside
+from gpuenv.doctor.checks.compatibility import told_outside
 from gpuenv.doctor.checks.installation import ONE_CUPY
-from gpuenv.doctor.evidence import SEARCHED, cuda_bringers, evidence_of, fact, packages_as_evidence
-from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, pip_fix
-from gpuenv.doctor.installed import Installed, installed, installed_cuda_major, is_condas, uses_pathfinder
-from gpuenv.doctor.predicates import without_gpu
+from gpuenv.doctor.evidence import SEARCH_PATHS, cuda_frameworks, evidence_of, fact, packages_as_evidence
+from gpuenv.doctor.fixes.packages import conda_prefix_option, install_fixes, pip_fix
+from gpuenv.doctor.installed_cupy import (
+    InstalledCupy,
+    installed_cuda_major,
+    installed_cupy,
+    is_managed_by_conda,
+    uses_pathfinder,
+)
+from gpuenv.doctor.predicates import is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.products import reads_ptx
@@ -338,7 +344,7 @@ def library_missing(ctx: CheckContext) -> Outcome:
     named = ", ".join(library.soname for library in missing)
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {named}",
-        evidence + evidence_of(ctx.snapshot, *SEARCHED),
+        evidence + evidence_of(ctx.snapshot, *SEARCH_PATHS),
         _fixes(ctx),
     )
 
@@ -361,16 +367,16 @@ def _evidence(library: Library) -> Evidence:
 
 def _of_what_is_there(ctx: CheckContext) -> tuple[Fix, ...]:
     """The CuPy of the CUDA that is there; first of all the libraries for the one that is installed, by its extra."""
-    there, chosen = installed(ctx), ctx.resolution.wheel
+    there, chosen = installed_cupy(ctx), ctx.resolution.wheel
     if chosen is None or (there is not None and chosen.distribution == there.cupy.distribution):
         return _fixes(ctx)
     if there is not None and there.exact and there.wheel.release.extras:
-        return (*_fixes(ctx), *install_fix(ctx, "Or install the CuPy that fits."))
-    return (*install_fix(ctx, "Install the CuPy that fits."), *_fixes(ctx, other=True))
+        return (*_fixes(ctx), *install_fixes(ctx, "Or install the CuPy that fits."))
+    return (*install_fixes(ctx, "Install the CuPy that fits."), *_fixes(ctx, other=True))
 
 
 def _fixes(ctx: CheckContext, *, again: bool = False, other: bool = False) -> tuple[Fix, ...]:
-    there = installed(ctx)
+    there = installed_cupy(ctx)
     found = "CUDA_PATH name it" if ctx.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
     major = installed_cuda_major(ctx)
     what = f"nstall a CUDA {f'{major} ' if major else ''}toolkit, and let {found}."
@@ -385,7 +391,7 @@ def _fixes(ctx: CheckContext, *, again: bool = False, other: bool = False) -> tu
         )
     chosen = ctx.resolution.wheel
     if chosen is not None and chosen.extra is not None and not other:
-        return (*install_fix(ctx, "Install the release that brings its libraries along."), toolkit)
+        return (*install_fixes(ctx, "Install the release that brings its libraries along."), toolkit)
     return (toolkit if other else Fix(f"I{what}"),)
 
 
@@ -408,7 +414,7 @@ def bringers(ctx: CheckContext) -> tuple[Evidence, ...]:
     own = installed_cuda_major(ctx)
     same = {entry.distribution for entry in ctx.needs.brings if not entry.is_library and entry.cuda_major == own}
     return tuple(
-        entry for entry in cuda_bringers(ctx.snapshot) if entry.fact.removeprefix("target.packages.") not in same
+        entry for entry in cuda_frameworks(ctx.snapshot) if entry.fact.removeprefix("target.packages.") not in same
     )
 
 
@@ -418,9 +424,9 @@ def _ways_out(ctx: CheckContext) -> tuple[Fix, ...]:
     if needed:
         return _with_a_framework(ctx, needed, names)
     if not names:
-        return install_fix(ctx, "Install the CuPy that fits.")
+        return install_fixes(ctx, "Install the CuPy that fits.")
     removal = pip_fix(ctx.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
-    return (removal, *install_fix(ctx, "Or install the CuPy that fits."))
+    return (removal, *install_fixes(ctx, "Or install the CuPy that fits."))
 
 
 def _with_a_framework(ctx: CheckContext, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
@@ -432,8 +438,8 @@ def _with_a_framework(ctx: CheckContext, needed: tuple[str, ...], names: tuple[s
     gone = ("uninstall", "-y", *needed, *names)
     if level is not None and majors and min(majors) > level.major:
         first = pip_fix(ctx.snapshot, f"R{words}, for which this driver is too old.", *gone)
-        return (first._replace(safe=False), *install_fix(ctx, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
-    followed = install_fix(ctx, "Install the CuPy that fits.")
+        return (first._replace(safe=False), *install_fixes(ctx, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
+    followed = install_fixes(ctx, "Install the CuPy that fits.")
     alone = pip_fix(ctx.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone)._replace(safe=False)
     return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
 
@@ -471,7 +477,7 @@ def refused(ctx: CheckContext) -> Outcome:
         return
     refusal = told[0][1]
     provider = _provider(ctx, refusal)
-    bringers = cuda_bringers(ctx.snapshot) if _is_wheels(provider) else ()
+    bringers = cuda_frameworks(ctx.snapshot) if _is_wheels(provider) else ()
     named = provider.soname if provider else refusal.by or "library"
     sonames = ", ".join(entry.soname for entry, _ in told)
     found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
@@ -679,8 +685,14 @@ def nvrtc_outside_gpu(ctx: CheckContext) -> Outcome:
     How it is seen: NVRTC's own word on its release, and what that release compiles for, as measured.
     What to do: install an NVRTC that knows the GPU, or the CuPy that brings one along.
     """
-    there, nvrtc = installed(ctx), _library(ctx, "nvrtc")
-    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None or without_gpu(ctx.snapshot):
+    there, nvrtc = installed_cupy(ctx), _library(ctx, "nvrtc")
+    if (
+        there is None
+        or nvrtc is None
+        or nvrtc.path is None
+        or nvrtc.release is None
+        or is_container_without_gpu(ctx.snapshot)
+    ):
         return
     row = next((row for row in minors_of(there.wheel, ctx.matrix) if str(row.cuda) == nvrtc.release), None)
     gpus = left_out(there.wheel, ctx.needs, row, ctx.matrix) if row else ()
@@ -703,7 +715,7 @@ def nvrtc_outside_gpu(ctx: CheckContext) -> Outcome:
     )
 
 
-def _to_another_nvrtc(ctx: CheckContext, there: Installed, nvrtc: Library) -> Iterator[Fix]:
+def _to_another_nvrtc(ctx: CheckContext, there: InstalledCupy, nvrtc: Library) -> Iterator[Fix]:
     """To the one that is there and found too late; by a CuPy that brings one; or by a toolkit."""
     serving = serving_minors(there.wheel, ctx.needs, ctx.matrix)
     first = (nvrtc.path or "").rpartition("/")[0]
@@ -716,7 +728,7 @@ def _to_another_nvrtc(ctx: CheckContext, there: Installed, nvrtc: Library) -> It
     wheel = ctx.resolution.wheel
     same = wheel and (wheel.distribution, wheel.version) == (there.cupy.distribution, there.cupy.release)
     if wheel is not None and (wheel.extra or not same):  # the very same would find the same NVRTC
-        brought = install_fix(ctx, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
+        brought = install_fixes(ctx, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
         instead = instead or bool(brought)
         yield from brought
     if serving:
@@ -844,7 +856,7 @@ def _lacks_a_dll(ctx: CheckContext, reason: str) -> Outcome:
         evidence_of(snapshot, "target.extension", "environment.CUDA_PATH"),
         (
             Fix(f"Install a toolkit of CUDA {major or 'of its wheel line'}, which sets CUDA_PATH."),
-            *install_fix(ctx, "Or install the CuPy that brings its libraries along."),
+            *install_fixes(ctx, "Or install the CuPy that brings its libraries along."),
         ),
         cause=Cause.WINDOWS_DLL_LOAD_FAILURE,
     )
@@ -992,7 +1004,7 @@ def without_library(ctx: CheckContext, lacking: Linked, evidence: tuple[Evidence
     of_conda = {name: ctx.snapshot.target.conda_packages.get(name) for name in _OF_CONDA}
     others = tuple(Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via) for kit in there)
     others += tuple(Evidence(f"target.packages.{n}", r, "conda's records") for n, r in of_conda.items() if r)
-    told = evidence + others + evidence_of(ctx.snapshot, *SEARCHED)
+    told = evidence + others + evidence_of(ctx.snapshot, *SEARCH_PATHS)
     if same:
         where = f"{same[0].path}, where the loader does not look"
         folder = f"{same[0].path.rstrip('/')}/lib64"
@@ -1004,11 +1016,11 @@ def without_library(ctx: CheckContext, lacking: Linked, evidence: tuple[Evidence
         )
     if others and lacking.cuda is not None:
         # The CuPy of the CUDA that is there, or the CUDA that CuPy is linked with.
-        other, target = install_fix(ctx, "Install the CuPy that fits."), ctx.snapshot.target
-        pinned = ("conda", "install", *condas_prefix(target), f"cudatoolkit={lacking.cuda}")
+        other, target = install_fixes(ctx, "Install the CuPy that fits."), ctx.snapshot.target
+        pinned = ("conda", "install", *conda_prefix_option(target), f"cudatoolkit={lacking.cuda}")
         whole = f"nstall {lacking.cuda_label}, and let the loader find its libraries."
         fixes = (*other, Fix(f"{'Or i' if other else 'I'}{whole}"))
-        if is_condas(target) and target.conda_packages.get("cudatoolkit"):
+        if is_managed_by_conda(target) and target.conda_packages.get("cudatoolkit"):
             fixes = (Fix("Let conda put in the CUDA that this build is linked with.", pinned), *other)
         return Symptom(
             f"{cupy.distribution} is linked with {lacking.soname} of {lacking.cuda_label}, "
@@ -1021,6 +1033,6 @@ def without_library(ctx: CheckContext, lacking: Linked, evidence: tuple[Evidence
         f"{cupy.distribution} is linked with {lacking.soname}, which is not found",
         told,
         (Fix(f"Install {lacking.cuda_label}, and let the loader find its lib64 folder."),)
-        + install_fix(ctx, "Or install the CuPy that fits."),
+        + install_fixes(ctx, "Or install the CuPy that fits."),
         cause=Cause.CUDA_LIBRARY_MISSING,
     )

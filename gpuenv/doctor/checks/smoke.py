@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing, with_uuid
+from gpuenv.doctor.fixes.gpus import find_gpu, gpu_label, reset_fixes, smi_selector, visibility_variables
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -116,7 +116,7 @@ def gpu_is_busy(ctx: CheckContext) -> Outcome:
     result = ctx.smoke
     busy = [test for test in result.tests if test.status is TestStatus.BUSY] if result else []
     for cause, tests in _by_cause(busy).items():
-        named = (with_uuid(ctx.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
+        named = (find_gpu(ctx.snapshot.gpus, uuid) for uuid in dict.fromkeys(test.gpu for test in tests))
         held = [(place, gpu) for place, gpu in named if gpu is not None]
         yield Symptom(
             f"{_count(tests)} found the GPU in use by others: {_names(tests)}",
@@ -140,9 +140,9 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
     worse = [entry for entry in result.compared if entry.worse] if result else []
     for uuid in dict.fromkeys(entry.gpu for entry in worse):
         slow = [entry for entry in worse if entry.gpu == uuid]
-        place, gpu = with_uuid(ctx.snapshot.gpus, uuid)
+        place, gpu = find_gpu(ctx.snapshot.gpus, uuid)
         cause, why = _blame(ctx.snapshot, place, gpu)
-        which = called(gpu) if gpu else "The GPU"
+        which = gpu_label(gpu) if gpu else "The GPU"
         yield Symptom(
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
             tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + why,
@@ -165,8 +165,8 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
     """The labels of GPUs; a MIG instance, and a GPU that NVML does not list, by its UUID."""
-    found = ((uuid, with_uuid(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
-    names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
+    found = ((uuid, find_gpu(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
+    names = [gpu_label(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
     return enumerated(names, _MOST)
 
 
@@ -230,7 +230,7 @@ def _cures_of_tests(
         return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
-    reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
+    reset = reset_fixes("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
     cures = _CURES.get(cause, (explained,))
     if cause is Cause.GPU_TEST_FAILED and all(test.trouble is Trouble.KILLED for test in tests):
         cures = _OF_KILLED
@@ -239,7 +239,7 @@ def _cures_of_tests(
     elif cause in _OF_THE_ENVIRONMENT:
         cures = _afresh(ctx)
     # The first test alone; of several GPUs on that one where it failed.
-    _, gpu = with_uuid(snapshot.gpus, tests[0].gpu)
+    _, gpu = find_gpu(snapshot.gpus, tests[0].gpu)
     place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
     here = ("--gpu", str(place)) if place is not None else ()
     again = Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", tests[0].name, *here, "-v"))
@@ -265,7 +265,7 @@ def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str
     """What to do where one environment gives right numbers on another GPU: it is the GPU that is to be looked at."""
     failed = {test.gpu for test in tests}
     spare = [gpu for gpu in snapshot.gpus if gpu.uuid.value in sound and gpu.uuid.value not in failed]
-    shown = showing(spare, snapshot.gpus)
+    shown = visibility_variables(spare, snapshot.gpus)
     how = f" ({' '.join(shown)})" if shown else ""
     return (
         Fix(f"Use the GPUs that pass{how} until this one has been looked at."),
@@ -278,7 +278,7 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
     """The nvidia-smi selector of the tested GPU, or of the GPU of the tested MIG instance."""
     for gpu in snapshot.gpus:
         if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):
-            return option_of(gpu)
+            return smi_selector(gpu)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpuenv.doctor.evidence import event_evidence, evidence_of
+from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence
 from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -41,7 +41,9 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
     hung = any(ctx.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     yield Symptom(
         f"{' and '.join('NVML' if name == 'nvml' else name for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
-        evidence_of(ctx.snapshot, *dead) + event_evidence(ctx.snapshot) + evidence_of(ctx.snapshot, "driver.version"),
+        evidence_of(ctx.snapshot, *dead)
+        + hardware_event_evidence(ctx.snapshot)
+        + evidence_of(ctx.snapshot, "driver.version"),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.installed import older_than_the_matrix
-from gpuenv.doctor.predicates import without_gpu
+from gpuenv.doctor.installed_cupy import older_than_the_matrix
+from gpuenv.doctor.predicates import is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.resolve import changes_text
@@ -107,7 +107,7 @@ def nothing_fits(ctx: CheckContext) -> Outcome:
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = ctx.resolution
-    if resolution.wheel is not None or ctx.needs.driver_absent or without_gpu(ctx.snapshot):
+    if resolution.wheel is not None or ctx.needs.driver_absent or is_container_without_gpu(ctx.snapshot):
         return
     better = resolution.next_better
     barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}

@@ -7,8 +7,8 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.fixes.distributions import container_toolkit
-from gpuenv.doctor.predicates import like_a_machine
+from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
+from gpuenv.doctor.predicates import is_system_container
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot
@@ -39,7 +39,7 @@ _OF_GVISOR = Fix("Under gVisor, let its runtime hand the driver on: runsc with -
 _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
 
 
-def hands_over_nothing(snapshot: Snapshot) -> bool:
+def cannot_share_gpus(snapshot: Snapshot) -> bool:
     """Whether Docker is installed without the NVIDIA runtime, toolkit or a CDI description."""
     support = snapshot.container_support
     by_cdi = any((entry.kind or "").startswith("nvidia.com/") for entry in support.cdi_files)
@@ -47,7 +47,7 @@ def hands_over_nothing(snapshot: Snapshot) -> bool:
     return support.docker.known and support.has_toolkit.value is False and not (by_cdi or by_runtime)
 
 
-def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
+def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How this kind of container is started with a GPU."""
     kind = _kind(snapshot)
     if kind is Container.KUBERNETES:
@@ -55,8 +55,8 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
             return (_OF_A_POD,)  # for a pod that asked for none
         return (*_OF_THE_RUNTIME, _OF_A_POD) if snapshot.grant.devices.value else (_OF_A_POD, *_OF_THE_RUNTIME)
-    if like_a_machine(snapshot):
-        libraries = libraries_of_the_host(snapshot)
+    if is_system_container(snapshot):
+        libraries = matching_libraries_fix(snapshot)
         by_engine = (_OF_LXC,) if kind is Container.LXC else ()
         nodes = Fix(f"{_NODES}.")
         if driver_nodes(snapshot):
@@ -66,28 +66,28 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         return (Fix("Start the container again with the GPU's device nodes and the host's driver libraries in it."),)
     again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
     inside = (_OF_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
-    return (again,) if kind is Container.APPTAINER else (again, *inside, *container_toolkit(snapshot))
+    return (again,) if kind is Container.APPTAINER else (again, *inside, *container_toolkit_fixes(snapshot))
 
 
-def libraries_of_the_host(snapshot: Snapshot) -> Fix:
+def matching_libraries_fix(snapshot: Snapshot) -> Fix:
     """What a container that is set up like a machine has in place of the host's libraries."""
     version = snapshot.driver.module_version.value or "the host's version"
     return Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
 
 
-def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
+def device_node_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How this kind of container gets a node that it lacks; the host may lack it as well."""
     kind = _kind(snapshot)
     make = Fix("Where the host lacks them too, make them there.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     if kind is Container.KUBERNETES:
         return (make, Fix("Then start the pod again, with a GPU of the device plugin's: nvidia.com/gpu: 1."))
-    if like_a_machine(snapshot):
+    if is_system_container(snapshot):
         proxmox = (_OF_PROXMOX,) if kind is Container.LXC else ()
         return (Fix(f"{_NODES}, every one of them."), *proxmox, make)
     return (Fix("Pass every node of the driver to the container.", _COMMANDS.get(kind)), make)
 
 
-def with_compute(snapshot: Snapshot) -> Fix:
+def compute_capability_fix(snapshot: Snapshot) -> Fix:
     """How this kind of container gets the compute capability."""
     kind = _kind(snapshot)
     if kind is Container.DOCKER:

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
+from gpuenv.doctor.driver_requirements import (
+    OPEN,
+    PROPRIETARY,
+    DriverRequirement,
+    conflicting_gpus,
+    driver_requirement,
+    gpus_to_drive,
+    requirement_of,
+)
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import contained, driver_nodes
@@ -25,7 +33,7 @@ _FAMILIES = {
     **dict.fromkeys(("opensuse-leap", "opensuse-tumbleweed", "opensuse", "sles", "sled", "suse"), "suse"),
 }
 # Those whose name as people see it (PRETTY_NAME of os-release, inxi's Distro) does not begin with their ID.
-_SEEN = {
+_DISPLAY_NAMES = {
     **dict.fromkeys(("linux mint", "pop!_os", "kde neon"), "ubuntu"),
     **dict.fromkeys(("red hat enterprise linux", "oracle linux", "amazon linux"), "rhel"),
 }
@@ -48,14 +56,14 @@ FABRIC_MANAGER = {
 _OPEN_DRIVER = dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open")
 _OPEN_MODULES = {**_OPEN_DRIVER, "debian": "nvidia-open-kernel-dkms", "ubuntu": "nvidia-driver-{branch}-open"}
 # Google, Container-Optimized OS, Run GPUs: it has no package manager.
-_OWN_PROGRAMS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
+_SYSTEM_INSTALLERS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 
 
 def family(snapshot: Snapshot) -> str | None:
     """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
     name = (snapshot.host.distribution.value or "").casefold()
-    seen = next((kind for words, kind in _SEEN.items() if name.startswith(words)), None)
+    seen = next((kind for words, kind in _DISPLAY_NAMES.items() if name.startswith(words)), None)
     return seen or _FAMILIES.get(name.partition(" ")[0])
 
 
@@ -75,13 +83,13 @@ def driver_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
         install = Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}.")
-        return _with_what_shows_it(snapshot, install)
-    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+        return _wsl_driver_fixes(snapshot, install)
+    own = _SYSTEM_INSTALLERS.get((snapshot.host.distribution.value or "").partition(" ")[0])
     by_itself = (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
-    return no_one_driver(ctx) or by_itself or _driver_package(ctx)
+    return conflicting_gpus(ctx) or by_itself or _driver_package(ctx)
 
 
-def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
+def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     """What WSL needs in addition to a driver in Windows, where it has no /dev/dxg and so sees no GPU.
 
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
@@ -96,17 +104,17 @@ def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
 
 def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
     snapshot = ctx.snapshot
-    kind, needed = family(snapshot), wanted(ctx)
+    kind, needed = family(snapshot), driver_requirement(ctx)
     late = needed.last is not None and _chooses_newest(ctx)
     # What a driver needs in addition to its packages where these are layered onto an image.
     without_nouveau = blacklist_fix(
         snapshot, "nouveau", "Keep nouveau out by the kernel's parameters, before that restart."
     )
-    if by_other_means := _declared(snapshot, needed, with_older=late):
+    if by_other_means := _immutable_system_fixes(snapshot, needed, with_older=late):
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words), *without_nouveau)
+        return (driver_branch_fix(snapshot, kind, needed.last, words), *without_nouveau)
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
@@ -129,11 +137,11 @@ def _chooses_newest(ctx: CheckContext) -> bool:
 
     Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
     """
-    kind, needed = family(ctx.snapshot), wanted(ctx)
+    kind, needed = family(ctx.snapshot), driver_requirement(ctx)
     if kind == "debian":
         return needed.last is not None and needed.last < _LAST_BEFORE_TURING
-    gpus = [gpu for part in to_drive(ctx) for gpu in part]
-    return kind != "ubuntu" or len({wants((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
+    gpus = [gpu for part in gpus_to_drive(ctx) for gpu in part]
+    return kind != "ubuntu" or len({requirement_of((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
 
 
 def driver_location(snapshot: Snapshot) -> str:
@@ -143,11 +151,11 @@ def driver_location(snapshot: Snapshot) -> str:
     return " on the host" if contained(snapshot) else ""
 
 
-def other_kernel_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+def other_kernel_modules_fix(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     """How to come to the open kernel modules, or the proprietary ones, up to branch 580 for older GPUs."""
     if is_declared(snapshot):
         words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
-        return Fix(f"{words}, let it be built, and restart.", _BUILT)
+        return Fix(f"{words}, let it be built, and restart.", _NIXOS_REBUILD)
     if wants_open:
         words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
         return Fix(words, install_command(snapshot, _OPEN_MODULES))
@@ -157,14 +165,14 @@ def other_kernel_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     return Fix(words, install_command(snapshot, names))
 
 
-def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
+def kernel_headers_command(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
     """The command that installs the headers of a kernel."""
     kind = family(snapshot) or ""
     name = headers_package(kind, snapshot.host.distribution.value or "", kernel)
     return (*_INSTALL[kind], name) if name else None
 
 
-def the_compiler(snapshot: Snapshot, name: str) -> Fix:
+def compiler_fix(snapshot: Snapshot, name: str) -> Fix:
     """How to come to the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
     return Fix(
         f"Install the compiler that this kernel was built with, {name}, and let DKMS build the module again.",
@@ -172,14 +180,14 @@ def the_compiler(snapshot: Snapshot, name: str) -> Fix:
     )
 
 
-def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:
+def module_build_command(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:
     """The command that builds the driver's module for the running kernel."""
     if family(snapshot) == "fedora":
         return ("sudo", "akmods", "--force", *(("--kernels", kernel) if kernel else ()))
     return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
 
 
-def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
+def initramfs_command(snapshot: Snapshot) -> tuple[str, ...] | None:
     """The command that rebuilds the initial RAM disk, which may contain modules and blacklists too."""
     commands = {
         **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
@@ -190,7 +198,7 @@ def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
     return ("sudo", *found) if found else None
 
 
-def restart(snapshot: Snapshot, why: str) -> Fix:
+def restart_fix(snapshot: Snapshot, why: str) -> Fix:
     """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
     if snapshot.host.wsl.value:
         return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
@@ -199,7 +207,7 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
 
-def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
+def container_toolkit_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
     install = (
         None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
@@ -223,13 +231,13 @@ def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
 # the kernel's parameters. openSUSE's forum, 190227, of MicroOS: transactional-update has no modules of DKMS (all read
 # November 2026).
 
-_BUILT = ("sudo", "nixos-rebuild", "boot")
-_OF_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
+_NIXOS_REBUILD = ("sudo", "nixos-rebuild", "boot")
+_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
 _TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
 _KERNEL_PARAMETERS = ("sudo", "rpm-ostree", "kargs")
 
 
-def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
+def _immutable_system_fixes(snapshot: Snapshot, needed: DriverRequirement, *, with_older: bool) -> tuple[Fix, ...]:
     """How an immutable system gets the driver: by its configuration or image; empty for one with a package manager.
 
     ``with_older``: whether the newest driver is too new for one of the GPUs.
@@ -238,17 +246,17 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     older = needed.last if with_older else None
     if name == "nixos":
         lines = ['services.xserver.videoDrivers = [ "nvidia" ];']
-        if _open(needed) is not None:
-            lines.append(f"hardware.nvidia.open = {'true' if _open(needed) else 'false'};")
+        if _needs_open_modules(needed) is not None:
+            lines.append(f"hardware.nvidia.open = {'true' if _needs_open_modules(needed) else 'false'};")
         if older is not None:
-            lines.append(f"{OF_NIXOS.format(older)};")
+            lines.append(f"{NIXOS_LEGACY_DRIVER.format(older)};")
         words = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), let it be built, and restart."
-        return (Fix(words, _BUILT),)
-    if name in _OF_UNIVERSAL_BLUE:
+        return (Fix(words, _NIXOS_REBUILD),)
+    if name in _UNIVERSAL_BLUE:
         ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
         words = "Change to this system's image with the driver (rpm-ostree rebase): its name ends in"
         return (
-            Fix(f"{words} {ending[_open(needed)]}. Then restart."),
+            Fix(f"{words} {ending[_needs_open_modules(needed)]}. Then restart."),
             Fix("See which image it is now.", ("rpm-ostree", "status")),
         )
     if name in _TRANSACTIONAL:
@@ -257,7 +265,7 @@ def _declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[F
     return ()
 
 
-def _open(needed: Wants) -> bool | None:
+def _needs_open_modules(needed: DriverRequirement) -> bool | None:
     """Whether the open modules drive these GPUs; None where nothing is known of them."""
     if PROPRIETARY in needed.kinds:
         return False
@@ -285,9 +293,9 @@ def is_declared(snapshot: Snapshot) -> bool:
 # SUSE's bear theirs at the end (kernel-default, kernel-azure, kernel-rt, kernel-64kb, kernel-longterm).
 
 _NUMBERS = pattern(r"(?P<major>\d+)\.(?P<minor>\d+)\.")
-_OF_PROXMOX = pattern(r"\d[\d.-]*-pve")
+_PROXMOX_KERNEL = pattern(r"\d[\d.-]*-pve")
 _WITH_KIND = pattern(r"(?P<plain>[^+]+)\+(?P<kind>64k|rt)")
-_OF_SUSE = pattern(r".*-(?P<kind>default|azure|rt|64kb|longterm)")
+_SUSE_KERNEL = pattern(r".*-(?P<kind>default|azure|rt|64kb|longterm)")
 _FIRST_OF_PROXMOX = (6, 5)
 
 
@@ -299,19 +307,19 @@ def headers_package(family: str, distribution: str, kernel: str) -> str | None:
         distribution: ``amzn 2023``, or its display name.
         kernel: the output of ``uname -r``.
     """
-    if family == "debian" and _OF_PROXMOX.fullmatch(kernel):
+    if family == "debian" and _PROXMOX_KERNEL.fullmatch(kernel):
         return f"{'proxmox' if _numbers(kernel) >= _FIRST_OF_PROXMOX else 'pve'}-headers-{kernel}"
     if family in ("ubuntu", "debian"):
         return f"linux-headers-{kernel}"
     if family in ("fedora", "rhel"):
-        return _of_red_hat(distribution, kernel)
+        return _red_hat_headers(distribution, kernel)
     if family == "suse":
-        own = _OF_SUSE.fullmatch(kernel)
+        own = _SUSE_KERNEL.fullmatch(kernel)
         return f"kernel-{own['kind'] if own else 'default'}-devel"
     return "linux-headers" if family == "arch" and "-arch" in kernel else None  # its other kernels have their own
 
 
-def _of_red_hat(distribution: str, kernel: str) -> str:
+def _red_hat_headers(distribution: str, kernel: str) -> str:
     if own := _WITH_KIND.fullmatch(kernel):
         return f"kernel-{own['kind']}-devel-{own['plain']}"
     if "uek" in kernel:
@@ -337,10 +345,10 @@ def _numbers(kernel: str) -> tuple[int, int]:
 WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
 _NUMBER = pattern(r"(?<= )\d+")
 _STREAM = "nvidia-driver:{0}-dkms"
-OF_NIXOS = "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{0}"
-_ELSEWHERE = {
+NIXOS_LEGACY_DRIVER = "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{0}"
+_LEGACY_SOURCES = {
     "arch": "nvidia-{0}xx-dkms from the AUR",
-    "nixos": OF_NIXOS,
+    "nixos": NIXOS_LEGACY_DRIVER,
 }
 _PACKAGES = {
     "ubuntu": ("apt-get", "install", "nvidia-driver-{0}"),
@@ -348,15 +356,15 @@ _PACKAGES = {
 }
 
 
-def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
+def driver_branch_fix(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
     """How to install the driver of a branch, by package where its name is known; ``words`` has no full stop."""
     name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
     if contained(snapshot):
         return Fix(f"{words}.")
     if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
         return Fix(f"{words} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))
-    if name in _ELSEWHERE:
-        return Fix(f"{words}: {_ELSEWHERE[name].format(branch)}.")
+    if name in _LEGACY_SOURCES:
+        return Fix(f"{words}: {_LEGACY_SOURCES[name].format(branch)}.")
     command = ("sudo", *(part.format(branch) for part in _PACKAGES[name])) if name in _PACKAGES else None
     return Fix(f"{words}.", command)
 

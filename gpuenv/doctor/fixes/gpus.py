@@ -9,10 +9,10 @@ from gpuenv.model.gpus import to_be_opened
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Gpu
 
-_MOST = 4  # resets that are told one by one; the restart of the machine is one step
+_MOST_RESETS = 4  # resets that are told one by one; the restart of the machine is one step
 
 
-def called(gpu: Gpu) -> str:
+def gpu_label(gpu: Gpu) -> str:
     """A GPU among others: its NVML index, else its address on the bus, and its product."""
     product = gpu.name.value or "without a name"
     if gpu.index.value is not None:
@@ -21,13 +21,13 @@ def called(gpu: Gpu) -> str:
     return f"GPU at {address} ({product})" if address else f"GPU ({product})"
 
 
-def with_uuid(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
+def find_gpu(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
     """The GPU of this UUID and its index in the list; (0, None) if there is none."""
     found = ((place, gpu) for place, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
     return next(found, (0, None))
 
 
-def option_of(gpu: Gpu) -> str | None:
+def smi_selector(gpu: Gpu) -> str | None:
     """The nvidia-smi selector: the address, else the index, which may change with a restart."""
     address = pci_key(gpu.pci.value)
     if address is not None:
@@ -35,7 +35,7 @@ def option_of(gpu: Gpu) -> str | None:
     return None if gpu.index.value is None else str(gpu.index.value)
 
 
-def showing(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
+def visibility_variables(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
     """The variables, ``NAME=VALUE``, with which programs see only ``gpus`` of ``every``; empty if these have no index.
 
     NVML's index follows the bus, and CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA
@@ -47,7 +47,7 @@ def showing(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
     return ("CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(numbers)}") if numbers else ()
 
 
-def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
+def reset_fixes(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
     """Resets of these GPUs by their selectors, one command each; empty where one has no selector.
 
     The manual of nvidia-smi, --gpu-reset: -i names the device, by its index, UUID or PCI bus id; without it, all GPUs
@@ -55,7 +55,7 @@ def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
     """
     options = tuple(dict.fromkeys(named))
     known = [option for option in options if option is not None]
-    if len(known) != len(options) or len(known) > _MOST:
+    if len(known) != len(options) or len(known) > _MOST_RESETS:
         return ()
     return tuple(Fix(text, ("sudo", "nvidia-smi", "--gpu-reset", "-i", option)) for option in known)
 
@@ -66,12 +66,12 @@ def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
 CONNECT_POWER = (
     Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),
 )
-GIVE_ROOM = (
+ENLARGE_PCI_WINDOW = (
     Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
     Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
 )
 # NVIDIA, driver README, PCI-Express Runtime D3 (RTD3) Power Management: NVreg_DynamicPowerManagement.
-WAKE_UP = (
+POWER_CYCLE = (
     Fix("Switch the machine off wholly, take it off its power for a moment, and start it: a restart may not do it."),
     Fix(
         "Where it comes back on a laptop, keep the GPU out of the deepest sleep: options nvidia "

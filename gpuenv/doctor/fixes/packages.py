@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from gpuenv.doctor.installed import is_condas, own_cupys, within_reach
+from gpuenv.doctor.installed_cupy import is_managed_by_conda, is_removable, removable_cupys
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.resolve import changes_text, judge
@@ -24,9 +24,9 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
     """
     target = snapshot.target
     interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in names_in(arguments[1:])] if target.conda_packages else []
+    named = [canonical_name(word) for word in requirement_arguments(arguments[1:])] if target.conda_packages else []
     if named and all(conda_record(name, target.conda_packages) for name in named):
-        return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(target, arguments, named)), safe=True)
+        return Fix(f"{text} Conda put it there.", ("conda", *_conda_arguments(target, arguments, named)), safe=True)
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
         return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
@@ -37,7 +37,7 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
     return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
 
 
-def name_in(requirement: str) -> str:
+def canonical_name(requirement: str) -> str:
     """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
@@ -49,92 +49,98 @@ def name_in(requirement: str) -> str:
     return canonicalize_name(name)
 
 
-def names_in(words: Sequence[str]) -> tuple[str, ...]:
+def requirement_arguments(words: Sequence[str]) -> tuple[str, ...]:
     """What the arguments of an install or a removal name, apart from options; ``--python`` has an argument."""
     return tuple(
         word for n, word in enumerate(words) if not word.startswith("-") and (n == 0 or words[n - 1] != "--python")
     )
 
 
-def condas_cupy(target: Target) -> tuple[str, ...]:
+def conda_cupy_packages(target: Target) -> tuple[str, ...]:
     """Every package of conda's CuPy: what is done to one leaves the files of the others as they are."""
     return tuple(name for name in target.conda_packages if is_cupy(name))
 
 
-def condas_anew(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
+def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
     """Conda's words to put packages in anew; CuPy in the release that is there, from the matrix's channel."""
     there = target.conda_packages
     channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
     specs = (f"{name}={there[name]}" if is_cupy(name) else name for name in names)
-    return ("install", "--force-reinstall", *condas_prefix(target), *channel, *specs)
+    return ("install", "--force-reinstall", *conda_prefix_option(target), *channel, *specs)
 
 
-def _condas_words(target: Target, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
+def _conda_arguments(target: Target, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
     """The arguments for conda that do what these arguments do for pip."""
-    of_each = (condas_cupy(target) if is_cupy(name) else (name,) for name in named)
+    of_each = (conda_cupy_packages(target) if is_cupy(name) else (name,) for name in named)
     packages = tuple(dict.fromkeys(chain.from_iterable(of_each)))
     if arguments[0] == "uninstall":
-        return ("remove", *condas_prefix(target), *packages)
+        return ("remove", *conda_prefix_option(target), *packages)
     if "--force-reinstall" in arguments:
-        return condas_anew(target, packages)
-    return ("install", *condas_prefix(target), *names_in(arguments[1:]))
+        return conda_reinstall_arguments(target, packages)
+    return ("install", *conda_prefix_option(target), *requirement_arguments(arguments[1:]))
 
 
-def condas_prefix(target: Target) -> tuple[str, ...]:
+def conda_prefix_option(target: Target) -> tuple[str, ...]:
     """Conda's words for the environment."""
     prefix = target.prefix.value
     return (f"--prefix={prefix}",) if prefix else ()
 
 
-def keep_condas(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
+def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = condas_cupy(ctx.snapshot.target)
+    again = conda_cupy_packages(ctx.snapshot.target)
     remove = pip_fix(ctx.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not again:
         return (remove, alternative)
     anew = Fix(
         "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", *condas_anew(ctx.snapshot.target, again)),
+        ("conda", *conda_reinstall_arguments(ctx.snapshot.target, again)),
     )
     return (remove, anew, alternative)
 
 
-def install_fix(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
+def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     """The commands that install what the resolver chose into the target; empty where nothing fits.
 
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
     conda = ctx.resolution.conda
-    if conda is not None and is_condas(ctx.snapshot.target):
-        said = f"{of_conda(text).removesuffix('.')}: {' '.join(conda.specs)}"
+    if conda is not None and is_managed_by_conda(ctx.snapshot.target):
+        said = f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}"
         return (
             Fix(
                 said,
-                ("conda", "install", *condas_prefix(ctx.snapshot.target), f"--channel={conda.channel}", *conda.specs),
+                (
+                    "conda",
+                    "install",
+                    *conda_prefix_option(ctx.snapshot.target),
+                    f"--channel={conda.channel}",
+                    *conda.specs,
+                ),
                 safe=True,
             ),
         )
-    if is_condas(ctx.snapshot.target):
-        ways = _conda_way(ctx, of_conda(text), condas_prefix(ctx.snapshot.target))
+    if is_managed_by_conda(ctx.snapshot.target):
+        ways = _conda_ways(ctx, conda_text(text), conda_prefix_option(ctx.snapshot.target))
         return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(ctx, "Or, by pip, install"))
     return _wheel_fixes(ctx, text)
 
 
-def only_one(ctx: CheckContext) -> tuple[Fix, ...]:
+def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """How one CuPy is left of several, the right one."""
     target = ctx.snapshot.target
-    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
-    own = own_cupys(target)
+    outside = tuple(exclude_fix(entry) for entry in target.cupy if not is_removable(entry, target))
+    own = removable_cupys(target)
     of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
-    if outside and (of_conda_alone or _is_a_right_one(ctx, own)):
+    if outside and (of_conda_alone or _is_compatible(ctx, own)):
         return outside
     words = "Remove all of them." if not outside else "Remove this environment's."
     removed = (_removal(ctx, words, own),) if own else ()
-    return (*outside, *removed, *install_fix(ctx, "Then install the right one."))
+    return (*outside, *removed, *install_fixes(ctx, "Then install the right one."))
 
 
-def _is_a_right_one(ctx: CheckContext, own: tuple[str, ...]) -> bool:
+def _is_compatible(ctx: CheckContext, own: tuple[str, ...]) -> bool:
     """Whether the environment's own CuPy is one, and fits: the best line, or a release that nothing speaks against."""
     chosen, rejected = ctx.resolution.wheel, {entry.candidate for entry in ctx.resolution.rejected}
     if len(own) != 1:
@@ -158,7 +164,7 @@ def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
     return fix._replace(safe=fix.safe and inside)
 
 
-def of_conda(text: str) -> str:
+def conda_text(text: str) -> str:
     """The text of a fix for a conda package instead of a wheel."""
     return text.replace("the wheel", "conda's build")
 
@@ -171,8 +177,8 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     there = ctx.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
-    if len(there) == 1 and not within_reach(there[0], ctx.snapshot.target):
-        fixes.append(out_of_the_way(there[0]))
+    if len(there) == 1 and not is_removable(there[0], ctx.snapshot.target):
+        fixes.append(exclude_fix(there[0]))
     elif len(there) == 1 and others:
         instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
         remove = f"{instead} remove" if found else "Remove"
@@ -185,7 +191,7 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     return tuple(fixes)
 
 
-def out_of_the_way(entry: CupyInstallation) -> Fix:
+def exclude_fix(entry: CupyInstallation) -> Fix:
     """How a CuPy that lies outside of the environment no longer meets its imports."""
     what = f"{entry.label} in {entry.location}"
     if entry.place is PackagePlace.PYTHONPATH:
@@ -195,7 +201,7 @@ def out_of_the_way(entry: CupyInstallation) -> Fix:
     return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
 
 
-def numpy_out_of_the_way(snapshot: Snapshot) -> tuple[Fix, ...]:
+def exclude_numpy_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to keep a NumPy of PYTHONPATH or of the user's own packages from hiding the environment's."""
     target = snapshot.target
     module = target.numpy_module.value or ""
@@ -212,14 +218,14 @@ def numpy_out_of_the_way(snapshot: Snapshot) -> tuple[Fix, ...]:
     return ()
 
 
-_BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command
+_MOVED_BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command
 
-_IN_A_NEW_ONE = frozenset({*_BY_CONDA, "target.python"})  # what another environment has otherwise
+_NEW_ENVIRONMENT_FACTS = frozenset({*_MOVED_BY_CONDA, "target.python"})  # what another environment has otherwise
 
-_USUAL_PYTHON = "3.12"
+_DEFAULT_PYTHON = "3.12"
 
 
-class _Way(NamedTuple):
+class _CondaWay(NamedTuple):
     """A build that would fit, and what has to change for it."""
 
     choice: CondaChoice
@@ -233,7 +239,7 @@ class _Way(NamedTuple):
     @property
     def order(self) -> tuple[int, int]:
         """What one command does before what a new environment takes, and both before a change of the machine."""
-        return 0 if self.facts <= _BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
+        return 0 if self.facts <= _MOVED_BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
 
     @property
     def in_a_new_one(self) -> bool:
@@ -243,15 +249,15 @@ class _Way(NamedTuple):
 
 def _is_new(fact: str) -> bool:
     """Whether a new environment has it otherwise: its Python and NumPy, and no packages that stand against CuPy."""
-    return fact in _IN_A_NEW_ONE or fact.startswith("target.packages.")
+    return fact in _NEW_ENVIRONMENT_FACTS or fact.startswith("target.packages.")
 
 
-def _conda_way(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
+def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
     """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
     judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
     any_numpy = ctx.needs._replace(numpy=None)
     found = (
-        _Way(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
+        _CondaWay(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged
         if changes
     )
@@ -268,14 +274,14 @@ def _conda_way(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[F
         )
     way = ways[0]
     specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
-    if way.facts <= _BY_CONDA:
+    if way.facts <= _MOVED_BY_CONDA:
         moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
         said = f"{told}, with what it needs (mamba takes the same words): {' '.join((*specs, *moved))}"
         return (Fix(said, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
     if way.in_a_new_one:
-        wanted = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _USUAL_PYTHON)
+        wanted = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _DEFAULT_PYTHON)
         offered = [word for word in wanted.split(", ") if not word.endswith("t")]  # no special build
-        words = (f"python={_USUAL_PYTHON if _USUAL_PYTHON in offered else offered[-1]}", *specs)
+        words = (f"python={_DEFAULT_PYTHON if _DEFAULT_PYTHON in offered else offered[-1]}", *specs)
         said = f"{told}, in an environment of its own (mamba takes the same words): {' '.join(words)}"
         return (Fix(said, ("conda", "create", "--name=ENVIRONMENT", channel, *words)),)
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.doctor.fixes.gpus import CONNECT_POWER, GIVE_ROOM
+from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW
 from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.explain.signatures.told_fit import OLDEST_BRANCH
 from gpuenv.model.causes import Cause
@@ -115,7 +115,7 @@ SIGNATURES = (
         pattern=r"PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0",
         title="The machine's firmware has given the GPU's memory no room on the PCI bus",
         code="DRV121",
-        fix=GIVE_ROOM,
+        fix=ENLARGE_PCI_WINDOW,
     ),
     Signature(
         "nvrm.pci",

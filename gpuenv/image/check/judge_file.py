@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import finding_of
+from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_folder, read_at_most
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.context import Context, context_of
@@ -120,7 +120,7 @@ def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageF
     for code, spot in spots:
         name = _shown(spot.file, context) if spot.file in context.read else spot.file
         key = (code, name, spot.line, spot.symptom.title)
-        finding = finding_of(rules[code], spot.symptom)
+        finding = to_finding(rules[code], spot.symptom)
         found.setdefault(key, located(finding, file=name, line=spot.line, end_line=spot.end_line))
     return list(found.values())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gpuenv.doctor.registry import NotKnown, Symptom, sections_of, title_of
+from gpuenv.doctor.registry import NotKnown, Symptom, docstring_sections, docstring_title
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
@@ -31,12 +31,12 @@ class Rule:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return title_of(self.run)
+        return docstring_title(self.run)
 
     @property
     def sections(self) -> dict[str, str]:
         """What it means, how it is seen, what to do."""
-        return sections_of(self.run)
+        return docstring_sections(self.run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.fixes.containers import hands_over_nothing
-from gpuenv.doctor.fixes.distributions import container_toolkit
+from gpuenv.doctor.fixes.containers import cannot_share_gpus
+from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.rules import ImageOutcome, rule
 from gpuenv.image.check.subject import Subject
@@ -23,12 +23,12 @@ def no_container_toolkit(subject: Subject) -> ImageOutcome:
     What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
     """
     snapshot, support = subject.snapshot, subject.snapshot.container_support
-    if not subject.contents.for_gpus or contained(snapshot) or not hands_over_nothing(snapshot):
+    if not subject.contents.for_gpus or contained(snapshot) or not cannot_share_gpus(snapshot):
         return
     yield Symptom(
         "Docker on this machine cannot hand GPUs to containers: there is no NVIDIA container toolkit",
         fact("container_support.docker", support.docker)
         + fact("container_support.has_toolkit", support.has_toolkit)
         + fact("container_support.runtimes", support.runtimes),
-        container_toolkit(snapshot),
+        container_toolkit_fixes(snapshot),
     )

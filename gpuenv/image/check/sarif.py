@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuenv.doctor.registry import Explained, all_checks
+from gpuenv.doctor.registry import DocumentedCheck, all_checks
 from gpuenv.image.check.records import ImageFinding, ImageReport
 from gpuenv.image.check.rules import all_rules
 from gpuenv.report.findings import fingerprint
@@ -17,7 +17,7 @@ _USUAL = "Dockerfile"  # what has no file of its own is shown there: systems of 
 def sarif_text(report: ImageReport) -> str:
     """The log."""
     found = {finding.code for finding in report.findings}
-    every: tuple[Explained, ...] = (*all_checks(), *all_rules())
+    every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     run = {
         "tool": tool_of({each.code: each for each in every if each.code in found}.values()),
         "automationDetails": {"id": "gpuenv/check-image/"},

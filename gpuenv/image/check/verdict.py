@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.registry import NotKnown, all_checks, finding_of
+from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, located
 from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
@@ -46,7 +46,7 @@ def judge_machine(
             if isinstance(told, NotKnown):
                 open_questions.append(told.reason)
             else:
-                findings.append(finding_of(rule, told))
+                findings.append(to_finding(rule, told))
     in_order = ranked_findings([located(entry, machine=name) for entry in findings])
     return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
 

@@ -16,7 +16,7 @@ from gpuenv.model.versions import CudaVersion
 _FIRST_WITH_PATHFINDER = 14
 
 
-class Installed(NamedTuple):
+class InstalledCupy(NamedTuple):
     """The CuPy that an import finds first.
 
     Attributes:
@@ -35,7 +35,7 @@ class Installed(NamedTuple):
         return self.cupy.label
 
 
-def installed(ctx: CheckContext) -> Installed | None:
+def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
     """The installed CuPy as a row of the matrix; None if there is none, or its CUDA major is unknown or not covered."""
     found = ctx.snapshot.target.cupy
     if not found:
@@ -53,7 +53,7 @@ def installed(ctx: CheckContext) -> Installed | None:
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
-    return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+    return InstalledCupy(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
 
 
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
@@ -114,7 +114,7 @@ def uses_pathfinder(release: str) -> bool:
         return False
 
 
-def why_not_known(ctx: CheckContext) -> str:
+def unknown_cupy_reason(ctx: CheckContext) -> str:
     """Why an installed CuPy cannot be judged."""
     found = ctx.snapshot.target.cupy
     if not found and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
@@ -122,13 +122,13 @@ def why_not_known(ctx: CheckContext) -> str:
     return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 
 
-def is_condas(target: Target) -> bool:
+def is_managed_by_conda(target: Target) -> bool:
     """Whether CuPy is conda's business there: in an environment of conda's, and no CuPy is another installer's."""
     condas = (conda_record(entry.distribution, target.conda_packages) for entry in target.cupy)
     return target.kind.value == "conda" and all(condas)
 
 
-def within_reach(entry: CupyInstallation, target: Target) -> bool:
+def is_removable(entry: CupyInstallation, target: Target) -> bool:
     """Whether the environment's own installers can remove it.
 
     Outside of virtual environments pip removes from the user's own packages too: they are where it installs for a user
@@ -140,16 +140,16 @@ def within_reach(entry: CupyInstallation, target: Target) -> bool:
     return target.kind.value == "system" and "pip" in target.packages and not managed
 
 
-def own_cupys(target: Target) -> tuple[str, ...]:
+def removable_cupys(target: Target) -> tuple[str, ...]:
     """The names of those that the environment's own installers can remove."""
-    return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if within_reach(entry, target)))
+    return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if is_removable(entry, target)))
 
 
 # Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
-_INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
+_SITE_PACKAGES = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
 
 
-def left_in(target: Target) -> str | None:
+def leftover_location(target: Target) -> str | None:
     """The environment's site-packages folder with a package cupy that no distribution owns; None elsewhere.
 
     Elsewhere below the prefix it belongs to the user: a source tree in PREFIX/src, say, that a variable leads to.
@@ -166,7 +166,7 @@ def left_in(target: Target) -> str | None:
 
 
 def _is_installers(folder: str, prefix: str) -> bool:
-    return folder.startswith(f"{prefix}/") and bool(_INSTALLED_INTO.fullmatch(folder[len(prefix) + 1 :]))
+    return folder.startswith(f"{prefix}/") and bool(_SITE_PACKAGES.fullmatch(folder[len(prefix) + 1 :]))
 
 
 def empty_metadata(target: Target) -> list[LeftMetadata]:
@@ -174,7 +174,7 @@ def empty_metadata(target: Target) -> list[LeftMetadata]:
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
 
 
-def other_releases(target: Target) -> list[LeftMetadata]:
+def stale_metadata(target: Target) -> list[LeftMetadata]:
     """Metadata of another release than the installed one."""
     there = target.packages
     known = (entry for entry in target.left_metadata if entry.release and entry.name in there)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.kernel_module import let_through, switched_off
-from gpuenv.doctor.predicates import probed
+from gpuenv.doctor.fixes.kernel_module import switch_off_lines, unblock_fixes
+from gpuenv.doctor.predicates import is_driver_probed
 from gpuenv.doctor.registry import (
-    NONE_EXPECTED,
-    Absence,
+    EXPECT_NO_GPU,
     CheckContext,
+    Component,
     NotKnown,
     Outcome,
     Symptom,
@@ -48,7 +48,7 @@ _OF_PROCESSORS = frozenset((INTEL, AMD))
     Cause.ROCM_MISMATCH,
     Cause.DRIVER_MODULE_NOT_LOADED,
     requires=("DRV101",),
-    absence=Absence.GPU,
+    absence=Component.GPU,
 )
 def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     """The machine has no NVIDIA GPU.
@@ -79,7 +79,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
             evidence_of(snapshot, "host.os", "host.arch"),
             (
                 Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
-                NONE_EXPECTED,
+                EXPECT_NO_GPU,
             ),
         )
         return
@@ -111,14 +111,14 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     amd = tuple(dict.fromkeys(gpu.gfx or gpu.name or f"node {gpu.node}" for gpu in snapshot.amd_gpus))
     if amd:
         return _amd(snapshot, ", ".join(amd), tuple(evidence))
-    off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switched_off(snapshot))
+    off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switch_off_lines(snapshot))
     # NVIDIA's module is installed next to a processor's own GPU; elsewhere such a file is a leftover.
     laptop = not _OF_PROCESSORS.isdisjoint(gpu.vendor for gpu in snapshot.pci_gpus or ())
     if off and laptop and snapshot.driver.module.value is Module.NOT_LOADED:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
             off + tuple(evidence[:1]),
-            (*let_through(snapshot), NONE_EXPECTED),
+            (*unblock_fixes(snapshot), EXPECT_NO_GPU),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
@@ -131,7 +131,7 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             *more,
-            NONE_EXPECTED,
+            EXPECT_NO_GPU,
         ),
     )
 
@@ -242,7 +242,7 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
         yield from _cut_short(ctx, told)
-    elif told is not None and not probed(snapshot) and not snapshot.gpus:
+    elif told is not None and not is_driver_probed(snapshot) and not snapshot.gpus:
         first = told.split(",", maxsplit=1)[0].strip()
         if not first or first.startswith("-"):  # the list ends at its first entry, on any machine
             yield _hidden(snapshot, told)

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import driver_location
-from gpuenv.doctor.fixes.gpus import showing
-from gpuenv.doctor.fixes.packages import condas_prefix, install_fix, numpy_out_of_the_way, pip_fix
-from gpuenv.doctor.installed import Installed, installed, is_condas, why_not_known
-from gpuenv.doctor.predicates import newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.fixes.gpus import visibility_variables
+from gpuenv.doctor.fixes.packages import conda_prefix_option, exclude_numpy_fixes, install_fixes, pip_fix
+from gpuenv.doctor.installed_cupy import InstalledCupy, installed_cupy, is_managed_by_conda, unknown_cupy_reason
+from gpuenv.doctor.predicates import expects_compat_libcuda, is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import (
@@ -52,7 +52,7 @@ def rocm_build(ctx: CheckContext) -> Outcome:
         f"{found[0].distribution} is built for AMD GPUs, but the GPU here is NVIDIA's",
         (Evidence("target.cupy", found[0].label, "its metadata"),)
         + tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in ctx.needs.gpus),
-        install_fix(ctx, "Install the wheel that fits."),
+        install_fixes(ctx, "Install the wheel that fits."),
     )
 
 
@@ -72,14 +72,14 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
     How it is seen: the installed wheel line, the driver's version and CUDA level, and the oldest driver of that major.
     What to do: install the wheel line that this driver runs, or update the driver.
     """
-    there = installed(ctx)
+    there = installed_cupy(ctx)
     if there is None:
-        yield NotKnown(why_not_known(ctx))
+        yield NotKnown(unknown_cupy_reason(ctx))
         return
-    if ctx.needs.driver_absent or newer_libcuda_to_come(ctx.snapshot):
+    if ctx.needs.driver_absent or expects_compat_libcuda(ctx.snapshot):
         return
     outside_cuda = isinstance(nvrtc_compiles_for_gpu(there.wheel, ctx.needs, ctx.matrix), Rejected)
-    if outside_cuda and not without_gpu(ctx.snapshot):
+    if outside_cuda and not is_container_without_gpu(ctx.snapshot):
         return  # this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that
     verdict = driver_minimum(there.wheel, ctx.needs, ctx.matrix)
     if not isinstance(verdict, Rejected):
@@ -96,7 +96,7 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
         evidence_of(ctx.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
         (
             *_older_toolkit(ctx),
-            *install_fix(ctx, "Install the wheel that this driver runs."),
+            *install_fixes(ctx, "Install the wheel that this driver runs."),
             *newer,
         ),
     )
@@ -105,10 +105,10 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
 def _older_toolkit(ctx: CheckContext) -> tuple[Fix, ...]:
     """What conda's builds went by before there was cuda-version; its solver takes the newest, whatever the driver."""
     level, target = ctx.needs.driver_cuda, ctx.snapshot.target
-    if level is None or "cudatoolkit" not in target.conda_packages or not is_condas(target):
+    if level is None or "cudatoolkit" not in target.conda_packages or not is_managed_by_conda(target):
         return ()
     said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
-    return (Fix(said, ("conda", "install", *condas_prefix(target), f"cudatoolkit={level}")),)
+    return (Fix(said, ("conda", "install", *conda_prefix_option(target), f"cudatoolkit={level}")),)
 
 
 @check(
@@ -130,11 +130,11 @@ def gpu_outside_toolkit(ctx: CheckContext) -> Outcome:
     CuPy asks it for, and the code in the wheel.
     What to do: install the wheel line or release that knows the GPU.
     """
-    there = installed(ctx)
+    there = installed_cupy(ctx)
     if there is None:
         yield from _of_an_old_line(ctx)
         return
-    if without_gpu(ctx.snapshot):
+    if is_container_without_gpu(ctx.snapshot):
         return
     # The code in a wheel is known of the very release only.
     judges = (nvrtc_compiles_for_gpu, wheel_has_code_for_gpu) if there.exact else (nvrtc_compiles_for_gpu,)
@@ -147,7 +147,7 @@ def gpu_outside_toolkit(ctx: CheckContext) -> Outcome:
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in ctx.needs.gpus)
                 + _installed_and_needed(there, verdict),
-                (*install_fix(ctx, "Install the wheel that knows every GPU here."), *_others(there, ctx)),
+                (*install_fixes(ctx, "Install the wheel that knows every GPU here."), *_others(there, ctx)),
                 cause=cause,
             )
             return
@@ -161,8 +161,8 @@ def _of_an_old_line(ctx: CheckContext) -> Outcome:
     cuda = cuda_minor(cupy.distribution) if cupy else None
     newest = newest_of_old(cuda) if cuda else None
     newer = [g for g in ctx.needs.gpus if g.compute_capability and newest and g.compute_capability.major > newest]
-    if cupy is None or not newer or without_gpu(ctx.snapshot):
-        yield NotKnown(why_not_known(ctx))
+    if cupy is None or not newer or is_container_without_gpu(ctx.snapshot):
+        yield NotKnown(unknown_cupy_reason(ctx))
         return
     yield Symptom(
         f"CUDA {cuda} is older than this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in newer))}",
@@ -171,26 +171,26 @@ def _of_an_old_line(ctx: CheckContext) -> Outcome:
             Evidence("target.cupy", cupy.label, "its metadata"),
             Evidence("compiles for", f"compute capability {newest}.x at most", OF_OLD),
         ),
-        install_fix(ctx, "Install the wheel that knows every GPU here.")
+        install_fixes(ctx, "Install the wheel that knows every GPU here.")
         or (Fix("Install the CuPy of a newer CUDA, and the driver that it needs."),),
         Severity.WARNING,
         Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     )
 
 
-def _others(there: Installed, ctx: CheckContext) -> tuple[Fix, ...]:
+def _others(there: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
     """The other GPUs, which this CuPy does serve."""
     seen = [(gpu, gpu.compute_capability.value) for gpu in ctx.snapshot.gpus if gpu.index.known]
     served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, ctx.matrix)]
     if not served:
         return ()
     names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in served))
-    variables = showing(served, ctx.snapshot.gpus)
+    variables = visibility_variables(served, ctx.snapshot.gpus)
     return (Fix(f"Or keep to what it knows: {names}.", ("env", *variables, "python")),) if variables else ()
 
 
 def told_outside(
-    compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, there: Installed
+    compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, there: InstalledCupy
 ) -> tuple[Cause, str]:
     """Why GPUs are outside of what a CUDA and the installed CuPy make code for, as a cause and in words."""
     cause = outside(compiled_for, [gpu.compute_capability for gpu in gpus if gpu.compute_capability])
@@ -202,7 +202,7 @@ def told_outside(
     return cause, words[cause]
 
 
-def _installed_and_needed(there: Installed, verdict: Rejected) -> tuple[Evidence, ...]:
+def _installed_and_needed(there: InstalledCupy, verdict: Rejected) -> tuple[Evidence, ...]:
     return (
         Evidence("target.cupy", there.label, "its metadata"),
         Evidence("needed", verdict.needed, verdict.source),
@@ -218,10 +218,10 @@ def numpy_outside_range(ctx: CheckContext) -> Outcome:
     conda's build, against the range in its recipe.
     What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
     """
-    there = installed(ctx)
+    there = installed_cupy(ctx)
     wanted, cited = _numpy_of(there, ctx)
     if wanted is None:
-        yield NotKnown(why_not_known(ctx))
+        yield NotKnown(unknown_cupy_reason(ctx))
         return
     numpy, label = ctx.snapshot.target.numpy, ctx.snapshot.target.cupy[0].label
     told = "target.packages.numpy" in ctx.snapshot.assumed
@@ -237,14 +237,14 @@ def numpy_outside_range(ctx: CheckContext) -> Outcome:
         f"{label} needs NumPy {wanted}, found {numpy.value or 'none'}",
         evidence_of(ctx.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {wanted}", cited),),
         (
-            *numpy_out_of_the_way(ctx.snapshot),
+            *exclude_numpy_fixes(ctx.snapshot),
             pip_fix(ctx.snapshot, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
-            *(install_fix(ctx, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
+            *(install_fixes(ctx, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )
 
 
-def _numpy_of(there: Installed | None, ctx: CheckContext) -> tuple[str | None, str]:
+def _numpy_of(there: InstalledCupy | None, ctx: CheckContext) -> tuple[str | None, str]:
     """The NumPy range of a CuPy and its source: the matrix, the wheel's own metadata, or conda's recipe."""
     if there is not None and there.exact:
         return there.wheel.release.numpy, ctx.matrix.cite(there.wheel.release.source)
@@ -281,9 +281,9 @@ def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
     How it is seen: the target's Python, C library and architecture against the tags of the release's wheels.
     What to do: install CuPy again in this environment, in a release that has a wheel for it.
     """
-    there = installed(ctx)
+    there = installed_cupy(ctx)
     if there is None or not there.exact:
-        yield NotKnown(why_not_known(ctx))
+        yield NotKnown(unknown_cupy_reason(ctx))
         return
     verdicts = [(judge, judge(there.wheel, ctx.needs, ctx.matrix)) for judge in (platform, libc, python)]
     for judge, verdict in verdicts:
@@ -292,7 +292,7 @@ def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
                 evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
                 (
-                    *install_fix(ctx, "Install the release that fits."),
+                    *install_fixes(ctx, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),
                 ),
                 cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
