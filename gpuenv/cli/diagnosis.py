@@ -143,13 +143,13 @@ def _with_plugins(
     diagnosis: Diagnosis, found: Sequence[Plugin], facts: Snapshot, options: DiagnosisOptions, seconds: float
 ) -> Diagnosis:
     """The diagnosis with the findings of the checks of other packages, within so many seconds."""
-    from gpuenv.doctor.diagnose import extended, left_out
+    from gpuenv.doctor.diagnose import add_plugin_findings, excluded_run
     from gpuenv.plugins.run import MOST_SECONDS, run_plugins
 
-    wanted = [plugin for plugin in found if plugin.code not in options.left_out]
+    wanted = [plugin for plugin in found if plugin.code not in options.excluded]
     results = run_plugins(wanted, facts, os.environ, min(seconds, MOST_SECONDS))
-    runs = [entry.run for entry in results] + [left_out(p.code) for p in found if p.code in options.left_out]
-    return extended(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
+    runs = [entry.run for entry in results] + [excluded_run(p.code) for p in found if p.code in options.excluded]
+    return add_plugin_findings(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
 
 
 def show_phases(snapshot: Snapshot) -> None:

@@ -1,1 +1,1 @@
-"""The checks: small pure functions over a Snapshot, the matrix and the resolution, run in dependency order."""
+"""The checks: functions of a snapshot, the matrix and the resolution, run in order of their dependencies."""

@@ -1,4 +1,4 @@
-"""Runs every check in order, applies suppressions and separates the root cause from what follows from it."""
+"""Runs every check in order, applies suppressions and separates root causes from their consequences."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
-UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
+UNKNOWN = "unknown: "  # prefix of the reason of an undetermined check
 
 
 class Diagnosis(NamedTuple):
-    """What was found, and how each check went."""
+    """The findings, and the status of each check."""
 
     findings: tuple[Finding, ...]
     checks: tuple[CheckRun, ...]
@@ -60,8 +60,8 @@ class DiagnosisOptions(NamedTuple):
         requirements: the evaluated requirements.
         no_gpu: whether no GPU is expected.
         no_cupy: whether no CuPy is expected.
-        left_out: codes of checks that are not to run.
-        allowances: accepted findings, each until a day.
+        excluded: codes of checks that do not run.
+        suppressions: accepted findings, each until a date.
         day: today, an ISO date.
         python: the value of ``--python``; None if the target was detected.
     """
@@ -69,8 +69,8 @@ class DiagnosisOptions(NamedTuple):
     requirements: tuple[RequirementResult, ...] = ()
     no_gpu: bool = False
     no_cupy: bool = False
-    left_out: frozenset[str] = frozenset()
-    allowances: tuple[Suppression, ...] = ()
+    excluded: frozenset[str] = frozenset()
+    suppressions: tuple[Suppression, ...] = ()
     day: str = ""
     python: str | None = None
 
@@ -86,53 +86,54 @@ def diagnose(
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
 ) -> Diagnosis:
-    """Runs every check on a Snapshot; a check that crashes is reported and the others go on.
+    """Runs every check on a snapshot; a check that crashes is reported and the others go on.
 
     Args:
         snapshot: the recorded facts.
         matrix: the compatibility matrix.
-        resolution: what would fit, for the fixes.
-        clock: tells seconds, for the checks' durations.
+        resolution: the CuPy that fits, for the fixes.
+        clock: returns seconds, for the durations of checks.
         options: the options.
         smoke: the result of the GPU tests, if they ran.
     """
-    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
-    findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
+    ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
+    findings: dict[Finding, tuple[str, ...]] = {}  # each with the codes that would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
-        if smoke is None and check.of_the_tests:
+        if smoke is None and check.reads_gpu_tests:
             continue
         skipped = _skipped(check, options, findings, blocked)
         if skipped is not None:
             runs.append(skipped)
             continue
         started = clock()
-        symptoms, run = _run(check, facts)
+        symptoms, run = _run(check, ctx)
         runs.append(run._replace(duration=clock() - started))
         for symptom in symptoms:
             found = _finding(check, symptom, snapshot, options)
-            findings[found] = () if symptom.stands_alone else check.follows
-            # A suppressed finding about the GPU still explains its consequences; after a suppressed one about the
-            # environment the checks that follow run, to show that the rest is sound.
+            findings[found] = () if symptom.independent else check.follows
+            # A suppressed finding of the GPU still explains its consequences; after a suppressed one of the environment
+            # the dependent checks run.
             if symptom.severity is not Severity.WARNING and (found.allowed is None or check.concerns_gpu):
                 blocked[check.code] = check.code
-    # Findings that differ only in their evidence, as those of several devices, are one with the evidence of each.
+    # Findings that differ only in their evidence, such as those of several devices, are merged.
     merged: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
     for found, follows in findings.items():
         merged.setdefault((replace(found, evidence=()), follows), {}).update(dict.fromkeys(found.evidence))
-    whole = {replace(found, evidence=tuple(entries)): follows for (found, follows), entries in merged.items()}
-    return Diagnosis(ranked(whole, lambda finding, primary: primary.code.startswith(whole[finding])), tuple(runs))
+    explained = {replace(found, evidence=tuple(entries)): follows for (found, follows), entries in merged.items()}
+    ordered = ranked(explained, lambda finding, primary: primary.code.startswith(explained[finding]))
+    return Diagnosis(ordered, tuple(runs))
 
 
 def _skipped(
     check: Check, options: DiagnosisOptions, found: Iterable[Finding], blocked: dict[str, str]
 ) -> CheckRun | None:
-    """The run of a check that is left out or pointless; ``blocked`` has the code at the root of each pointless one."""
-    if check.code in options.left_out:
-        return left_out(check.code)
-    kept_out = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
-    if options.no_gpu and check.compares_with_gpu and kept_out:
+    """The run of a check that is excluded or pointless; ``blocked`` maps pointless checks to the code at their root."""
+    if check.code in options.excluded:
+        return excluded_run(check.code)
+    has_gpu_problem = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
+    if options.no_gpu and check.compares_with_gpu and has_gpu_problem:
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
     root = next((blocked[code] for code in check.requires if code in blocked), None)
     root = root or next((code for code in check.unless if blocked.get(code) == code), None)
@@ -143,69 +144,69 @@ def _skipped(
 
 
 def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: DiagnosisOptions) -> Finding:
-    """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
+    """Converts a symptom: adapts the fixes to this system, and lowers the severity if it is expected or suppressed."""
     host, fixes = snapshot.host, symptom.fix
     fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
     fixes = with_target_option(adapt_for_pixi(adapt_for_system(fixes, host.os.value), snapshot.target), options.python)
     found = replace(to_finding(check, symptom), fix=fixes)
-    expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.absence is Component.CUPY)
+    expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.missing is Component.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
-    found = _allowed_by(found, options.allowances, options.day)
-    if found.severity is Severity.NOTE:  # nothing is left that would make a note of it
+    found = _suppress(found, options.suppressions, options.day)
+    if found.severity is Severity.NOTE:  # the option would change nothing
         found = replace(found, fix=tuple(fix for fix in found.fix if fix != EXPECT_NO_GPU))
     return found
 
 
-def left_out(code: str) -> CheckRun:
-    """A check that the caller does not want."""
-    return CheckRun(code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0)
+def excluded_run(code: str) -> CheckRun:
+    """The run of a check that an option excludes."""
+    return CheckRun(code, CheckStatus.SKIPPED, "excluded by an option", 0.0)
 
 
-def extended(
+def add_plugin_findings(
     diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], options: DiagnosisOptions
 ) -> Diagnosis:
-    """The diagnosis with the findings of plug-ins, ranked anew.
+    """Adds the findings of plug-ins and ranks all of them.
 
-    Our own come first: a primary finding of ours stays primary and keeps its consequences.
+    Findings of gpuenv come first: a primary one stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [_allowed_by(finding, options.allowances, options.day) for finding in findings]
+    others = [_suppress(finding, options.suppressions, options.day) for finding in findings]
     return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
 def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
     try:
-        said = list(check.run(ctx))
+        results = list(check.run(ctx))
     except Exception as error:  # noqa: BLE001 - a crashed check is reported as such; the others go on
         return [], CheckRun(check.code, CheckStatus.CRASHED, f"{type(error).__name__}: {error}", 0.0)
-    found = [entry for entry in said if isinstance(entry, Symptom)]
+    found = [entry for entry in results if isinstance(entry, Symptom)]
     if found:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
-    unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
+    unknown = [entry.reason for entry in results if isinstance(entry, NotKnown)]
     if unknown:
         return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
-def _allowed_by(finding: Finding, allowances: Iterable[Suppression], today: str) -> Finding:
-    """The finding as a note where the list allows it; an expired entry becomes evidence."""
-    entries = [entry for entry in allowances if entry.code == finding.code]
-    standing = next((entry for entry in entries if not entry.has_expired(today)), None)
-    if standing is not None:
-        told = f"this {finding.severity.value}, until {standing.expires}: {standing.reason}"
-        evidence = Evidence("allowed", told, standing.source)
-        return replace(finding, severity=Severity.NOTE, allowed=standing, evidence=(*finding.evidence, evidence))
-    over = tuple(
+def _suppress(finding: Finding, suppressions: Iterable[Suppression], today: str) -> Finding:
+    """Turns a suppressed finding into a note; an expired suppression becomes evidence."""
+    entries = [entry for entry in suppressions if entry.code == finding.code]
+    current = next((entry for entry in entries if not entry.has_expired(today)), None)
+    if current is not None:
+        text = f"this {finding.severity.value}, until {current.expires}: {current.reason}"
+        evidence = Evidence("allowed", text, current.source)
+        return replace(finding, severity=Severity.NOTE, allowed=current, evidence=(*finding.evidence, evidence))
+    expired = tuple(
         Evidence("no longer allowed", f"expired on {entry.expires}: {entry.reason}", entry.source) for entry in entries
     )
-    return replace(finding, evidence=(*finding.evidence, *over))
+    return replace(finding, evidence=(*finding.evidence, *expired))
 
 
-def became_of(
-    allowances: Sequence[Suppression], findings: Iterable[Finding], today: str
+def suppression_results(
+    suppressions: Sequence[Suppression], findings: Iterable[Finding], today: str
 ) -> tuple[SuppressionResult, ...]:
-    """Each entry of the list with what became of it, in the order of the list."""
+    """Whether each suppression is used, unused or expired, in the order of the list."""
     used = {finding.allowed for finding in findings}
 
     def state(entry: Suppression) -> SuppressionState:
@@ -213,4 +214,4 @@ def became_of(
             return SuppressionState.EXPIRED
         return SuppressionState.USED if entry in used else SuppressionState.UNUSED
 
-    return tuple(SuppressionResult(entry, state(entry)) for entry in allowances)
+    return tuple(SuppressionResult(entry, state(entry)) for entry in suppressions)

@@ -1,4 +1,4 @@
-"""Facts of a Snapshot, and lines of the kernel's log, as evidence."""
+"""Evidence from the facts of a snapshot and from lines of the kernel log."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from gpuenv.model.text import pattern, spelt
 
 _CUDA_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
-# Where the target's loader looks first, and the environment's prefix.
+# The folders that the target's loader searches first, and the environment's prefix.
 SEARCH_PATHS = ("environment.LD_LIBRARY_PATH", "target.prefix")
 T = TypeVar("T")
 
 
 def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
-    """The value settled on and those that differ; why it is missing, where it is."""
+    """The value of a reading and dissenting ones; for an unknown one the reason."""
     if reading.value is None:
-        return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
+        return (Evidence(path, "unknown", reading.reason or "no source has it"),)
     first = Evidence(path, spelt(reading.value), reading.source or "")
     return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
 
 
 def evidence_of(snapshot: Snapshot, *names: str) -> tuple[Evidence, ...]:
-    """The evidence of several facts by their names.
+    """Evidence of several facts by name.
 
-    A name is a path in the Snapshot (``driver.version``, ``gpus[0].mig``), a variable (``environment.CUDA_PATH``), or a
-    source, such as ``nvml``, of which it is told how it ended.
+    A name is a path in the snapshot (``driver.version``, ``gpus[0].mig``), a variable (``environment.CUDA_PATH``), or a
+    source, such as ``nvml``, whose outcome it shows.
     """
     return tuple(entry for name in names for entry in _named(snapshot, name))
 
@@ -40,7 +40,7 @@ def evidence_of(snapshot: Snapshot, *names: str) -> tuple[Evidence, ...]:
 def _named(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
     if name in _SOURCES:
         state = snapshot.source(name)
-        return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
+        return (Evidence(f"status of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
     if name.startswith("environment."):
         value = snapshot.environment.get(name.removeprefix("environment."))
         return (Evidence(name, value or "not set", "the environment"),)
@@ -51,12 +51,12 @@ def _named(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
 
 
 def packages_as_evidence(packages: Mapping[str, str]) -> tuple[Evidence, ...]:
-    """Distributions of the target, each with its release."""
+    """Distributions of the target with their releases."""
     return tuple(Evidence(f"target.packages.{name}", release, "its metadata") for name, release in packages.items())
 
 
 def cuda_frameworks(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The installed frameworks that depend on CUDA libraries."""
+    """Installed frameworks that depend on CUDA libraries."""
     packages = snapshot.target.packages
     return packages_as_evidence({name: packages[name] for name in _CUDA_FRAMEWORKS if name in packages})
 
@@ -68,28 +68,28 @@ _DRIVER_ERROR = pattern(
 
 
 def driver_errors(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel's log in which the driver reports an error."""
+    """The newest lines of the kernel log in which the driver reports an error."""
     return matching_log_lines(snapshot, _DRIVER_ERROR)
 
 
 def hardware_events(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
-    """The lines of the kernel's log that report a fault of hardware."""
+    """The lines of the kernel log that report a hardware fault."""
     return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE)
 
 
 def hardware_event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The newest of these lines."""
+    """The newest hardware events."""
     return log_evidence(snapshot, [event.text for event in hardware_events(snapshot)[-3:]])
 
 
-def matching_log_lines(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel's log that match a pattern."""
-    lines = [message.text for message in snapshot.kernel_log.value or () if words.search(message.text)]
+def matching_log_lines(snapshot: Snapshot, regex: re.Pattern[str]) -> tuple[Evidence, ...]:
+    """The newest lines of the kernel log that match a pattern."""
+    lines = [message.text for message in snapshot.kernel_log.value or () if regex.search(message.text)]
     return log_evidence(snapshot, lines[-3:])
 
 
 def log_evidence(snapshot: Snapshot, lines: Iterable[str]) -> tuple[Evidence, ...]:
-    """Lines of the kernel's log as evidence."""
+    """Lines of the kernel log as evidence."""
     return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Questions about a machine that several checks ask."""
+"""Conditions of a machine that several checks test."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from gpuenv.model.gpus import contained, driver_sees_gpu, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
-# What keeps a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each kind of device,
-# such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c: the name of the driver.
-_KEEPERS, _KEEPERS_ENDING = ("pciback", "pci-stub"), ("vfio-pci", "vfio_pci")
-_TAKING = ("nvidia", "nouveau")  # each has checks of its own
+# Kernel drivers that reserve a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each
+# kind of device, such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c.
+_PASSTHROUGH_DRIVERS, _PASSTHROUGH_SUFFIXES = ("pciback", "pci-stub"), ("vfio-pci", "vfio_pci")
+_GPU_DRIVERS = ("nvidia", "nouveau")  # covered by checks of their own
 # Linux, drivers/gpu/nova-core/nova_core.rs: the driver's name, and the module's.
-NOVA, _OF_NOVA = "nova_core", ("NovaCore", "nova_core")
+NOVA, _NOVA_NAMES = "nova_core", ("NovaCore", "nova_core")
 # Where the driver container of NVIDIA's GPU Operator mounts its root on the node (its documentation, hostPaths).
 GPU_OPERATOR_ROOT = "/run/nvidia/driver"
-# Where cos-extensions puts the driver (Google, Container-Optimized OS, Run GPUs).
+# Where cos-extensions installs the driver (Google, Container-Optimized OS, Run GPUs).
 COS_DRIVER_ROOT = "/var/lib/nvidia"
 
 
 def is_passed_through(gpu: PciGpu) -> bool:
-    """Whether a kernel driver holds it that keeps devices for virtual machines."""
-    holder = gpu.kernel_driver or ""
-    return holder in _KEEPERS or holder.endswith(_KEEPERS_ENDING)
+    """Whether the GPU is bound to a kernel driver for passthrough to virtual machines."""
+    name = gpu.kernel_driver or ""
+    return name in _PASSTHROUGH_DRIVERS or name.endswith(_PASSTHROUGH_SUFFIXES)
 
 
 def passed_through_gpus(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs of a machine that keeps all of them for virtual machines; none where one is left for its own driver."""
+    """The GPUs, if all of them are passed through to virtual machines; else empty."""
     on_bus = nvidia_on_bus(snapshot) or ()
     return on_bus if all(map(is_passed_through, on_bus)) else ()
 
 
 def kernel_driver_names(gpus: Iterable[PciGpu]) -> str:
-    """The names of the kernel drivers that hold these."""
+    """Names of the kernel drivers to which these GPUs are bound."""
     return " and ".join(dict.fromkeys(gpu.kernel_driver for gpu in gpus if gpu.kernel_driver))
 
 
 def gpus_bound_to_nova(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs bound to nova, the kernel's successor of nouveau."""
-    return tuple(gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver in _OF_NOVA)
+    """The GPUs bound to nova, the successor of nouveau in the kernel."""
+    return tuple(gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver in _NOVA_NAMES)
 
 
 def gpus_bound_to_other_drivers(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs bound to an unsuitable kernel driver: that of a framebuffer, or one for programs in user space."""
+    """The GPUs bound to an unsuitable kernel driver: a framebuffer's, or one for drivers in user space."""
     return tuple(
         gpu
         for gpu in nvidia_on_bus(snapshot) or ()
-        if gpu.kernel_driver not in (None, *_TAKING, *_OF_NOVA) and not is_passed_through(gpu)
+        if gpu.kernel_driver not in (None, *_GPU_DRIVERS, *_NOVA_NAMES) and not is_passed_through(gpu)
     )
 
 
 def gpus_not_listed(snapshot: Snapshot) -> tuple[PciGpu, ...]:
-    """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
-    listed = {
+    """The GPUs on the bus that the driver should drive and does not list."""
+    smi_count = {
         pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
     }
     return tuple(
         device
         for device in nvidia_on_bus(snapshot) or ()
-        if pci_key(device.pci) not in listed and not is_passed_through(device)
+        if pci_key(device.pci) not in smi_count and not is_passed_through(device)
     )
 
 
 def libraries_absent(snapshot: Snapshot) -> bool:
-    """Whether neither NVML nor libcuda is to be found."""
+    """Whether neither NVML nor libcuda is found."""
     return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
 
 
@@ -74,14 +74,14 @@ def libcuda_absent(snapshot: Snapshot) -> bool:
 
 
 def is_system_container(snapshot: Snapshot) -> bool:
-    """Whether this is a container that is set up like a machine, with its own packages of the driver's libraries."""
+    """Whether this is a system container, which installs the driver's libraries from packages of its own."""
     return snapshot.host.container.value in (Container.LXC, Container.NSPAWN)
 
 
 def image_driver_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
-    """The libraries in use that are files of a container's image, and of another version than the host's module."""
+    """The driver libraries in use that belong to the container's image and differ in version from the host's module."""
     module = snapshot.driver.module_version.value
-    used = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
+    paths = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
     if module is None or not contained(snapshot):
         return ()
     return tuple(
@@ -90,24 +90,24 @@ def image_driver_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
         if entry.mounted is False
         and entry.origin in (LibraryOrigin.SYSTEM, LibraryOrigin.OTHER)
         and entry.release not in (None, module)
-        and any(path.endswith(entry.path) for path in used)
+        and any(path.endswith(entry.path) for path in paths)
     )
 
 
 def is_container_without_gpu(snapshot: Snapshot) -> bool:
-    """Whether this is a container without a GPU; those on the bus are the host's.
+    """Whether this is a container without a GPU; GPUs on the bus belong to the host.
 
-    GPUs that nvidia-smi lists count: a paste of a container may have nothing else.
+    GPUs that nvidia-smi lists count: a paste from a container may contain nothing else.
     """
-    listed = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
-    return contained(snapshot) and not listed and not driver_sees_gpu(snapshot)
+    smi_count = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
+    return contained(snapshot) and not smi_count and not driver_sees_gpu(snapshot)
 
 
 def expects_compat_libcuda(snapshot: Snapshot) -> bool:
-    """Whether a container without a GPU has a cuda-compat libcuda in its image, newer than the host's driver.
+    """Whether a container without a GPU has a cuda-compat libcuda in its image that is newer than the host's driver.
 
-    The container toolkit lets it be found first once the container is started with a GPU: NVIDIA's repository
-    nvidia-container-toolkit, pull request 906, Add CUDA forward compatibility hook, February 2025.
+    Started with a GPU, the container loads it first: NVIDIA's repository nvidia-container-toolkit, pull request 906,
+    Add CUDA forward compatibility hook, February 2025.
     """
     module = snapshot.driver.module_version.value
     compat = (entry.release for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.COMPAT)
@@ -116,12 +116,12 @@ def expects_compat_libcuda(snapshot: Snapshot) -> bool:
 
 
 def unfound_wsl_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
-    """The libcuda that Windows brings, where the loader does not find it."""
+    """The libcuda of the Windows driver, if the loader does not find it."""
     if not snapshot.host.wsl.value or not libcuda_absent(snapshot):
         return None
     return next((entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL), None)
 
 
 def is_driver_probed(snapshot: Snapshot) -> bool:
-    """Whether the driver was probed at all."""
+    """Whether libcuda was probed."""
     return snapshot.source("libcuda").state is not SourceState.NOT_ASKED

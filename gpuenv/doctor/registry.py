@@ -1,4 +1,4 @@
-"""The registry: a check is a function with a code, a cause, what it requires and a docstring that explains it."""
+"""The registry of checks: each is a function with a code, causes, requirements and a docstring that explains it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gpuenv.model.snapshot import Snapshot
 
 SECTIONS = ("What it means", "How it is seen", "What to do")
 GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
-"""First letters of the codes of checks that concern the driver and the GPUs: without these, they find notes at most."""
-# A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
-EXPECT_NO_GPU = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
+"""Prefixes of the codes of checks of the driver and the GPUs: where no GPU is expected, their errors become notes."""
+# Several commands report the finding, so the text names those that have the option.
+EXPECT_NO_GPU = Fix("If no GPU is expected here, pass --expect-no-gpu to doctor or preflight to make this a note.")
 
 
 class CheckContext(NamedTuple):
-    """What a check may look at.
+    """Arguments of a check.
 
     Attributes:
         snapshot: the recorded facts.
-        needs: the same as the resolver sees it.
+        needs: the facts that the resolver uses.
         matrix: the compatibility matrix.
-        resolution: what would fit.
+        resolution: the CuPy that fits.
         requirements: the evaluated requirements.
         smoke: the result of the GPU tests; None if they did not run.
     """
@@ -43,15 +43,15 @@ class CheckContext(NamedTuple):
 
 
 class Symptom(NamedTuple):
-    """What a check found.
+    """Problem that a check found.
 
     Attributes:
         title: one sentence, without a full stop.
         evidence: the facts behind it.
-        fix: what to do, the best first.
-        severity: how much it matters.
-        cause: in place of the check's own, where one check tells several apart.
-        stands_alone: whether it follows from no other finding, despite the check's ``follows``.
+        fix: the fixes, the best first.
+        severity: the severity.
+        cause: overrides the first cause of the check.
+        independent: whether it never follows from another finding, despite the check's ``follows``.
     """
 
     title: str
@@ -59,11 +59,11 @@ class Symptom(NamedTuple):
     fix: tuple[Fix, ...]
     severity: Severity = Severity.ERROR
     cause: Cause | None = None
-    stands_alone: bool = False
+    independent: bool = False
 
 
 class NotKnown(NamedTuple):
-    """The check cannot tell, and why: unknown is neither healthy nor broken."""
+    """The check is undetermined, for this reason: unknown is neither healthy nor broken."""
 
     reason: str
 
@@ -78,15 +78,15 @@ def severity_for_unusable_gpu(ctx: CheckContext) -> Severity:
 
 
 class DocumentedCheck(Protocol):
-    """What has a code and a docstring in three sections: a check, or a rule of another part."""
+    """Anything with a code and a docstring in three sections: a check, or a rule for images."""
 
     @property
     def code(self) -> str:
-        """Stable."""
+        """Stable code."""
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The causes that it can name."""
+        """The causes that it reports."""
 
     @property
     def title(self) -> str:
@@ -94,57 +94,57 @@ class DocumentedCheck(Protocol):
 
     @property
     def sections(self) -> Mapping[str, str]:
-        """What it means, how it is seen, what to do."""
+        """The sections of the docstring."""
 
 
-def to_finding(found_by: DocumentedCheck, symptom: Symptom) -> Finding:
-    """A symptom with the code of what found it, and its own cause where the symptom names none."""
+def to_finding(check: DocumentedCheck, symptom: Symptom) -> Finding:
+    """Converts a symptom to a finding; the cause defaults to the first one of the check."""
     return Finding(
-        code=found_by.code,
-        cause=symptom.cause or found_by.causes[0],
+        code=check.code,
+        cause=symptom.cause or check.causes[0],
         severity=symptom.severity,
         primary=False,
         follows_from=None,
         title=symptom.title,
         evidence=symptom.evidence,
         fix=symptom.fix,
-        docs=f"gpuenv explain {found_by.code}",
+        docs=f"gpuenv explain {check.code}",
     )
 
 
 class RepairKind(Enum):
-    """What ``doctor --fix`` does inside the target environment about a finding."""
+    """How ``doctor --fix`` repairs a finding inside the target environment."""
 
-    REPLACE = "installs the CuPy that fits, alone, with its libraries"
-    REPLACE_WITH_LIBRARIES = "installs the CuPy that fits, together with CUDA's libraries"
-    REINSTALL = "installs the same releases again, for files are missing or changed"
-    REINSTALL_CRASHING = "installs again the distributions of the libraries that end the process, too"
-    ADD = "installs the further requirements that the fixes name"
-    CLEAR = "removes metadata that other releases have left"
+    REPLACE = "installs the CuPy that fits"
+    REPLACE_WITH_LIBRARIES = "installs the CuPy that fits, with the CUDA libraries"
+    REINSTALL = "reinstalls the same releases, because files are missing or changed"
+    REINSTALL_CRASHING = "reinstalls the distributions of the libraries that crash, too"
+    ADD = "installs additional requirements that the fixes name"
+    CLEAR = "removes stale metadata of other releases"
 
 
 class Component(Enum):
-    """What a check finds to be missing, where a caller may expect just that."""
+    """Component that a check reports as missing, and that a user may expect to be missing."""
 
     GPU = "gpu"
     CUPY = "cupy"
 
 
 class Check:
-    """A registered check, with all that the rest of gpuenv has to know of it; it is the decorator of its function.
+    """A registered check with everything that other parts of gpuenv need to know; the decorator of its function.
 
     Attributes:
         code: stable, such as DRV102.
-        causes: the causes it can name, its own first.
-        requires: codes of checks whose error, or whose being skipped for one, makes this one pointless.
-        follows: families (``DRV``) or codes an error of which explains what this one finds.
-        unless: codes of checks whose own error makes this one pointless; their being skipped does not.
-        repair: what ``doctor --fix`` does about its findings; None where a person has to act.
-        absence: what it finds to be missing: the GPU, or CuPy.
+        causes: the causes that it reports, the default first.
+        requires: codes of checks; an error of one, or its being skipped after an error, makes this check pointless.
+        follows: families (``DRV``) or codes whose errors explain the findings of this check.
+        unless: codes of checks whose own error makes this check pointless; their being skipped does not.
+        repair: how ``doctor --fix`` repairs its findings; None if it cannot.
+        missing: the component that it reports as missing.
         compares_with_gpu: whether it compares CuPy with driver and GPUs: skipped where no GPU is expected or usable.
-        decisive: whether CuPy is not called fit while this check cannot tell.
-        decisive_if_assumed: the same, where no interpreter has shown the CuPy that is judged.
-        of_process: whether it concerns the environment of this process, which a container started later does not have.
+        decisive: whether CuPy is not called compatible while this check is undetermined.
+        decisive_if_assumed: the same, if CuPy is assumed and not installed in a real interpreter.
+        of_process: whether it concerns the environment of this process, which a container started later does not share.
         run: the function.
     """
 
@@ -158,51 +158,51 @@ class Check:
         follows: tuple[str, ...] = (),
         unless: tuple[str, ...] = (),
         repair: RepairKind | None = None,
-        absence: Component | None = None,
+        missing: Component | None = None,
         compares_with_gpu: bool = False,
         decisive: bool = False,
         decisive_if_assumed: bool = False,
         of_process: bool = False,
     ) -> None:
-        """Takes the attributes."""
+        """Stores the attributes."""
         self.code, self.causes = code, causes
         self.requires, self.follows, self.unless = requires, follows, unless
-        self.repair, self.absence, self.compares_with_gpu = repair, absence, compares_with_gpu
+        self.repair, self.missing, self.compares_with_gpu = repair, missing, compares_with_gpu
         self.decisive, self.decisive_if_assumed, self.of_process = decisive, decisive_if_assumed, of_process
 
     def __call__(self, function: CheckFunction) -> CheckFunction:
-        """Registers the check; what it requires must be registered before it: the order of files is the order of runs.
+        """Registers the function. Checks run in the order of registration, so required checks must be registered first.
 
         Raises:
-            ValueError: for a code that is taken, or a requirement that is not there yet.
+            ValueError: if the code is taken, or a required check is not registered yet.
         """
         if self.code in _CHECKS:
             raise ValueError(f"the code {self.code} is taken by {_CHECKS[self.code].run.__name__}")
-        for needed in (*self.requires, *self.unless):
-            if needed not in _CHECKS:
-                raise ValueError(f"{self.code} requires {needed}, which is not registered before it")
+        for code in (*self.requires, *self.unless):
+            if code not in _CHECKS:
+                raise ValueError(f"{self.code} requires {code}, which is not registered before it")
         self.run = function
         _CHECKS[self.code] = self
         return function
 
     @property
     def concerns_gpu(self) -> bool:
-        """Whether it is about the driver and the GPUs, not about what is installed."""
+        """Whether it concerns the driver and the GPUs, not what is installed."""
         return self.code.startswith(GPU_FAMILIES)
 
     @property
     def concerns_target(self) -> bool:
-        """Whether it is about what is installed in the target environment."""
+        """Whether it concerns what is installed in the target environment."""
         return self.code.startswith(("ENV", "WHL", "LIB"))
 
     @property
     def concerns_libraries(self) -> bool:
-        """Whether it is about the CUDA libraries, which may come from elsewhere than the target."""
+        """Whether it concerns the CUDA libraries, which may lie outside of the target."""
         return self.code.startswith("LIB")
 
     @property
-    def of_the_tests(self) -> bool:
-        """Whether it reads the result of the GPU tests; without one it does not run."""
+    def reads_gpu_tests(self) -> bool:
+        """Whether it reads the result of the GPU tests, and does not run without one."""
         return self.code.startswith("SMK")
 
     @property
@@ -212,7 +212,7 @@ class Check:
 
     @property
     def sections(self) -> dict[str, str]:
-        """What it means, how it is seen, what to do."""
+        """The sections of the docstring."""
         return docstring_sections(self.run)
 
 
@@ -229,7 +229,7 @@ def all_checks() -> tuple[Check, ...]:
 
 
 def find_check(code: str) -> Check | None:
-    """The check of a code; None for a code of a plug-in or of an image's rule."""
+    """The check with a code; None for a code of a plug-in or of a rule for images."""
     all_checks()
     return _CHECKS.get(code)
 
@@ -240,8 +240,8 @@ def docstring_title(function: Callable[..., object]) -> str:
 
 
 def docstring_sections(function: Callable[..., object]) -> dict[str, str]:
-    """What it means, how it is seen, what to do: the docstring's sections."""
-    from inspect import getdoc  # noqa: PLC0415 - slow to import, and of use where somebody reads
+    """The sections of a docstring: what it means, how it is seen, what to do."""
+    from inspect import getdoc  # noqa: PLC0415 - slow to import, and needed only to print documentation
 
     return {name: _section(getdoc(function) or "", name) for name in SECTIONS}
 

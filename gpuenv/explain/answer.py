@@ -124,7 +124,7 @@ def _of_a_check(entry: Ranked) -> Hit | None:
 def _code(entry: Ranked) -> str:
     """The check of the doctor that finds a cause on a machine, the one whose own it is; else the message's own name."""
     cause = entry.cause
-    checks = [check for check in all_checks() if not check.of_the_tests]
+    checks = [check for check in all_checks() if not check.reads_gpu_tests]
     own = next((check.code for check in checks if check.causes[0] is cause), None)
     also = next((check.code for check in checks if cause in check.causes), None)
     return own or also or (entry.hits[0].signature.name if entry.hits else cause.value)

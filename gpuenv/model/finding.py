@@ -39,7 +39,7 @@ class Evidence(NamedTuple):
     @property
     def to_the_point(self) -> bool:
         """Whether it supports the finding; some evidence is listed so that it is not taken for a reason."""
-        return not self.source.startswith("not to the point")
+        return not self.source.startswith("irrelevant")
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | No
 
     def is_spared(check: Check | None) -> bool:
         return check is not None and (
-            (without_gpu and check.concerns_gpu) or (without_cupy and check.absence is Component.CUPY)
+            (without_gpu and check.concerns_gpu) or (without_cupy and check.missing is Component.CUPY)
         )
 
     errors = [f for f in report.findings if f.severity is Severity.ERROR and not is_spared(find_check(f.code))]

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, became_of
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, suppression_results
 from gpuenv.doctor.registry import Component, find_check
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import (
@@ -77,7 +77,7 @@ class Report(NamedTuple):
     def lacks_gpu(self) -> bool:
         """Whether it was found that there is no NVIDIA GPU."""
         found_by = (find_check(finding.code) for finding in self.findings)
-        return any(check is not None and check.absence is Component.GPU for check in found_by)
+        return any(check is not None and check.missing is Component.GPU for check in found_by)
 
 
 def make_report(
@@ -114,7 +114,7 @@ def make_report(
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
         requirements=options.requirements,
-        allow_list=became_of(options.allowances, diagnosis.findings, options.day),
+        allow_list=suppression_results(options.suppressions, diagnosis.findings, options.day),
     )
 
 
@@ -140,7 +140,7 @@ def judge(
 
 def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, options: DiagnosisOptions, smoke: SmokeResult | None) -> bool:
     undecided = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
-    if any(check.of_the_tests for check in undecided):  # the GPU tests proved nothing
+    if any(check.reads_gpu_tests for check in undecided):  # the GPU tests proved nothing
         return False
     if _passed(smoke):
         return True

@@ -39,7 +39,7 @@ def allowing(machine: str) -> DiagnosisOptions:
     entry = Suppression(
         machine.split(maxsplit=1)[0], "a laptop without one", "2999-01-01", "gpuenv.toml", "gpuenv.toml", 1
     )
-    return DiagnosisOptions(allowances=(entry,), day="2026-11-22")
+    return DiagnosisOptions(suppressions=(entry,), day="2026-11-22")
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -100,7 +100,7 @@ def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
     def terms_of(_: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
 
-        return DiagnosisOptions(no_gpu=opts.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
+        return DiagnosisOptions(no_gpu=opts.expect_no_gpu, excluded=left_out, suppressions=allowances, day=today())
 
     history = read_history(opts.history)
     proof = None

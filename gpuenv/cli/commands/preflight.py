@@ -123,7 +123,7 @@ def preflight(opts: PreflightOptions) -> None:
             requirements=evaluate(requirements, facts),
             no_gpu=no_gpu_expected(requirements),
             no_cupy=no_cupy_expected(requirements),
-            allowances=allowances,
+            suppressions=allowances,
             day=today(),
         )
 

@@ -207,9 +207,9 @@ def _report(done: Proved, python: str | None) -> Report:
     from gpuenv.report.report import make_report
 
     result, snapshot, matrix = done.result, done.snapshot, done.matrix
-    of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
+    of_the_tests = {check.code for check in all_checks() if check.reads_gpu_tests}
     terms = DiagnosisOptions(
-        left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python
+        excluded=frozenset(check.code for check in all_checks() if not check.reads_gpu_tests), python=python
     )
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)

@@ -48,7 +48,7 @@ _OF_PROCESSORS = frozenset((INTEL, AMD))
     Cause.ROCM_MISMATCH,
     Cause.DRIVER_MODULE_NOT_LOADED,
     requires=("DRV101",),
-    absence=Component.GPU,
+    missing=Component.GPU,
 )
 def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     """The machine has no NVIDIA GPU.
@@ -104,7 +104,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     evidence = [Evidence("display and 3D controllers on the PCI bus", others, "/sys/bus/pci/devices")]
     evidence += [
         Evidence(
-            "toolkits", f"CUDA {kit.toolkit.value} in {kit.path}", "not to the point: a toolkit is no GPU and no driver"
+            "toolkits", f"CUDA {kit.toolkit.value} in {kit.path}", "irrelevant: a toolkit is neither a GPU nor a driver"
         )
         for kit in snapshot.toolkits
     ]

@@ -75,7 +75,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     Cause.CORRUPT_INSTALLATION,
     requires=("ENV401", "WHL501"),
     repair=RepairKind.REPLACE,
-    absence=Component.CUPY,
+    missing=Component.CUPY,
 )
 def cupy_missing(ctx: CheckContext) -> Outcome:
     """CuPy is not in the target environment.

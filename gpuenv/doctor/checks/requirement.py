@@ -27,7 +27,7 @@ def requirement_not_met(ctx: CheckContext) -> Outcome:
                 f"{result.text} is required, found {result.found}",
                 (*result.evidence, Evidence("required", result.text, result.source)),
                 (Fix(f"{_CHANGES[result.of_host]}, or change the requirement."),),
-                stands_alone=not result.by_absence,
+                independent=not result.by_absence,
             )
     open_ones = [entry for entry in ctx.requirements if entry.status is RequirementStatus.UNKNOWN]
     if open_ones:

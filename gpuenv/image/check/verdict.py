@@ -95,7 +95,7 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
-    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, left_out=left_out))
+    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, excluded=left_out))
     found = [
         entry
         for entry in diagnosis.findings
