@@ -61,15 +61,15 @@ def fix(
         CommandError: when consent is missing, or there is no target.
         Exit: after a plan that was only to be shown, as text; the code is that of what was found.
     """
-    wound = repair_plan(found.findings, found.snapshot)
-    if wound is None:
+    repairs = repair_plan(found.findings, found.snapshot)
+    if repairs is None:
         return _nothing(found, "nothing here is for gpuenv to mend")
-    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in wound.codes):
+    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in repairs.codes):
         announce(f"to be mended: {title}")
     as_json = any(entry.form == "json" and entry.path is None for entry in forms)
     out = Output(None, as_json, not opts.no_color, opts.redact, opts.verbose)
     try:
-        outcome = _transaction(found, opts, subject, wound, out)
+        outcome = _transaction(found, opts, subject, repairs, out)
     except NothingFits as error:
         return _nothing(found, f"what would mend it cannot be had: {error.message}")
     except ConsentNeeded as error:
@@ -125,7 +125,7 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 
 def _transaction(
-    found: Report, opts: DoctorOptions, subject: MachineSource, wound: RepairPlan, out: Output
+    found: Report, opts: DoctorOptions, subject: MachineSource, repairs: RepairPlan, out: Output
 ) -> Outcome | Plan | None:
     """Plans, asks, and carries it out; the plan alone for a dry run, None where no CuPy fits."""
     means = Means(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
@@ -133,7 +133,7 @@ def _transaction(
     put_back_first(interpreter, None, dry_run=opts.dry_run, offline=opts.offline)
     scheme = target_scheme(interpreter, subject, means)
     rows = get_matrix(opts.matrix)
-    way = _way(scheme, Examined(subject, found.snapshot, rows, found.resolution), means, wound)
+    way = _way(scheme, Examined(subject, found.snapshot, rows, found.resolution), means, repairs)
     if way is None:
         return None
     if opts.dry_run:
@@ -141,7 +141,7 @@ def _transaction(
     return transact(interpreter, scheme, way, Terms(out, opts.yes, dry_run=False, offline=opts.offline), Clock())
 
 
-def _way(scheme: Scheme, examined: Examined, means: Means, wound: RepairPlan) -> Way | None:
+def _way(scheme: Scheme, examined: Examined, means: Means, repairs: RepairPlan) -> Way | None:
     """By conda where CuPy is conda's business, else by wheels; None where neither would repair it.
 
     Raises:
@@ -156,16 +156,16 @@ def _way(scheme: Scheme, examined: Examined, means: Means, wound: RepairPlan) ->
     if is_managed_by_conda(facts.target):
         resolution = examined.resolution
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        if wound.choice and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
+        if repairs.may_replace and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
             resolution = resolve(with_any_numpy(facts), examined.rows)
-        if not wound.choice or resolution.conda is None:
+        if not repairs.may_replace or resolution.conda is None:
             return None
         return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), means))
-    wheel = _chosen(examined, scheme, wound) if wound.choice else None
-    if wound.choice and wheel is None:
+    wheel = _chosen(examined, scheme, repairs) if repairs.may_replace else None
+    if repairs.may_replace and wheel is None:
         return None
-    requirements = (*(wheel.requirements if wheel else installed_requirement(facts)), *wound.more)
-    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, wound), examined))
+    requirements = (*(wheel.requirements if wheel else installed_requirement(facts)), *repairs.additions)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, repairs), examined))
 
 
 def _numpy_may_move(way: Way) -> Way:
@@ -178,41 +178,44 @@ def _numpy_may_move(way: Way) -> Way:
     return planned
 
 
-def _chosen(examined: Examined, scheme: Scheme, wound: RepairPlan) -> WheelChoice | None:
+def _chosen(examined: Examined, scheme: Scheme, repairs: RepairPlan) -> WheelChoice | None:
     """The wheel that repairs it: with the installed NumPy, else with one that comes with it; None where none does.
 
     NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
     """
     facts = examined.facts
     # A toolkit of the host that CuPy has not found so far is none to count on.
-    counted = facts._replace(toolkits=()) if wound.with_libraries else facts
+    counted = facts._replace(toolkits=()) if repairs.with_libraries else facts
     holdings = take_stock(scheme)
     tried: list[WheelChoice] = []
     for given in (counted, with_any_numpy(counted)):
         for narrowed in repair_matrices(facts, examined.rows, examined.resolution):
             wheel = resolved_for(given, narrowed, holdings).wheel
-            if wheel is not None and satisfies(wheel, wound, facts):
+            if wheel is not None and satisfies(wheel, repairs, facts):
                 return wheel
             tried += [wheel] if wheel is not None and given is counted else []
         # The resolver's free choice came last; what it lacks is for a person.
-        if tried and not wound.with_libraries and not loses_libraries(tried[-1], wound, facts):
+        if tried and not repairs.with_libraries and not loses_libraries(tried[-1], repairs, facts):
             return tried[-1]
     return None
 
 
-def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, wound: RepairPlan) -> Prepared:
+def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, repairs: RepairPlan) -> Prepared:
     holdings = take_stock(scheme)
     caller = caller_for(scheme, means)
-    if wound.afresh and not means.offline:
+    if repairs.bypasses_cache and not means.offline:
         announce(
-            f"uv's cache may share the damage and is not used; to mend it too: uv cache clean {' '.join(wound.again)}"
+            "uv's cache may share the damage and is not used; to repair it too: uv cache clean "
+            + " ".join(repairs.reinstalled)
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
     # With the distributions that own a file of these names.
     owners = {
         entry.name
-        for entry in (holdings.own.values() if wound.sonames else ())
+        for entry in (holdings.own.values() if repairs.sonames else ())
         for file in read_record(entry.metadata) or ()
-        if file.path.rsplit("/", 1)[-1].startswith(tuple(wound.sonames))
+        if file.path.rsplit("/", 1)[-1].startswith(tuple(repairs.sonames))
     }
-    return prepare(holdings, caller, requirements, again=(*wound.again, *sorted(owners)), cleared=wound.cleared)
+    return prepare(
+        holdings, caller, requirements, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
+    )

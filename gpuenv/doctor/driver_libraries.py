@@ -1,4 +1,4 @@
-"""The driver's libraries on disk: which ones the loader takes, of which driver they are, and how they are found."""
+"""The driver's libraries on disk: which ones the loader takes, their versions, and where to find matching ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.doctor.predicates import COS_DRIVER_ROOT, GPU_OPERATOR_ROOT, libcuda
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
-# Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
+# Never the driver's own libraries: compatibility packages for older drivers, and stubs for linking.
 _NOT_THE_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
 _FOLDERS_64_BIT = (
     *("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{COS_DRIVER_ROOT}/lib64"),
@@ -18,17 +18,17 @@ _FOLDERS_64_BIT = (
 
 
 def mismatched_libraries(snapshot: Snapshot) -> list[DriverLibrary]:
-    """The files that the loader takes and that are known to be of another version than the module."""
+    """Libraries in use that are known to differ in version from the module."""
     module = snapshot.driver.module_version.value
     return [entry for entry in libraries_in_use(snapshot) if module is not None and entry.release not in (None, module)]
 
 
 def libraries_in_use(snapshot: Snapshot) -> list[DriverLibrary]:
-    """The files that the loader takes; one outside of the folders that drivers use is judged by its name."""
+    """Libraries that the loader takes; one outside of the driver's usual folders is identified by its name."""
     driver = snapshot.driver
-    taken = ((driver.cuda_library.value, driver.cuda_origin.value), (driver.nvml_library.value, None))
+    loaded = ((driver.cuda_library.value, driver.cuda_origin.value), (driver.nvml_library.value, None))
     found: dict[str, DriverLibrary] = {}
-    for path, origin in taken:
+    for path, origin in loaded:
         listed = [entry for entry in driver.libraries if path and path.endswith(entry.path)]
         if listed:
             entry = max(listed, key=lambda entry: len(entry.path))
@@ -41,15 +41,15 @@ def libraries_in_use(snapshot: Snapshot) -> list[DriverLibrary]:
 
 
 def _release_in(path: str) -> DriverVersion | None:
-    ending = path.rpartition(".so.")[2]
+    suffix = path.rpartition(".so.")[2]
     try:
-        return DriverVersion.parse(ending) if "." in ending else None  # libcuda.so.1 is a link's name
+        return DriverVersion.parse(suffix) if "." in suffix else None  # libcuda.so.1 is a link
     except ValueError:
         return None
 
 
-def matching_libraries(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[DriverLibrary]:
-    """For each of these libraries that of the module's version; empty where one of them has none."""
+def matching_libraries(snapshot: Snapshot, mismatched: Sequence[DriverLibrary]) -> list[DriverLibrary]:
+    """For each library, the one of the module's version; empty if any has none."""
     module = snapshot.driver.module_version.value
     fit = [
         entry
@@ -57,9 +57,10 @@ def matching_libraries(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[
         if entry.release == module and entry.origin not in _NOT_THE_DRIVERS and _loadable(snapshot, entry)
     ]
     found = []
-    for stray in of:
+    for library in mismatched:
         same = sorted(
-            (e for e in fit if library_name(e) == library_name(stray)), key=lambda e: folder_of(e) != folder_of(stray)
+            (e for e in fit if library_name(e) == library_name(library)),
+            key=lambda e: folder_of(e) != folder_of(library),
         )
         if not same:
             return []
@@ -68,17 +69,17 @@ def matching_libraries(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[
 
 
 def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
-    """Whether it lies in a folder that is sure to be of this architecture; /usr/lib is of 32 bits on many systems."""
-    place, arch = folder_of(entry), snapshot.host.arch.value
-    if place in [folder_of(other) for other in libraries_in_use(snapshot)] or entry.origin is LibraryOrigin.NIXOS:
+    """Whether it lies in a folder of this architecture; /usr/lib is of 32 bits on many systems."""
+    folder, arch = folder_of(entry), snapshot.host.arch.value
+    if folder in [folder_of(other) for other in libraries_in_use(snapshot)] or entry.origin is LibraryOrigin.NIXOS:
         return True
-    if place == "/usr/lib":
+    if folder == "/usr/lib":
         return family(snapshot) == "arch"
-    return place in _FOLDERS_64_BIT or (arch is not None and f"/{arch}-linux-gnu" in place)
+    return folder in _FOLDERS_64_BIT or (arch is not None and f"/{arch}-linux-gnu" in folder)
 
 
 def unsearched_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
-    """The libcuda of the loaded module in a folder that the loader does not search.
+    """The libcuda of the loaded module, if it lies in a folder that the loader does not search.
 
     The driver's libraries are linked with glibc: the loader of another C library cannot use them.
     """
@@ -91,18 +92,18 @@ def unsearched_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
 
 
 def is_foreign(snapshot: Snapshot, entry: DriverLibrary) -> bool:
-    """Whether it lies where no driver is installed to: a variable or the loader's configuration leads there."""
+    """Whether it lies where no driver is installed: a variable or the loader's configuration points there."""
     return bool(snapshot.driver.libraries) and entry.origin is LibraryOrigin.OTHER
 
 
 def is_newer(snapshot: Snapshot, entry: DriverLibrary) -> bool:
-    """Whether it is newer than the module, as after an update that waits for the restart."""
+    """Whether it is newer than the module, as after an update that needs a restart."""
     module = snapshot.driver.module_version.value
     return entry.release is not None and module is not None and entry.release > module
 
 
 def folder_of(entry: DriverLibrary) -> str:
-    """The folder that a library lies in."""
+    """The folder of a library."""
     return entry.path.rpartition("/")[0]
 
 

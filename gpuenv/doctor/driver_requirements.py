@@ -1,4 +1,4 @@
-"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them.
+"""The driver that every GPU of a machine needs: its branches and the kind of its kernel modules.
 
 NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
 modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
@@ -26,11 +26,11 @@ OPEN, PROPRIETARY = "open", "proprietary"
 
 
 class DriverRequirement(NamedTuple):
-    """What GPUs need of one driver.
+    """The driver that GPUs need.
 
     Attributes:
         first: the first branch that drives them all; None if every known one does.
-        last: the last one; None while support goes on.
+        last: the last one; None while support continues.
         kinds: the kinds of kernel modules that they need; two kinds exclude each other.
     """
 
@@ -40,7 +40,7 @@ class DriverRequirement(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether there is such a driver."""
+        """Whether such a driver exists."""
         ordered = self.first is None or self.last is None or self.first <= self.last
         return ordered and len(self.kinds) < 2  # noqa: PLR2004 - two kinds exclude each other
 
@@ -54,18 +54,18 @@ class DriverRequirement(NamedTuple):
         return f"branch {self.first}" + (f" to {self.last}" if self.last != self.first else "")
 
     @property
-    def words(self) -> str:
-        """The branches, and the kind of kernel modules where it matters."""
+    def text(self) -> str:
+        """The branches, and the kind of kernel modules if it matters."""
         return self.branches + "".join(f" with its {kind} kernel modules" for kind in sorted(self.kinds))
 
     def met_by(self, branch: int, kind: str | None) -> bool:
-        """Whether a driver is of that kind; modules of a kind that is not known may be."""
-        late = self.first is None or branch >= self.first
-        return late and (self.last is None or branch <= self.last) and (kind is None or self.kinds <= {kind})
+        """Whether a driver meets it; modules of unknown kind may."""
+        is_new_enough = self.first is None or branch >= self.first
+        return is_new_enough and (self.last is None or branch <= self.last) and (kind is None or self.kinds <= {kind})
 
 
 def kind_for(capability: ComputeCapability, snapshot: Snapshot) -> str | None:
-    """The one kind of kernel modules that drives a GPU; None where both do."""
+    """The only kind of kernel modules that drives a GPU; None if both do."""
     if capability < TURING:
         return PROPRIETARY
     grace = capability == _HOPPER and snapshot.host.arch.value == "aarch64"
@@ -73,28 +73,28 @@ def kind_for(capability: ComputeCapability, snapshot: Snapshot) -> str | None:
 
 
 def gpus_to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
-    """The GPUs that the driver shows its user, and the others that are its to drive, as the bus has them."""
+    """The GPUs that the driver lists for this process, and the others on the bus that it should drive."""
     snapshot, matrix = ctx.snapshot, ctx.matrix
     keys = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     shown = [gpu for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
-    beside = [gpu for gpu in snapshot.gpus if gpu not in shown]
+    unlisted = [gpu for gpu in snapshot.gpus if gpu not in shown]
     on_bus = [
         device
         for device in nvidia_on_bus(snapshot) or ()
         if pci_key(device.pci) not in keys and not is_passed_through(device)
     ]
-    others = (*(gpu_listed(gpu, matrix) for gpu in beside), *(gpu_on_bus(device, matrix) for device in on_bus))
+    others = (*(gpu_listed(gpu, matrix) for gpu in unlisted), *(gpu_on_bus(device, matrix) for device in on_bus))
     return tuple(gpu_listed(gpu, matrix) for gpu in shown), others
 
 
 def driver_requirement(ctx: CheckContext) -> DriverRequirement:
-    """What all the GPUs of a machine want of a driver."""
+    """The driver that all GPUs of a machine need."""
     shown, others = gpus_to_drive(ctx)
     return requirement_of((*shown, *others), ctx.snapshot, ctx.matrix)
 
 
 def requirement_of(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> DriverRequirement:
-    """What these GPUs together want of a driver; one of no known generation wants nothing."""
+    """The driver that these GPUs need together; a GPU of unknown generation needs nothing."""
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
     rows = [row for capability in capabilities if (row := branches_for(capability, matrix))]
     return DriverRequirement(
@@ -105,9 +105,9 @@ def requirement_of(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix
 
 
 def conflicting_gpus(ctx: CheckContext) -> tuple[Fix, ...]:
-    """Fixes where no single driver drives every GPU: what each needs and which to keep; empty where one driver does.
+    """Fixes if no single driver drives every GPU: what each needs and which to keep; empty if one driver does.
 
-    The GPUs that work now are kept, then the newer ones.
+    GPUs that work are kept, then the newer ones.
     """
     if driver_requirement(ctx).possible:
         return ()
@@ -118,14 +118,14 @@ def conflicting_gpus(ctx: CheckContext) -> tuple[Fix, ...]:
     oldest = ComputeCapability(0, 0)
     for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
         (kept if requirement_of((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
-    each = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
-    return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, ctx))
+    needs = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), snapshot, matrix).text}" for gpu in (*shown, *others))
+    return (Fix(f"No single driver drives all these GPUs: {needs}."), _compromise(kept, lost, ctx))
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], ctx: CheckContext) -> Fix:
     needed, driver = requirement_of(kept, ctx.snapshot, ctx.matrix), ctx.snapshot.driver
     version = driver.version.value
-    there = version is not None and needed.met_by(branch_of(version, ctx.matrix), driver.flavor.value)
-    what = "Keep the driver that is there" if there else f"Install a driver of {needed.words}"
-    names, elsewhere = (" and ".join(gpu.label for gpu in gpus) for gpus in (kept, lost))
-    return Fix(f"{what}: it drives {names}. Use {elsewhere} in another machine: this driver does not drive it.")
+    is_installed = version is not None and needed.met_by(branch_of(version, ctx.matrix), driver.flavor.value)
+    what = "Keep the installed driver" if is_installed else f"Install a driver of {needed.text}"
+    driven, others = (" and ".join(gpu.label for gpu in gpus) for gpus in (kept, lost))
+    return Fix(f"{what}: it drives {driven}. Use {others} in another machine: this driver does not drive it.")

@@ -1,4 +1,4 @@
-"""The installed CuPy as a row of the matrix, and what is left of others."""
+"""The installed CuPy as a row of the matrix, and leftovers of other releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InstalledCupy(NamedTuple):
     Attributes:
         cupy: its metadata.
         wheel: the row of the matrix to judge it by, without an extra.
-        exact: whether that row is of this very release; else it is the nearest one of the same CUDA major.
+        exact: whether that row is of this release; else it is the nearest one of the same CUDA major.
     """
 
     cupy: CupyInstallation
@@ -42,9 +42,9 @@ def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
         return None
     major = installed_cuda_major(ctx)
     # The CUDA minor, from the name of its line or from conda's cudatoolkit.
-    of_conda = ctx.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
+    toolkit = ctx.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
     try:
-        cuda = cuda_minor(found[0].distribution) or (CudaVersion.parse(of_conda) if of_conda else None)
+        cuda = cuda_minor(found[0].distribution) or (CudaVersion.parse(toolkit) if toolkit else None)
     except ValueError:
         cuda = None
     line = _line_of(found[0].distribution, major, cuda, ctx.matrix)
@@ -57,10 +57,10 @@ def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
 
 
 def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
-    """The line of this name; for a build without a line's name, the line for any minor of its CUDA major.
+    """The wheel line of this name; for a build without such a name, the line for any minor of its CUDA major.
 
-    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is known, the
-    line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
+    Before cupy-cuda11x each minor had a line of its own. If the minor is known, the line must be for it: the lines of
+    CUDA 10.0 and 10.1, say, were not measured.
     """
     same = [
         line
@@ -68,18 +68,18 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
         if line.cuda_major == major
         and (cuda is None or (line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)))
     ]
-    own = (line for line in same if line.name == distribution)
-    of_any_minor = (line for line in same if line.last_cuda is None)
-    return next(own, None) or next(of_any_minor, None) or next(iter(same), None)
+    by_name = (line for line in same if line.name == distribution)
+    for_any_minor = (line for line in same if line.last_cuda is None)
+    return next(by_name, None) or next(for_any_minor, None) or next(iter(same), None)
 
 
 def installed_cuda_major(ctx: CheckContext) -> int | None:
-    """The CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
+    """CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
     return first_cuda_major(ctx.snapshot.target)
 
 
 def first_cuda_major(target: Target) -> int | None:
-    """The same of a target."""
+    """CUDA major of the CuPy that an import finds first in a target."""
     if not target.cupy:
         return None
     first = target.cupy[0]
@@ -87,7 +87,7 @@ def first_cuda_major(target: Target) -> int | None:
 
 
 def _nearest(line: WheelLine, release: str) -> Release | None:
-    """The newest release that is no newer, else the oldest."""
+    """The newest release that is not newer, else the oldest."""
     ordered = sorted(line.releases, key=lambda entry: version_of(entry.cupy))
     try:
         older = [entry for entry in ordered if version_of(entry.cupy) <= version_of(release)]
@@ -98,16 +98,16 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
 
 def older_than_the_matrix(ctx: CheckContext) -> tuple[CupyInstallation, ...]:
     """The installed CuPys, if each is older than every release of the matrix; else empty."""
-    there = ctx.snapshot.target.cupy
+    installed = ctx.snapshot.target.cupy
     oldest = min(version_of(release.cupy) for line in ctx.matrix.wheel_lines for release in line.releases)
     try:
-        return there if all(version_of(entry.release) < oldest for entry in there) else ()
+        return installed if all(version_of(entry.release) < oldest for entry in installed) else ()
     except ValueError:  # InvalidVersion, or more digits than int takes
         return ()
 
 
 def uses_pathfinder(release: str) -> bool:
-    """Whether a CuPy finds CUDA by cuda-pathfinder: 14 and newer do, 13 and older leave it to the loader."""
+    """Whether a CuPy finds CUDA by cuda-pathfinder, as 14 and newer do; older ones leave it to the loader."""
     try:
         return version_of(release).major >= _FIRST_WITH_PATHFINDER
     except ValueError:  # InvalidVersion, or more digits than int takes
@@ -115,24 +115,24 @@ def uses_pathfinder(release: str) -> bool:
 
 
 def unknown_cupy_reason(ctx: CheckContext) -> str:
-    """Why an installed CuPy cannot be judged."""
+    """Why the installed CuPy cannot be judged."""
     found = ctx.snapshot.target.cupy
     if not found and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
-        return "what is installed is not known"
-    return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
+        return "the installed packages are unknown"
+    return f"{found[0].label} is not in the matrix" if found else "CuPy is not installed"
 
 
 def is_managed_by_conda(target: Target) -> bool:
-    """Whether CuPy is conda's business there: in an environment of conda's, and no CuPy is another installer's."""
-    condas = (conda_record(entry.distribution, target.conda_packages) for entry in target.cupy)
-    return target.kind.value == "conda" and all(condas)
+    """Whether conda manages CuPy: the environment is conda's, and no CuPy comes from another installer."""
+    records = (conda_record(entry.distribution, target.conda_packages) for entry in target.cupy)
+    return target.kind.value == "conda" and all(records)
 
 
 def is_removable(entry: CupyInstallation, target: Target) -> bool:
     """Whether the environment's own installers can remove it.
 
-    Outside of virtual environments pip removes from the user's own packages too: they are where it installs for a user
-    who may not write elsewhere (pip, User Installs). In a virtual environment it leaves them, and uv does everywhere.
+    Outside of virtual environments pip removes packages of the user site too, where it installs for a user without
+    write access (pip, User Installs). In a virtual environment it does not, and uv never does.
     """
     if entry.place is not PackagePlace.USER:
         return entry.is_own
@@ -141,48 +141,48 @@ def is_removable(entry: CupyInstallation, target: Target) -> bool:
 
 
 def removable_cupys(target: Target) -> tuple[str, ...]:
-    """The names of those that the environment's own installers can remove."""
+    """Names of the CuPy distributions that the environment's own installers can remove."""
     return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if is_removable(entry, target)))
 
 
-# Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
+# Where installers put packages below the prefix: venv and conda, Debian, and Windows.
 _SITE_PACKAGES = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
 
 
 def leftover_location(target: Target) -> str | None:
     """The environment's site-packages folder with a package cupy that no distribution owns; None elsewhere.
 
-    Elsewhere below the prefix it belongs to the user: a source tree in PREFIX/src, say, that a variable leads to.
+    Elsewhere below the prefix it belongs to the user, such as a source tree in PREFIX/src.
     """
     empty = empty_metadata(target)
     if empty:
         path = empty[0].path
-        return path[: max(path.rfind("/"), path.rfind("\\"))]  # as Windows writes it, too
+        return path[: max(path.rfind("/"), path.rfind("\\"))]  # or a backslash, on Windows
     package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
     prefix = target.prefix.value
     if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
         return None
-    return package if _is_installers(package, prefix) else None
+    return package if _is_site_packages(package, prefix) else None
 
 
-def _is_installers(folder: str, prefix: str) -> bool:
+def _is_site_packages(folder: str, prefix: str) -> bool:
     return folder.startswith(f"{prefix}/") and bool(_SITE_PACKAGES.fullmatch(folder[len(prefix) + 1 :]))
 
 
 def empty_metadata(target: Target) -> list[LeftMetadata]:
-    """Unreadable metadata of CuPy next to its files: a power cut, or dangling links."""
+    """Unreadable metadata of CuPy next to its files, after a power cut or with dangling links."""
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
 
 
 def stale_metadata(target: Target) -> list[LeftMetadata]:
-    """Metadata of another release than the installed one."""
-    there = target.packages
-    known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
-    return [entry for entry in known if not same_release(entry.release or "", there[entry.name])]
+    """Metadata of releases other than the installed one."""
+    packages = target.packages
+    known = (entry for entry in target.left_metadata if entry.release and entry.name in packages)
+    return [entry for entry in known if not same_release(entry.release or "", packages[entry.name])]
 
 
 def is_clearable(entry: LeftMetadata, target: Target) -> bool:
-    """Whether a transaction in the target removes it: a wheel's metadata, in the folder that its installers use."""
+    """Whether a transaction in the target can remove it: metadata of a wheel in the environment's site-packages."""
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
     prefix = (target.prefix.value or "").replace("\\", "/")
-    return name.endswith(".dist-info") and bool(prefix) and _is_installers(folder, prefix)
+    return name.endswith(".dist-info") and bool(prefix) and _is_site_packages(folder, prefix)

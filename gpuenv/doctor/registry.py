@@ -19,7 +19,7 @@ SECTIONS = ("What it means", "How it is seen", "What to do")
 GPU_FAMILIES = ("DRV", "GPU", "CTR", "TEG", "SMK")
 """Prefixes of the codes of checks of the driver and the GPUs: where no GPU is expected, their errors become notes."""
 # Several commands report the finding, so the text names those that have the option.
-EXPECT_NO_GPU = Fix("If no GPU is expected here, pass --expect-no-gpu to doctor or preflight to make this a note.")
+EXPECT_NO_GPU = Fix("If no GPU is expected here: --expect-no-gpu of doctor and preflight makes this a note.")
 
 
 class CheckContext(NamedTuple):

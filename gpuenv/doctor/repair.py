@@ -1,4 +1,4 @@
-"""What ``doctor --fix`` can repair by a transaction inside the target, and what it would have to install."""
+"""Which findings ``doctor --fix`` repairs by a transaction inside the target, and what it installs for them."""
 
 from __future__ import annotations
 
@@ -22,93 +22,93 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What a transaction has to repair.
+    """What a transaction repairs.
 
     Attributes:
         codes: of the findings that it repairs.
-        choice: whether another CuPy may be chosen.
-        with_libraries: whether that choice has to include CUDA's libraries.
-        again: distributions to reinstall.
-        sonames: libraries whose distributions are to be reinstalled.
-        more: further requirements to install.
-        afresh: whether an installer's cache may be damaged too.
-        cleared: distributions with metadata of another release, which is removed.
+        may_replace: whether another CuPy may be chosen.
+        with_libraries: whether that choice must include the CUDA libraries.
+        reinstalled: distributions to reinstall.
+        sonames: libraries whose distributions are reinstalled.
+        additions: additional requirements to install.
+        bypasses_cache: whether the installer's cache may be damaged too.
+        cleared: distributions whose stale metadata is removed.
     """
 
     codes: tuple[str, ...]
-    choice: bool = False
+    may_replace: bool = False
     with_libraries: bool = False
-    again: tuple[str, ...] = ()
+    reinstalled: tuple[str, ...] = ()
     sonames: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-    afresh: bool = False
+    additions: tuple[str, ...] = ()
+    bypasses_cache: bool = False
     cleared: tuple[str, ...] = ()
 
 
 def repair_plan(findings: Sequence[Finding], snapshot: Snapshot) -> RepairPlan | None:
-    """What a transaction can repair of these findings; None where it can repair nothing.
+    """The repair of these findings by a transaction; None if it can repair none.
 
-    Notes are left alone. A finding without a safe fix (a Python that the system manages) is for a person.
+    Notes are ignored. A finding without a safe fix (a Python that the system manages) needs a person.
     """
-    ours = []
+    repairable = []
     for finding in findings:
         check = find_check(finding.code)
         kind = check.repair if check else None
         if kind and finding.severity is not Severity.NOTE and _is_safe(finding, kind, snapshot):
-            ours.append((finding, kind))
-    if not ours:
+            repairable.append((finding, kind))
+    if not repairable:
         return None
-    kinds, target = {kind for _, kind in ours}, snapshot.target
-    reinstalled = _requirements(finding for finding, kind in ours if kind in _REINSTALLING)
-    again = tuple(dict.fromkeys(map(canonical_name, reinstalled)))
-    lost = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
-    left = (entry.name for entry in stale_metadata(target) if is_clearable(entry, target))
-    # uv links files from its cache, and one that was changed, and not deleted, is changed there.
+    kinds, target = {kind for _, kind in repairable}, snapshot.target
+    requirements = _requirements(finding for finding, kind in repairable if kind in _REINSTALLING)
+    reinstalled = tuple(dict.fromkeys(map(canonical_name, requirements)))
+    crashing = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
+    stale = (entry.name for entry in stale_metadata(target) if is_clearable(entry, target))
+    # uv links files from its cache: a changed file is changed in the cache too.
     changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))
     return RepairPlan(
-        codes=tuple(dict.fromkeys(finding.code for finding, _ in ours)),
-        choice=not kinds.isdisjoint(_REPLACING),
+        codes=tuple(dict.fromkeys(finding.code for finding, _ in repairable)),
+        may_replace=not kinds.isdisjoint(_REPLACING),
         with_libraries=RepairKind.REPLACE_WITH_LIBRARIES in kinds,
-        again=again,
-        sonames=tuple(lost) if RepairKind.REINSTALL_CRASHING in kinds else (),
-        more=tuple(_requirements(finding for finding, kind in ours if kind is RepairKind.ADD)),
-        afresh=bool(lost) or any({*entry.distributions} & {*again} for entry in changed),
-        cleared=tuple(dict.fromkeys(left)) if RepairKind.CLEAR in kinds else (),
+        reinstalled=reinstalled,
+        sonames=tuple(crashing) if RepairKind.REINSTALL_CRASHING in kinds else (),
+        additions=tuple(_requirements(finding for finding, kind in repairable if kind is RepairKind.ADD)),
+        bypasses_cache=bool(crashing) or any({*entry.distributions} & {*reinstalled} for entry in changed),
+        cleared=tuple(dict.fromkeys(stale)) if RepairKind.CLEAR in kinds else (),
     )
 
 
 def _requirements(findings: Iterable[Finding]) -> Iterator[str]:
-    """What the installs by pip or uv in their fixes name."""
+    """Requirements that the fixes install with pip or uv."""
     for fix in (fix for finding in findings for fix in finding.fix if fix.safe):
-        words = fix.command or ()
-        yield from requirement_arguments(words[words.index("install") + 1 :]) if "install" in words else ()
+        command = fix.command or ()
+        yield from requirement_arguments(command[command.index("install") + 1 :]) if "install" in command else ()
 
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
-    """Whether gpuenv may repair it inside the target; between pip and conda a person chooses."""
+    """Whether gpuenv may repair it inside the target; the choice between pip and conda is left to the user."""
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
-    own = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
-    if finding.cause is Cause.MULTIPLE_CUPY_PACKAGES and len(own) < _SEVERAL:
-        return False  # what lies elsewhere, with the user's own packages too, no transaction in the target removes
+    removable = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
+    if finding.cause is Cause.MULTIPLE_CUPY_PACKAGES and len(removable) < _SEVERAL:
+        return False  # a transaction in the target removes nothing outside of it, such as the user site-packages
     if any(fix.safe for fix in finding.fix):
         return True
     return kind in _REPLACING and not snapshot.target.externally_managed.value
 
 
 def repair_matrices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
-    """The matrix narrowed to the installed release, then to its line, then not at all, so that little changes.
+    """The matrix narrowed to the installed release, then to its line, then in full, so that little changes.
 
-    Of several lines the resolver's ``preferred`` one comes first.
+    If several lines are installed, that of the ``preferred`` resolution comes first.
     """
     best = preferred.wheel.distribution if preferred.wheel else None
-    there = sorted(snapshot.target.cupy, key=lambda entry: entry.distribution != best)
-    for entry in there:
+    installed = sorted(snapshot.target.cupy, key=lambda entry: entry.distribution != best)
+    for entry in installed:
         for line in matrix.wheel_lines:
             releases = [release for release in line.releases if release.cupy == entry.release]
             if line.name == entry.distribution and releases:
                 yield replace(matrix, wheel_lines=(line._replace(releases=tuple(releases)),))
-    for entry in there:
+    for entry in installed:
         lines = tuple(line for line in matrix.wheel_lines if line.name == entry.distribution)
         if lines:
             yield replace(matrix, wheel_lines=lines)
@@ -116,26 +116,26 @@ def repair_matrices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -
 
 
 def with_any_numpy(snapshot: Snapshot) -> Snapshot:
-    """The same target without its NumPy: what could be chosen if NumPy might move."""
-    free: Reading[str] = missing("whatever CuPy brings along")
+    """The snapshot without its NumPy, to resolve as if NumPy may change."""
+    free: Reading[str] = missing("whichever CuPy requires")
     return snapshot._replace(target=snapshot.target._replace(numpy=free))
 
 
-def satisfies(wheel: WheelChoice, wound: RepairPlan, snapshot: Snapshot) -> bool:
-    """Whether a choice repairs it: CUDA's libraries come with it or are there already."""
-    if wheel.extra is not None or wound.with_libraries:
+def satisfies(wheel: WheelChoice, repairs: RepairPlan, snapshot: Snapshot) -> bool:
+    """Whether a wheel satisfies the repair: the CUDA libraries come with it or are present."""
+    if wheel.extra is not None or repairs.with_libraries:
         return wheel.extra is not None
-    # Any CuPy finds the libraries outside of wheels, and those of the host's toolkits.
+    # Any CuPy finds libraries outside of wheels, and those of the host's toolkits.
     target = snapshot.target
     by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
-    whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
-    majors = {kit.toolkit.value.major for kit in whole if kit.toolkit.value}
+    complete = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
+    majors = {kit.toolkit.value.major for kit in complete if kit.toolkit.value}
     return wheel.cuda_major in majors or (by_all and wheel.cuda_major == first_cuda_major(target))
 
 
-def loses_libraries(wheel: WheelChoice, wound: RepairPlan, snapshot: Snapshot) -> bool:
-    """Whether CuPy would find its libraries no more: those of wheels are found from CuPy 14 on alone."""
-    return _all_found(snapshot) and not satisfies(wheel, wound, snapshot)
+def loses_libraries(wheel: WheelChoice, repairs: RepairPlan, snapshot: Snapshot) -> bool:
+    """Whether CuPy would no longer find its libraries: only CuPy 14 and newer find those of wheels."""
+    return _all_found(snapshot) and not satisfies(wheel, repairs, snapshot)
 
 
 def _all_found(snapshot: Snapshot) -> bool:
@@ -144,5 +144,5 @@ def _all_found(snapshot: Snapshot) -> bool:
 
 
 def installed_requirement(snapshot: Snapshot) -> tuple[str, ...]:
-    """The CuPy that is there, as a requirement: nothing of it is to change."""
+    """The installed CuPy as a pinned requirement."""
     return tuple(f"{entry.distribution}=={entry.release}" for entry in snapshot.target.cupy[:1])

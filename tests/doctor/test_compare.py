@@ -194,10 +194,18 @@ def test_differences_are_the_same_seen_from_either_side(one: Any, other: Any) ->
 @pytest.mark.parametrize(
     ("there", "here", "said"),
     [
-        (("gpu=V100", "driver=580.95.05"), ("gpu=V100", "driver=535.104.05"), "the driver that is there: 580.95.05"),
-        (("driver-cuda=12.4",), ("driver-cuda=12.2",), "Let the same libcuda be loaded as there"),
-        (("gpu=H100", "driver=535.104.05"), ("gpu=V100", "driver=580.95.05"), "Try a GPU as it is there"),
-        ((), ("libc=glibc-2.31",), "Try a system as it is there"),
+        (
+            ("gpu=V100", "driver=580.95.05"),
+            ("gpu=V100", "driver=535.104.05"),
+            "the driver of the other machine: 580.95.05",
+        ),
+        (("driver-cuda=12.4",), ("driver-cuda=12.2",), "Load the same libcuda as on the other machine"),
+        (
+            ("gpu=H100", "driver=535.104.05"),
+            ("gpu=V100", "driver=580.95.05"),
+            "Try a GPU like that of the other machine",
+        ),
+        ((), ("libc=glibc-2.31",), "Try a system like that of the other machine"),
     ],
 )
 def test_the_advice_is_about_what_can_be_changed(there: tuple[str, ...], here: tuple[str, ...], said: str) -> None:
@@ -231,7 +239,7 @@ def test_a_package_is_changed_by_what_changes_packages_there(
     there = FIT._replace(target=target._replace(packages={**target.packages, "numpy": "9.9"}))
     (step,) = compare(there, FIT._replace(target=target), (), ()).try_first
     assert (step.command, step.safe) == (command, False)
-    assert "Install numpy 9.9, as it is there" in step.text
+    assert "Install numpy 9.9, as on the other machine" in step.text
 
 
 def test_a_newer_driver_is_no_likely_reason() -> None:
@@ -287,4 +295,7 @@ def test_a_device_file_that_is_not_there_is_told_in_words() -> None:
     there = with_nodes(2, cuda_init=refused)
     here = there._replace(driver=there.driver._replace(device_nodes=NODES[:1]))
     (step,) = compare(there, here, (), ()).try_first
-    assert step.text == "Make driver.device_nodes./dev/nvidia1 as it is there: accessible instead of not there."
+    assert (
+        step.text
+        == "Make driver.device_nodes./dev/nvidia1 the same as on the other machine: accessible instead of not there."
+    )

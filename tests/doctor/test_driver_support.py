@@ -276,6 +276,6 @@ def test_modules_that_would_lose_a_gpu_that_works_are_not_advised(matrix: Matrix
     (finding,) = [entry for entry in found(both, matrix) if entry.code == "GPU204"]
     assert finding.severity is Severity.WARNING
     assert [fix.command for fix in finding.fix] == [None, None]
-    assert finding.fix[0].text.startswith("No one driver drives all these GPUs")
+    assert finding.fix[0].text.startswith("No single driver drives all these GPUs")
     (alone,) = found(snapshot, matrix)
     assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

@@ -335,9 +335,9 @@ def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Ma
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
     assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
     assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
-    wound = repair_plan([finding], snapshot)
-    assert wound is not None
-    assert (wound.cleared, wound.choice, wound.again) == (("numpy",), False, ())
+    repairs = repair_plan([finding], snapshot)
+    assert repairs is not None
+    assert (repairs.cleared, repairs.may_replace, repairs.reinstalled) == (("numpy",), False, ())
 
 
 @pytest.mark.parametrize("has_files", [True, False])
@@ -384,9 +384,9 @@ def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snaps
     outside = LeftMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
     packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
     snapshot = changed(healthy, left_metadata=(inside, outside), packages=packages)
-    wound = repair_plan([found(matrix, snapshot)["WHL520"]], snapshot)
-    assert wound is not None
-    assert wound.cleared == ("numpy",)
+    repairs = repair_plan([found(matrix, snapshot)["WHL520"]], snapshot)
+    assert repairs is not None
+    assert repairs.cleared == ("numpy",)
 
 
 def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None:
@@ -579,7 +579,7 @@ def test_a_cupy_that_no_record_of_conda_s_is_of_is_another_installer_s(healthy: 
         (CORE, "conda's cupy-core and pip's cupy-cuda12x share the target", ("cupy-core=14.1.1",)),
     ],
 )
-def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_put_in_anew(
+def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_reinstalled(
     matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str], title: str, specs: tuple[str, ...]
 ) -> None:
     snapshot = environment(healthy, of_conda, CONDAS, CUPY)
@@ -613,7 +613,7 @@ def test_a_removal_takes_every_package_of_conda_s_cupy(matrix: Matrix, healthy: 
     assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
 
 
-def test_what_conda_has_on_record_alone_is_put_in_anew(matrix: Matrix, healthy: Snapshot) -> None:
+def test_what_conda_has_on_record_alone_is_reinstalled(matrix: Matrix, healthy: Snapshot) -> None:
     """Without force conda takes it for installed: pip, say, has removed its files."""
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
@@ -641,40 +641,40 @@ def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
     return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
 
 
-def wound(snapshot: Snapshot) -> RepairPlan | None:
+def planned_repairs(snapshot: Snapshot) -> RepairPlan | None:
     return repair_plan(findings(snapshot), snapshot)
 
 
-def test_a_healthy_machine_has_no_wound() -> None:
-    assert wound(machine("cupy=cupy-cuda12x==14.2.0")) is None
+def test_a_healthy_machine_needs_no_repair() -> None:
+    assert planned_repairs(machine("cupy=cupy-cuda12x==14.2.0")) is None
 
 
-def test_what_is_the_machines_is_none() -> None:
-    assert wound(machine("driver=none", "cupy=cupy-cuda12x==14.2.0")) is None
+def test_a_missing_driver_is_not_repaired() -> None:
+    assert planned_repairs(machine("driver=none", "cupy=cupy-cuda12x==14.2.0")) is None
 
 
-def test_two_lines_want_a_choice() -> None:
-    found = wound(machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0"))
-    assert found == RepairPlan(("WHL502",), choice=True)
+def test_two_lines_are_replaced_by_one() -> None:
+    found = planned_repairs(machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0"))
+    assert found == RepairPlan(("WHL502",), may_replace=True)
 
 
 @pytest.mark.parametrize("release", ["12.9.1.4", "12.9-patched", "unknown"])
 @pytest.mark.parametrize(
-    ("state", "afresh"), [(FileState.MISSING, False), (FileState.CHANGED, True), (FileState.WRONG_SIZE, True)]
+    ("state", "bypasses_cache"), [(FileState.MISSING, False), (FileState.CHANGED, True), (FileState.WRONG_SIZE, True)]
 )
-def test_damaged_files_are_put_in_anew(state: FileState, release: str, *, afresh: bool) -> None:
+def test_damaged_files_are_reinstalled(state: FileState, release: str, *, bypasses_cache: bool) -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0")
     fault = FileFault(f"{SITE}/nvidia/cublas/lib/libcublas.so.12", state, ("nvidia-cublas-cu12",))
     packages = {**snapshot.target.packages, "nvidia-cublas-cu12": release}
     target = snapshot.target._replace(file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
-    found = wound(snapshot._replace(target=target))
-    assert found == RepairPlan(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)
+    found = planned_repairs(snapshot._replace(target=target))
+    assert found == RepairPlan(("WHL510",), reinstalled=("nvidia-cublas-cu12",), bypasses_cache=bypasses_cache)
 
 
 def test_a_python_that_the_system_manages_is_for_a_person() -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
     managed = snapshot._replace(target=snapshot.target._replace(externally_managed=known(value=True, source="x")))
-    assert wound(managed) is None
+    assert planned_repairs(managed) is None
 
 
 def test_what_is_allowed_is_not_mended() -> None:
@@ -709,7 +709,7 @@ def with_libraries(folder: str) -> Snapshot:
 
 
 def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
-    need = RepairPlan(("WHL506",), choice=True)
+    need = RepairPlan(("WHL506",), may_replace=True)
     assert satisfies(PLAIN._replace(extra="ctk"), need, machine())
     assert not satisfies(PLAIN, need, machine())
     assert satisfies(PLAIN, need, machine()._replace(toolkits=(KIT,)))
@@ -718,7 +718,7 @@ def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
 
 
 def test_libraries_of_wheels_would_be_lost_to_an_older_cupy() -> None:
-    need = RepairPlan(("WHL506",), choice=True)
+    need = RepairPlan(("WHL506",), may_replace=True)
     assert loses_libraries(PLAIN, need, with_libraries(f"{SITE}/nvidia/cuda_nvrtc/lib"))
     assert not loses_libraries(PLAIN, need, with_libraries("/usr/lib"))
     assert not loses_libraries(PLAIN, need, machine()), "there is nothing to lose"

@@ -66,9 +66,9 @@ def test_a_branch_that_would_lose_a_gpu_that_works_is_not_advised(
 ) -> None:
     told = unknown_to_driver(snapshot, matrix)
     assert commands(told.fix) == []
-    assert told.fix[0].text.startswith("No one driver drives all these GPUs: ")
+    assert told.fix[0].text.startswith("No single driver drives all these GPUs: ")
     assert all(words in told.fix[0].text for words in each)
-    assert told.fix[1].text.startswith("Keep the driver that is there: ")
+    assert told.fix[1].text.startswith("Keep the installed driver: ")
     assert use in told.fix[1].text
 
 
@@ -110,7 +110,7 @@ def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
 ) -> None:
     fixes = of_both(distribution, old, new).fix
     assert commands(fixes) == []
-    assert fixes[0].text.startswith("No one driver drives all these GPUs: ")
+    assert fixes[0].text.startswith("No single driver drives all these GPUs: ")
     assert fixes[1].text.startswith(told)
 
 

@@ -116,7 +116,7 @@ def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
         return (driver_branch_fix(snapshot, kind, needed.last, words), *without_nouveau)
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
-        return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
+        return (Fix(f"Install the NVIDIA driver of {needed.text}, then restart."),)
     if kind in ("ubuntu", "debian"):
         command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
         needs = " (from the non-free component)" if kind == "debian" else ""
