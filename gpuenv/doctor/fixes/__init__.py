@@ -1,1 +1,1 @@
-"""What to do about a finding: commands for the machine at hand."""
+"""Fixes of findings: commands for the machine at hand."""

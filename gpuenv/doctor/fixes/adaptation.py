@@ -1,4 +1,4 @@
-"""Fixes for Linux adapted to the machine at hand: Windows, macOS, a container, an image, pixi, and ``--python``."""
+"""Adapts fixes for Linux to the machine at hand: Windows, macOS, a container, an image, pixi, and ``--python``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpuenv.model.text import pattern
 
 _OTHER_SYSTEMS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
-# Programs of Linux, which the cures name; what else they name is everywhere, or is the target's own interpreter.
+# Linux programs in fixes; other programs exist everywhere, or are the target's own interpreter.
 _ROOT_CHANGERS = _INSTALLERS | {
     "akmods",
     "dkms",
     "dracut",
     "mkinitcpio",
     "update-initramfs",
-}  # what they change is there
+}  # they change the root
 _LINUX_PROGRAMS = _ROOT_CHANGERS | {
     "dmesg",
     "modinfo",
@@ -31,37 +31,37 @@ _LINUX_PROGRAMS = _ROOT_CHANGERS | {
 _LINUX_PROGRAMS |= {"rmmod", "sh", "systemctl", "which"}
 _NAMES_HOST = pattern(r"\b(host|there|on the node)\b")
 _PACKAGE = pattern(r"[A-Za-z0-9._+-]+")
-_RESTART = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
+_RESTART = Fix("Restart the machine; if the problem returns, reinstall its NVIDIA driver.")
 
 
 def adapt_for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
-    """The fixes that are possible on ``windows`` or ``darwin``: none that needs a program of Linux."""
+    """The fixes that are possible on ``windows`` or ``darwin``, without those that need a Linux program."""
     if os not in _OTHER_SYSTEMS:
         return tuple(fixes)
-    given = tuple(fixes)
-    found = tuple(_translate(fix, os) for fix in given if _program(fix) not in _LINUX_PROGRAMS)
-    return found or ((_RESTART,) if given else ())
+    linux_fixes = tuple(fixes)
+    found = tuple(_translate(fix, os) for fix in linux_fixes if _program(fix) not in _LINUX_PROGRAMS)
+    return found or ((_RESTART,) if linux_fixes else ())
 
 
 def adapt_for_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
-    """The fixes as seen from inside a container: driver, module and services are the host's."""
+    """The fixes as seen from inside a container: driver, module and services belong to the host."""
     adapted = []
     for fix in fixes:
         if not fix.command or fix.command[0] != "sudo":
             adapted.append(fix)
             continue
-        first, text = fix.text.split(" ")[0], fix.text
+        first_word, text = fix.text.split(" ")[0], fix.text
         if not _NAMES_HOST.search(text):
-            text = f"On the host: {text if first.isupper() else text[0].lower() + text[1:]}"
+            text = f"On the host: {text if first_word.isupper() else text[0].lower() + text[1:]}"
         command = None if _program(fix) in _INSTALLERS else fix.command  # the host's distribution is unknown
         adapted.append(fix._replace(text=text, command=command))
     return tuple(adapted)
 
 
 def adapt_for_ostree(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
-    """The fixes where the root is an ostree image: packages are layered onto it, /usr cannot be changed in place.
+    """The fixes for a root that is an ostree image: packages are layered onto it, /usr cannot be changed in place.
 
-    rpm-ostree(1): install. What else changes the root has no command there; its words stand.
+    rpm-ostree(1): install. Other changes of the root lose their command and keep their text.
     """
     return tuple(fixes) if image != "ostree" else tuple(_layer(fix) for fix in fixes)
 
@@ -69,21 +69,21 @@ def adapt_for_ostree(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]
 def _layer(fix: Fix) -> Fix:
     program, command = _program(fix), fix.command or ()
     if program == "dnf" and "install" in command:
-        words = [word for word in command if word not in ("sudo", program) and not word.startswith("-")]
-        verb, *packages = words
-        # A stream of a module and a group are no packages, which is all that is layered.
-        whole = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
-        return fix._replace(command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
+        arguments = [word for word in command if word not in ("sudo", program) and not word.startswith("-")]
+        verb, *packages = arguments
+        # Only packages can be layered, not module streams and groups.
+        impossible = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
+        return fix._replace(command=None if impossible else ("sudo", "rpm-ostree", "install", *packages))
     return fix._replace(command=None) if program in _ROOT_CHANGERS else fix
 
 
 def _program(fix: Fix) -> str | None:
-    words = [word for word in fix.command or () if word != "sudo"]
-    return words[0] if words else None
+    command = [word for word in fix.command or () if word != "sudo"]
+    return command[0] if command else None
 
 
 def _translate(fix: Fix, os: str) -> Fix:
-    """With the command as it is there; without one, where its words say all."""
+    """The fix with its command for Windows; without one if the text suffices."""
     program, command = _program(fix), fix.command
     if command is None or os != "windows":
         return fix
@@ -95,10 +95,9 @@ def _translate(fix: Fix, os: str) -> Fix:
     return fix._replace(command=("py", *plain[1:]) if program == "python3" else plain)
 
 
-# A cure in an environment of pixi's: its manifest says what is there, so its own commands change it.
-# What another installer puts there or takes out comes back at pixi's next command. pixi, Command Line Reference, "pixi
-# add", "pixi remove" and "pixi reinstall" of 0.72.0 (read 2026-11-22): ``--pypi`` is for wheels; ``pixi add`` takes
-# conda's specifications and PyPI's requirements as they are.
+# Fixes in a pixi environment use pixi's own commands: it reverts what other installers change. pixi, Command Line
+# Reference, "pixi add", "pixi remove" and "pixi reinstall" of 0.72.0 (read 2026-11-22): ``--pypi`` is for wheels;
+# ``pixi add`` takes conda's specifications and PyPI's requirements as they are.
 
 _PIXI_PREFIX = pattern(r"(.+)/\.pixi/envs/([^/]+)")
 _CONDA_SPEC_REST = pattern(r"[^A-Za-z0-9._-].*")  # what follows the name in a specification of conda's
@@ -106,43 +105,43 @@ _DEFAULT_ENVIRONMENT = "default"
 
 
 def adapt_for_pixi(fixes: tuple[Fix, ...], target: Target) -> tuple[Fix, ...]:
-    """The fixes as pixi commands, where the target is an environment of pixi."""
+    """The fixes as pixi commands, if the target is a pixi environment."""
     if target.made_by.value != "pixi":
         return fixes
     where, found = "in the folder of the pixi project", _PIXI_PREFIX.fullmatch(target.prefix.value or "")
     if found is not None:
-        of_one = "" if found[2] == _DEFAULT_ENVIRONMENT else f", for a feature of its environment {found[2]}"
-        where = f"in the pixi project {found[1]}{of_one}"
+        feature = "" if found[2] == _DEFAULT_ENVIRONMENT else f", for a feature of its environment {found[2]}"
+        where = f"in the pixi project {found[1]}{feature}"
     adapted = []
     for fix in fixes:
-        words = _as_pixi(fix.command) if fix.command else None
+        command = _as_pixi(fix.command) if fix.command else None
         text = f"{fix.text.removesuffix('.')}, {where}."
-        adapted.append(fix._replace(text=text, command=words, safe=False) if words else fix)
+        adapted.append(fix._replace(text=text, command=command, safe=False) if command else fix)
     return tuple(dict.fromkeys(adapted))
 
 
 def _as_pixi(command: tuple[str, ...]) -> tuple[str, ...] | None:
-    """What pip's, uv's or conda's words are for pixi; None for another program's."""
+    """The pixi command for a command of pip, uv or conda; None for another program."""
     by_conda = command[0] in ("conda", "mamba", "micromamba")
     if not by_conda and "pip" not in command[:3]:
         return None
     verb, *rest = command[1:] if by_conda else command[command.index("pip") + 1 :]
-    words, kind = requirement_arguments(rest), () if by_conda else ("--pypi",)
+    packages, kind = requirement_arguments(rest), () if by_conda else ("--pypi",)
     if verb in ("remove", "uninstall"):
-        return ("pixi", "remove", *kind, *words)
+        return ("pixi", "remove", *kind, *packages)
     if "--force-reinstall" in command:
         return (
             "pixi",
             "reinstall",
-            *(_CONDA_SPEC_REST.sub("", word) if by_conda else canonical_name(word) for word in words),
+            *(_CONDA_SPEC_REST.sub("", word) if by_conda else canonical_name(word) for word in packages),
         )
-    return ("pixi", "add", *kind, *words) if verb == "install" else None
+    return ("pixi", "add", *kind, *packages) if verb == "install" else None
 
 
-# explain and run are about a text or a program, whoever's; what lock and bundle make is advised for another machine.
+# Commands with --python. explain and run concern a text or a program, lock and bundle another machine.
 TARGET_COMMANDS = ("doctor", "preflight", "resolve", "install", "rollback", "probe", "smoke")
 _PROGRAM, _OPTION = "gpuenv", "--python"
-# Not where it stands already, and not where the command lists what is the same for every target.
+# Not if the option is present, nor if the command lists what is the same for every target.
 _COMMAND_IN_TEXT = pattern(
     rf"\b{_PROGRAM} (?:{'|'.join(TARGET_COMMANDS)})\b(?![^.;,()]* {_OPTION}\b)(?<!rollback)(?! --list)"
     rf"|\b{_PROGRAM} rollback\b(?![^.;,()]* {_OPTION}\b)"
@@ -165,9 +164,9 @@ def with_target_option(fixes: Iterable[Fix], python: str | None) -> tuple[Fix, .
 
 
 def add_target_option(text: str, python: str | None) -> str:
-    """A sentence with ``--python`` behind each command of ours that stands in it."""
+    """A sentence with ``--python`` in each gpuenv command; unchanged if ``python`` is None."""
     if python is None:
         return text
-    import shlex  # noqa: PLC0415 - for a cure alone
+    import shlex  # noqa: PLC0415 - needed only for fixes
 
     return _COMMAND_IN_TEXT.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)

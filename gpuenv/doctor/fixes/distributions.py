@@ -1,4 +1,4 @@
-"""Commands that install the driver and what belongs to it, by distribution; gpuenv runs none of them.
+"""Commands that install the driver and related packages, by distribution; gpuenv runs none of them.
 
 Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5 (read 2026-11-21), and the READMEs of
 NVIDIA's packaging repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu,
@@ -32,7 +32,7 @@ _FAMILIES = {
     **dict.fromkeys(("arch", "manjaro", "endeavouros", "cachyos", "garuda", "artix"), "arch"),
     **dict.fromkeys(("opensuse-leap", "opensuse-tumbleweed", "opensuse", "sles", "sled", "suse"), "suse"),
 }
-# Those whose name as people see it (PRETTY_NAME of os-release, inxi's Distro) does not begin with their ID.
+# Distributions whose display name (PRETTY_NAME of os-release, inxi's Distro) does not begin with their ID.
 _DISPLAY_NAMES = {
     **dict.fromkeys(("linux mint", "pop!_os", "kde neon"), "ubuntu"),
     **dict.fromkeys(("red hat enterprise linux", "oracle linux", "amazon linux"), "rhel"),
@@ -40,7 +40,7 @@ _DISPLAY_NAMES = {
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
-_Names = Mapping[str, str]  # of a package, by family; braces stand for the driver's branch and version
+_Names = Mapping[str, str]  # package names by family, with placeholders for the driver's branch and version
 COMPUTE_PART = {  # libcuda
     "debian": "libcuda1",
     "fedora": "xorg-x11-drv-nvidia-cuda",
@@ -63,12 +63,12 @@ _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 def family(snapshot: Snapshot) -> str | None:
     """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
     name = (snapshot.host.distribution.value or "").casefold()
-    seen = next((kind for words, kind in _DISPLAY_NAMES.items() if name.startswith(words)), None)
-    return seen or _FAMILIES.get(name.partition(" ")[0])
+    by_name = next((kind for prefix, kind in _DISPLAY_NAMES.items() if name.startswith(prefix)), None)
+    return by_name or _FAMILIES.get(name.partition(" ")[0])
 
 
 def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None:
-    """The command that installs a package for the driver that is there; None where its name is not known."""
+    """The command that installs a package for the installed driver; None if its name is unknown."""
     kind, branch, version = family(snapshot) or "", snapshot.driver.branch.value, snapshot.driver.version.value
     name = names.get(kind, "")
     unknown = not name or (branch is None and "{branch}" in name) or (version is None and "{version}" in name)
@@ -76,46 +76,47 @@ def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None
 
 
 def driver_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """How to install the driver here."""
+    """How to install the driver."""
     snapshot = ctx.snapshot
     if ctx.needs.tegra:
-        return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
+        return (Fix("Install the driver of JetPack: flash the board, or install nvidia-jetpack."),)
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
-        where = "; install none in Linux" if snapshot.host.wsl.value else ""
-        install = Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}.")
+        not_in_linux = ", not in Linux" if snapshot.host.wsl.value else ""
+        install = Fix(f"Install the NVIDIA driver in Windows{not_in_linux} (NVIDIA's app or its download page).")
         return _wsl_driver_fixes(snapshot, install)
-    own = _SYSTEM_INSTALLERS.get((snapshot.host.distribution.value or "").partition(" ")[0])
-    by_itself = (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
-    return conflicting_gpus(ctx) or by_itself or _driver_package(ctx)
+    command = _SYSTEM_INSTALLERS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    by_system = (Fix("Install the NVIDIA driver with the system's own program.", command),) if command else ()
+    return conflicting_gpus(ctx) or by_system or _driver_package(ctx)
 
 
 def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
-    """What WSL needs in addition to a driver in Windows, where it has no /dev/dxg and so sees no GPU.
+    """Fixes for WSL without /dev/dxg, which sees no GPU whatever driver Windows has.
 
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
-    looked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
-    if not snapshot.host.wsl.value or contained(snapshot) or driver_nodes(snapshot) or not looked:
+    is_kernel_probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED
+    if not snapshot.host.wsl.value or contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
         return (install,)
-    if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # that of WSL 2 ends in -microsoft-standard-WSL2
-        return (Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 shows no GPU."), install)
-    return (install, Fix("Where .wslconfig in Windows says gpuSupport=false, take that out, and restart WSL."))
+    if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # WSL 2 ends in -microsoft-standard-WSL2
+        return (
+            Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 has no GPU support."),
+            install,
+        )
+    return (install, Fix("If .wslconfig in Windows has gpuSupport=false, remove that line and restart WSL."))
 
 
 def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
     snapshot = ctx.snapshot
     kind, needed = family(snapshot), driver_requirement(ctx)
-    late = needed.last is not None and _chooses_newest(ctx)
-    # What a driver needs in addition to its packages where these are layered onto an image.
-    without_nouveau = blacklist_fix(
-        snapshot, "nouveau", "Keep nouveau out by the kernel's parameters, before that restart."
-    )
-    if by_other_means := _immutable_system_fixes(snapshot, needed, with_older=late):
-        return by_other_means
-    if late and needed.last is not None:
-        words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (driver_branch_fix(snapshot, kind, needed.last, words), *without_nouveau)
-    if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
+    newest_is_too_new = needed.last is not None and _chooses_newest(ctx)
+    # Needed in addition to packages that are layered onto an image.
+    without_nouveau = blacklist_fix(snapshot, "nouveau", "Before that restart, blacklist nouveau by kernel parameters.")
+    if fixes := _immutable_system_fixes(snapshot, needed, with_older=newest_is_too_new):
+        return fixes
+    if newest_is_too_new and needed.last is not None:
+        text = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
+        return (driver_branch_fix(snapshot, kind, needed.last, text), *without_nouveau)
+    if kind == "debian" and OPEN in needed.kinds:  # its package has the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.text}, then restart."),)
     if kind in ("ubuntu", "debian"):
         command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
@@ -128,14 +129,14 @@ def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
     install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
     enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
     streams = kind == "rhel" and release_of(snapshot) in WITH_STREAMS
-    stream = (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),) if streams else ()
+    stream = (Fix("Select the open kernel modules from NVIDIA's repository.", enable),) if streams else ()
     return (*stream, install)
 
 
 def _chooses_newest(ctx: CheckContext) -> bool:
-    """Whether the distribution's usual package may be too new for one of the GPUs.
+    """Whether the distribution's default package may be too new for one of the GPUs.
 
-    Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
+    Debian's releases have branches before 590; ubuntu-drivers considers one GPU, and knows which branch it needs.
     """
     kind, needed = family(ctx.snapshot), driver_requirement(ctx)
     if kind == "debian":
@@ -145,24 +146,24 @@ def _chooses_newest(ctx: CheckContext) -> bool:
 
 
 def driver_location(snapshot: Snapshot) -> str:
-    """Where the driver is to be changed, where that is not here: on a container's host, in Windows for WSL."""
+    """Where the driver is to be changed, if not here: on a container's host, in Windows for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
     return " on the host" if contained(snapshot) else ""
 
 
 def other_kernel_modules_fix(snapshot: Snapshot, *, wants_open: bool) -> Fix:
-    """How to come to the open kernel modules, or the proprietary ones, up to branch 580 for older GPUs."""
+    """How to change to the open kernel modules, or to the proprietary ones, up to branch 580 for older GPUs."""
     if is_declared(snapshot):
-        words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
-        return Fix(f"{words}, let it be built, and restart.", _NIXOS_REBUILD)
+        option = f"hardware.nvidia.open = {'true' if wants_open else 'false'};"
+        return Fix(f"Write {option} into configuration.nix, rebuild, and restart.", _NIXOS_REBUILD)
     if wants_open:
-        words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
-        return Fix(words, install_command(snapshot, _OPEN_MODULES))
+        text = "Replace the driver's proprietary kernel modules with the open ones, then restart."
+        return Fix(text, install_command(snapshot, _OPEN_MODULES))
     branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
-    words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
+    text = f"Replace the open kernel modules with the proprietary ones of branch {branch}, then restart."
     names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
-    return Fix(words, install_command(snapshot, names))
+    return Fix(text, install_command(snapshot, names))
 
 
 def kernel_headers_command(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
@@ -173,9 +174,9 @@ def kernel_headers_command(snapshot: Snapshot, kernel: str) -> tuple[str, ...] |
 
 
 def compiler_fix(snapshot: Snapshot, name: str) -> Fix:
-    """How to come to the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
+    """How to install the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
     return Fix(
-        f"Install the compiler that this kernel was built with, {name}, and let DKMS build the module again.",
+        f"Install {name}, the compiler that built this kernel, and let DKMS build the module again.",
         install_command(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
     )
 
@@ -188,7 +189,7 @@ def module_build_command(snapshot: Snapshot, kernel: str | None = None) -> tuple
 
 
 def initramfs_command(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that rebuilds the initial RAM disk, which may contain modules and blacklists too."""
+    """The command that rebuilds the initramfs, which may contain modules and blacklists too."""
     commands = {
         **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
         **dict.fromkeys(("fedora", "rhel", "suse"), ("dracut", "--force")),
@@ -199,36 +200,39 @@ def initramfs_command(snapshot: Snapshot) -> tuple[str, ...] | None:
 
 
 def restart_fix(snapshot: Snapshot, why: str) -> Fix:
-    """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
+    """How to restart the machine: for WSL in Windows, for a container the host."""
     if snapshot.host.wsl.value:
         return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
     if contained(snapshot):
-        return Fix(f"Restart the host, there, {why}.", ("sudo", "reboot"))
+        return Fix(f"Restart the host, {why}.", ("sudo", "reboot"))
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
 
 def container_toolkit_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
+    """How the host's engine gives containers a GPU; a container does not know the host's distribution."""
     install = (
         None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
     )
-    where = "If that is refused: on the host, install" if contained(snapshot) else "Install"
+    where = "If that fails: on the host, install" if contained(snapshot) else "Install"
     first = Fix(f"{where} the NVIDIA container toolkit.", install)
     if snapshot.host.container.value is Container.PODMAN:
         describe = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
-        return (first, Fix("Let it describe the GPUs, there.", describe))
+        return (first, Fix("On the host, generate the CDI description of the GPUs.", describe))
     return (
         first,
-        Fix("Tell Docker of it, there.", ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")),
-        Fix("Restart Docker, there.", ("sudo", "systemctl", "restart", "docker")),
+        Fix(
+            "On the host, configure Docker to use it.",
+            ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
+        ),
+        Fix("On the host, restart Docker.", ("sudo", "systemctl", "restart", "docker")),
     )
 
 
-# How the driver comes to systems that no package manager changes: by a configuration, or in an image.
+# How to install the driver on systems without a package manager: by a configuration, or in an image.
 # NixOS Wiki, NVIDIA: services.xserver.videoDrivers, hardware.nvidia.open, and unfree packages. Universal Blue's images
 # are changed for each other by rpm-ostree rebase; of those with the driver the names end in -nvidia, or in -nvidia-open
 # for Turing and newer (ublue-os/bazzite-dx#150, ublue-os/bluefin, discussion 3081). RPM Fusion, Howto NVIDIA, OSTree:
-# the kernel's parameters. openSUSE's forum, 190227, of MicroOS: transactional-update has no modules of DKMS (all read
+# kernel parameters. openSUSE's forum, 190227, of MicroOS: transactional-update has no modules of DKMS (all read
 # November 2026).
 
 _NIXOS_REBUILD = ("sudo", "nixos-rebuild", "boot")
@@ -250,34 +254,34 @@ def _immutable_system_fixes(snapshot: Snapshot, needed: DriverRequirement, *, wi
             lines.append(f"hardware.nvidia.open = {'true' if _needs_open_modules(needed) else 'false'};")
         if older is not None:
             lines.append(f"{NIXOS_LEGACY_DRIVER.format(older)};")
-        words = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), let it be built, and restart."
-        return (Fix(words, _NIXOS_REBUILD),)
+        text = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), rebuild, and restart."
+        return (Fix(text, _NIXOS_REBUILD),)
     if name in _UNIVERSAL_BLUE:
-        ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
-        words = "Change to this system's image with the driver (rpm-ostree rebase): its name ends in"
+        suffix = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
+        text = "Change to this system's image with the driver (rpm-ostree rebase): its name ends in"
         return (
-            Fix(f"{words} {ending[_needs_open_modules(needed)]}. Then restart."),
-            Fix("See which image it is now.", ("rpm-ostree", "status")),
+            Fix(f"{text} {suffix[_needs_open_modules(needed)]}. Then restart."),
+            Fix("Show the current image.", ("rpm-ostree", "status")),
         )
     if name in _TRANSACTIONAL:
-        words = "Install the NVIDIA driver with a module that is built already, as DKMS builds none there"
-        return (Fix(f"{words}: transactional-update pkg install, then restart."),)
+        text = "Install the NVIDIA driver with a prebuilt module, as DKMS does not work on this system"
+        return (Fix(f"{text}: transactional-update pkg install, then restart."),)
     return ()
 
 
 def _needs_open_modules(needed: DriverRequirement) -> bool | None:
-    """Whether the open modules drive these GPUs; None where nothing is known of them."""
+    """Whether the open modules drive these GPUs; None if unknown."""
     if PROPRIETARY in needed.kinds:
         return False
     return True if needed.kinds or needed.first is not None else None
 
 
-def blacklist_fix(snapshot: Snapshot, name: str, words: str) -> tuple[Fix, ...]:
-    """How a module is kept out on an ostree image, its initial RAM disk included; empty elsewhere."""
+def blacklist_fix(snapshot: Snapshot, name: str, text: str) -> tuple[Fix, ...]:
+    """How to blacklist a module on an ostree image, its initramfs included; empty elsewhere."""
     if snapshot.host.image.value != "ostree":
         return ()
     blacklist = (f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
-    return (Fix(words, (*_KERNEL_PARAMETERS, *blacklist)),)
+    return (Fix(text, (*_KERNEL_PARAMETERS, *blacklist)),)
 
 
 def is_declared(snapshot: Snapshot) -> bool:
@@ -285,7 +289,7 @@ def is_declared(snapshot: Snapshot) -> bool:
     return (snapshot.host.distribution.value or "").startswith("nixos")
 
 
-# The package with the headers of a kernel: distributions have kernels of several kinds, and a package for each.
+# The package with the headers of a kernel, one for each kind of kernel.
 # Read off public scripts and spec files that install them, and distributions' advisories: Proxmox VE has Debian's
 # system with kernels of its own (pve-headers, and proxmox-headers since 6.5). Oracle Linux has Red Hat's kernels and
 # UEK (kernel-uek-devel). Red Hat's own for pages of 64 KiB and for real time bear a plus and their kind at the end
@@ -300,10 +304,10 @@ _FIRST_OF_PROXMOX = (6, 5)
 
 
 def headers_package(family: str, distribution: str, kernel: str) -> str | None:
-    """The package with the headers of a kernel, with its release where several may be installed; None if unknown.
+    """The package with the headers of a kernel, with its release if several may be installed; None if unknown.
 
     Args:
-        family: of ``family()``.
+        family: the result of ``family()``.
         distribution: ``amzn 2023``, or its display name.
         kernel: the output of ``uname -r``.
     """
@@ -314,14 +318,14 @@ def headers_package(family: str, distribution: str, kernel: str) -> str | None:
     if family in ("fedora", "rhel"):
         return _red_hat_headers(distribution, kernel)
     if family == "suse":
-        own = _SUSE_KERNEL.fullmatch(kernel)
-        return f"kernel-{own['kind'] if own else 'default'}-devel"
+        match = _SUSE_KERNEL.fullmatch(kernel)
+        return f"kernel-{match['kind'] if match else 'default'}-devel"
     return "linux-headers" if family == "arch" and "-arch" in kernel else None  # its other kernels have their own
 
 
 def _red_hat_headers(distribution: str, kernel: str) -> str:
-    if own := _WITH_KIND.fullmatch(kernel):
-        return f"kernel-{own['kind']}-devel-{own['plain']}"
+    if match := _WITH_KIND.fullmatch(kernel):
+        return f"kernel-{match['kind']}-devel-{match['plain']}"
     if "uek" in kernel:
         return f"kernel-uek-devel-{kernel}"
     major, minor = _numbers(kernel)
@@ -335,7 +339,7 @@ def _numbers(kernel: str) -> tuple[int, int]:
     return (int(found["major"]), int(found["minor"])) if found else (0, 0)
 
 
-# How to come to the last driver branch that drives an old GPU, by the distribution.
+# How to install the last driver branch for an old GPU, by distribution.
 # Ubuntu: its packages nvidia-driver-BRANCH. RPM Fusion: Howto NVIDIA, its packages of legacy branches
 # (akmod-nvidia-580xx with Fedora 44). Arch Linux, News, NVIDIA 590 driver drops Pascal support (December 2025):
 # nvidia-580xx-dkms of the AUR. NixOS Wiki, NVIDIA, Legacy branches. NVIDIA/yum-packaging-nvidia-driver,
@@ -356,17 +360,17 @@ _PACKAGES = {
 }
 
 
-def driver_branch_fix(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
-    """How to install the driver of a branch, by package where its name is known; ``words`` has no full stop."""
+def driver_branch_fix(snapshot: Snapshot, kind: str | None, branch: int, text: str) -> Fix:
+    """How to install the driver of a branch, by package if its name is known; ``text`` has no full stop."""
     name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
     if contained(snapshot):
-        return Fix(f"{words}.")
+        return Fix(f"{text}.")
     if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
-        return Fix(f"{words} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))
+        return Fix(f"{text} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))
     if name in _LEGACY_SOURCES:
-        return Fix(f"{words}: {_LEGACY_SOURCES[name].format(branch)}.")
+        return Fix(f"{text}: {_LEGACY_SOURCES[name].format(branch)}.")
     command = ("sudo", *(part.format(branch) for part in _PACKAGES[name])) if name in _PACKAGES else None
-    return Fix(f"{words}.", command)
+    return Fix(f"{text}.", command)
 
 
 def release_of(snapshot: Snapshot) -> str:

@@ -1,4 +1,4 @@
-"""How a GPU is named in a finding and in a command, and what to do about a board that does not start."""
+"""How a GPU is named in findings and commands, and fixes for a board that does not start."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuenv.model.gpus import to_be_opened
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Gpu
 
-_MOST_RESETS = 4  # resets that are told one by one; the restart of the machine is one step
+_MOST_RESETS = 4  # more resets than this are not listed: restarting the machine is one step
 
 
 def gpu_label(gpu: Gpu) -> str:
-    """A GPU among others: its NVML index, else its address on the bus, and its product."""
-    product = gpu.name.value or "without a name"
+    """NVML index or bus address of a GPU, and its product."""
+    product = gpu.name.value or "unknown product"
     if gpu.index.value is not None:
         return f"GPU {gpu.index.value} ({product})"
     address = pci_key(gpu.pci.value)
@@ -23,7 +23,7 @@ def gpu_label(gpu: Gpu) -> str:
 
 def find_gpu(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
     """The GPU of this UUID and its index in the list; (0, None) if there is none."""
-    found = ((place, gpu) for place, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
+    found = ((index, gpu) for index, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
     return next(found, (0, None))
 
 
@@ -36,46 +36,44 @@ def smi_selector(gpu: Gpu) -> str | None:
 
 
 def visibility_variables(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
-    """The variables, ``NAME=VALUE``, with which programs see only ``gpus`` of ``every``; empty if these have no index.
+    """Variables, ``NAME=VALUE``, that show programs only ``gpus`` of ``every``; empty if these have no index.
 
-    NVML's index follows the bus, and CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA
-    Programming Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). What this process may not open CUDA does not
-    count.
+    NVML's index follows the bus, CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA Programming
+    Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). CUDA does not count GPUs that this process may not open.
     """
     counted = sorted(gpu.index.value for gpu in to_be_opened(every) if gpu.index.value is not None)
     numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
     return ("CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(numbers)}") if numbers else ()
 
 
-def reset_fixes(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:
-    """Resets of these GPUs by their selectors, one command each; empty where one has no selector.
+def reset_fixes(text: str, selectors: Iterable[str | None]) -> tuple[Fix, ...]:
+    """Resets of these GPUs by their selectors, one command each; empty if one has no selector.
 
     The manual of nvidia-smi, --gpu-reset: -i names the device, by its index, UUID or PCI bus id; without it, all GPUs
     are reset (read 2026-11-22).
     """
-    options = tuple(dict.fromkeys(named))
+    options = tuple(dict.fromkeys(selectors))
     known = [option for option in options if option is not None]
     if len(known) != len(options) or len(known) > _MOST_RESETS:
         return ()
     return tuple(Fix(text, ("sudo", "nvidia-smi", "--gpu-reset", "-i", option)) for option in known)
 
 
-# What to do about a board that the driver finds and cannot start: of the doctor's checks, and of the same words alone.
-# Pure data.
+# Fixes for a board that the driver finds and cannot start, for checks and for error messages.
 
 CONNECT_POWER = (
-    Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),
+    Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its vendor specifies."),
 )
 ENLARGE_PCI_WINDOW = (
     Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
-    Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
+    Fix("Or let the kernel reassign the addresses: boot with pci=realloc."),
 )
 # NVIDIA, driver README, PCI-Express Runtime D3 (RTD3) Power Management: NVreg_DynamicPowerManagement.
 POWER_CYCLE = (
-    Fix("Switch the machine off wholly, take it off its power for a moment, and start it: a restart may not do it."),
+    Fix("Switch the machine off, unplug it for a moment, and start it: a restart may not be enough."),
     Fix(
-        "Where it comes back on a laptop, keep the GPU out of the deepest sleep: options nvidia "
-        "NVreg_DynamicPowerManagement=0x00, in a file below /etc/modprobe.d."
+        "If it happens again on a laptop, disable the GPU's deepest sleep state: options nvidia "
+        "NVreg_DynamicPowerManagement=0x00, in a file in /etc/modprobe.d."
     ),
-    Fix("Where it comes back on a board in a slot, check its seating, power and cooling, and have it replaced."),
+    Fix("If it happens again with a board in a slot, check its seating, power and cooling, and have it replaced."),
 )
