@@ -1,7 +1,7 @@
-"""How the driver's kernel module comes to the running kernel, past a blacklist and past nouveau.
+"""How to install the driver's module for the running kernel, and how to lift a blacklist or replace nouveau.
 
-Ubuntu's packages linux-modules-nvidia-* lay it into kernel/nvidia-BRANCH, with "srv" for the server's and "-open" for
-the open one, for Ubuntu's own kernels (read off linux-signatures-nvidia-5.15.0-112-generic, and off the log of
+Ubuntu's packages linux-modules-nvidia-* install it into kernel/nvidia-BRANCH, with "srv" for the server's and "-open"
+for the open one, for Ubuntu's own kernels (read off linux-signatures-nvidia-5.15.0-112-generic, and off the log of
 ubuntu-drivers-common). DKMS uses updates/dkms on Debian and Ubuntu. NVIDIA's own installer without DKMS uses
 kernel/drivers/video (INSTALL_MOD_DIR in the logs of the driver's own build).
 """
@@ -31,29 +31,29 @@ from gpuenv.model.text import pattern
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).
 _UBUNTU_KERNEL = pattern(r"\d+\.\d+\.0-\d{1,4}-(?P<flavour>[a-z][a-z0-9-]*)")
-# Which of a distribution's kernels it is: "arch" of 6.6.1-arch1-1, "cachyos" of 6.6.2-3-cachyos.
+# The kind of kernel: "arch" of 6.6.1-arch1-1, "cachyos" of 6.6.2-3-cachyos.
 _KERNEL_KIND = pattern(r"[a-z]{2,}")
-_PACKAGED_FAMILIES = ("rhel", "suse")  # whose usual way is a package of the module, without a tree of DKMS
+_PACKAGED_FAMILIES = ("rhel", "suse")  # usually with a package of the module, not DKMS
 _DKMS_FOLDER, _INSTALLER_FOLDER = "/updates/dkms/", "/kernel/drivers/video/"
 
 
 def module_install_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
-    """How the module is installed for this kernel; by package only where one installed it for another kernel."""
+    """How to install the module for this kernel; by package only if a package installed it for another kernel."""
     files, others = snapshot.driver.module_files.value or (), snapshot.driver.module_kernels.value or ()
-    built_here = snapshot.driver.dkms or any(_DKMS_FOLDER in path for path in files)
+    uses_dkms = snapshot.driver.dkms or any(_DKMS_FOLDER in path for path in files)
     by_akmods = family(snapshot) == "fedora" and not any(_INSTALLER_FOLDER in path for path in files)
-    if built_here or by_akmods:
+    if uses_dkms or by_akmods:
         return _build_fixes(snapshot, kernel)
     package = _package(snapshot, kernel, files)
     if package:
         command = ("sudo", "apt-get", "install", package)
         return (Fix("Install the driver's module for this kernel, then load it.", command),)
-    updated = [other for other in others if _KERNEL_KIND.findall(other) == _KERNEL_KIND.findall(kernel)]
-    if updated and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
-        return (restart_fix(snapshot, f"so that the kernel starts that has the module, {updated[-1]}"),)
+    same_kind = [other for other in others if _KERNEL_KIND.findall(other) == _KERNEL_KIND.findall(kernel)]
+    if same_kind and family(snapshot) == "arch":  # keeps one release of each kernel: it was updated
+        return (restart_fix(snapshot, f"to boot the kernel that has the module, {same_kind[-1]}"),)
     if family(snapshot) == "arch" or not (others or family(snapshot) in _PACKAGED_FAMILIES):
-        either = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
-        return (*_build_fixes(snapshot, kernel), either)
+        alternative = Fix("Or install its package for this kernel, or boot a kernel that has the module.")
+        return (*_build_fixes(snapshot, kernel), alternative)
     return (_install_hint(snapshot, others, files),)
 
 
@@ -65,33 +65,33 @@ def _build_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
 
 
 def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | None:
-    """Ubuntu's package for this kernel, where another of its kernels has one of the same flavour and branch."""
-    own, branch = _UBUNTU_KERNEL.fullmatch(kernel), snapshot.driver.branch.value
+    """Ubuntu's package for this kernel, if another of its kernels has one of the same flavour and branch."""
+    running, branch = _UBUNTU_KERNEL.fullmatch(kernel), snapshot.driver.branch.value
     prebuilt = [match for path in files if (match := _PREBUILT.match(path))]
-    if own is None or family(snapshot) != "ubuntu" or len(prebuilt) != len(files):
+    if running is None or family(snapshot) != "ubuntu" or len(prebuilt) != len(files):
         return None
     kinds = set()
     for match in prebuilt:
         other = _UBUNTU_KERNEL.fullmatch(match["kernel"])
-        alike = other is not None and other["flavour"] == own["flavour"]
-        if alike and branch in (None, int(match["branch"])):
+        is_same_flavour = other is not None and other["flavour"] == running["flavour"]
+        if is_same_flavour and branch in (None, int(match["branch"])):
             kinds.add(match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
     return f"linux-modules-nvidia-{kinds.pop()}-{kernel}" if len(kinds) == 1 else None
 
 
 def _install_hint(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str, ...]) -> Fix:
     if family(snapshot) and any(_INSTALLER_FOLDER in path for path in files):
-        return Fix("Run the installer that has installed the driver (NVIDIA's .run file) again, under this kernel.")
+        return Fix("Run the installer of the driver (NVIDIA's .run file) again under this kernel.")
     if not others:
-        return Fix("Install the driver's module for this kernel in the way in which the driver was installed.")
-    return Fix(f"Install the driver's module for this kernel from where that of the other is, or start {others[-1]}.")
+        return Fix("Install the driver's module for this kernel in the same way as the driver.")
+    return Fix(f"Install the driver's module for this kernel from the source of the other one, or boot {others[-1]}.")
 
 
-# What keeps the driver's kernel module from being loaded, and how to let it through.
-# modprobe.d(5): a blacklist line has modprobe ignore the module's own aliases, by which the kernel asks for it; by its
-# name it can be loaded all the same. modprobe(8): modprobe.blacklist= is such a line. The kernel's module_blacklist=,
-# an install line with a command that does nothing, and an alias for the module's own name keep it out by every name.
-# dracut.cmdline(7): rd.driver.blacklist= is for the initial RAM disk.
+# Configuration that keeps the driver's kernel module from being loaded, and how to remove it.
+# modprobe.d(5): a blacklist line makes modprobe ignore the module's own aliases, by which the kernel requests it; by
+# its name it can still be loaded. modprobe(8): modprobe.blacklist= is such a line. The kernel's module_blacklist=, an
+# install line with a command that does nothing, and an alias for the module's own name block it by every name.
+# dracut.cmdline(7): rd.driver.blacklist= is for the initramfs.
 
 _INITRAMFS_BLOCK = "/proc/cmdline: rd.driver.blacklist="
 # canonical/nvidia-prime, prime-select, _blacklist_nvidia; others write the same line into files of their own below /etc
@@ -100,21 +100,23 @@ _PRIME_SELECT_FILES = ("/lib/modprobe.d/blacklist-nvidia.conf: ", "/usr/lib/modp
 
 
 def module_blocks(snapshot: Snapshot) -> tuple[str, ...]:
-    """What keeps it out of the system that runs; not what concerns the initial RAM disk alone."""
+    """Lines that block the module in the running system, without those for the initramfs alone."""
     found = snapshot.driver.module_blocks.value or ()
     return tuple(block for block in found if not block.startswith(_INITRAMFS_BLOCK))
 
 
 def is_absolute_block(block: str) -> bool:
-    """Whether it keeps the module out by every name, and not by its aliases alone."""
+    """Whether it blocks the module by every name, not only by its aliases."""
     _, _, line = block.partition(": ")
     return not line.startswith(("blacklist", "modprobe.blacklist="))
 
 
 def is_off_by_prime_select(snapshot: Snapshot) -> bool:
     """Whether Ubuntu's prime-select has switched the GPU off: its line, in its file, on its system."""
-    ours = family(snapshot) == "ubuntu"
-    return ours and any(b.startswith(_PRIME_SELECT_FILES) and b.endswith(SWITCHED_OFF) for b in module_blocks(snapshot))
+    is_ubuntu = family(snapshot) == "ubuntu"
+    return is_ubuntu and any(
+        b.startswith(_PRIME_SELECT_FILES) and b.endswith(SWITCHED_OFF) for b in module_blocks(snapshot)
+    )
 
 
 def switch_off_lines(snapshot: Snapshot) -> tuple[str, ...]:
@@ -123,18 +125,18 @@ def switch_off_lines(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
-    """How the blacklist entries are removed."""
+    """How to remove the lines that block the module."""
     found = module_blocks(snapshot)
     if not found:
         return
     if is_off_by_prime_select(snapshot):
-        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
+        yield Fix("Switch the GPU on, then restart.", ("sudo", "prime-select", "on-demand"))
         return
     tool = " (or switch the GPU on with the program that wrote it)" if any(map(_is_switched_off, found)) else ""
-    yield Fix(f"Take out what keeps the module from being loaded{tool}: {'; '.join(found)}")
+    yield Fix(f"Remove the lines that block the module{tool}: {'; '.join(found)}")
     at_boot = all(block.startswith("/proc/cmdline") for block in found)
-    words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
-    yield Fix(f"Then {words}, and restart.", None if at_boot else initramfs_command(snapshot))
+    text = "update the boot loader's configuration" if at_boot else "rebuild the initramfs"
+    yield Fix(f"Then {text}, and restart.", None if at_boot else initramfs_command(snapshot))
 
 
 def _is_switched_off(block: str) -> bool:
@@ -142,35 +144,32 @@ def _is_switched_off(block: str) -> bool:
 
 
 def nouveau_or_nova(snapshot: Snapshot) -> str:
-    """The name of the module that holds the GPU."""
+    """Name of the free driver's module that holds the GPU."""
     return NOVA if gpus_bound_to_nova(snapshot) else "nouveau"
 
 
 def replace_nouveau_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """How NVIDIA's driver replaces the free one: lifts a blacklist, keeps the free driver out, or installs NVIDIA's."""
+    """How NVIDIA's driver replaces the free one: lifts a blacklist, blocks the free driver, or installs NVIDIA's."""
     snapshot = ctx.snapshot
     name = nouveau_or_nova(snapshot)
-    there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
-    if there and module_blocks(snapshot):
-        by_file = Fix(f"Where {name} comes back, keep it out: blacklist {name}, in a file below /etc/modprobe.d.")
-        words = f"Where {name} comes back, keep {name} out by the kernel's parameters."
-        return (*unblock_fixes(snapshot), *(blacklist_fix(snapshot, name, words) or (by_file,)))
-    if there and not libraries_absent(snapshot):
-        words = f"NVIDIA's driver is installed: keep {name} out by the kernel's parameters."
-        by_parameters = blacklist_fix(snapshot, name, words)
+    is_installed = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
+    if is_installed and module_blocks(snapshot):
+        by_file = Fix(f"If {name} is loaded again: blacklist {name}, in a file in /etc/modprobe.d.")
+        text = f"If {name} is loaded again, blacklist {name} by kernel parameters."
+        return (*unblock_fixes(snapshot), *(blacklist_fix(snapshot, name, text) or (by_file,)))
+    if is_installed and not libraries_absent(snapshot):
+        text = f"NVIDIA's driver is installed: blacklist {name} by kernel parameters."
+        by_parameters = blacklist_fix(snapshot, name, text)
         lines = f"the line blacklist {name}"
         if name == "nouveau":
             lines = f"the lines blacklist {name} and options {name} modeset=0"
-        words = f"NVIDIA's driver is installed: keep {name} out of its way, by {lines}"
-        early = f"Make the initial RAM disk anew, from which {name} is loaded before that file counts, and restart."
-        by_files = (
-            Fix(f"{words} in a file below /etc/modprobe.d, where they are not there yet."),
-            Fix(early, initramfs_command(snapshot)),
-        )
-        taking = restart_fix(snapshot, "so that NVIDIA's module takes the GPU")
-        return (*_check_kind_fixes(ctx), *(by_parameters or by_files), taking)
-    # Packages of the driver keep nouveau out; of nova the older ones know nothing.
-    nova = Fix(f"Keep {NOVA} out, where the package does not: blacklist {NOVA}, in a file below /etc/modprobe.d.")
+        text = f"NVIDIA's driver is installed: block {name} by adding {lines} to a file in /etc/modprobe.d, if missing."
+        early = f"Rebuild the initramfs, which loads {name} before that file is read, and restart."
+        by_files = (Fix(text), Fix(early, initramfs_command(snapshot)))
+        restart = restart_fix(snapshot, "so that NVIDIA's module takes the GPU")
+        return (*_check_kind_fixes(ctx), *(by_parameters or by_files), restart)
+    # Packages of the driver block nouveau; older ones do not block nova.
+    nova = Fix(f"If the package does not block {NOVA}: blacklist {NOVA}, in a file in /etc/modprobe.d.")
     return (
         *driver_fixes(ctx),
         *((nova,) if name == NOVA else ()),
@@ -179,12 +178,13 @@ def replace_nouveau_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
 
 
 def _check_kind_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """A look at the kind of the installed modules, which is unknown until they are loaded.
+    """A command that shows the kind of the installed modules, which is unknown until they are loaded.
 
-    The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
+    The open ones have the licence Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones
+    NVIDIA.
     """
     kinds = driver_requirement(ctx).kinds
     if len(kinds) != 1 or ctx.snapshot.driver.flavor.known:
         return ()
-    words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
-    return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
+    text = f"First check that its modules are the {next(iter(kinds))} ones, which this GPU needs"
+    return (Fix(f"{text}: the open ones have the licence Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)

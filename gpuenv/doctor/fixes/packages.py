@@ -1,4 +1,4 @@
-"""Installs and removals of packages in a target: by pip, uv or conda, whichever manages them."""
+"""Installs and removals of packages in a target by the program that manages them: pip, uv or conda."""
 
 from __future__ import annotations
 
@@ -24,55 +24,57 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
     """
     target = snapshot.target
     interpreter = target.executable.value or "python"
-    named = [canonical_name(word) for word in requirement_arguments(arguments[1:])] if target.conda_packages else []
-    if named and all(conda_record(name, target.conda_packages) for name in named):
-        return Fix(f"{text} Conda put it there.", ("conda", *_conda_arguments(target, arguments, named)), safe=True)
+    names = [canonical_name(text) for text in requirement_arguments(arguments[1:])] if target.conda_packages else []
+    if names and all(conda_record(name, target.conda_packages) for name in names):
+        return Fix(f"{text} Conda installed it.", ("conda", *_conda_arguments(target, arguments, names)), safe=True)
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
-        return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
-    asked = snapshot.source("target").state is SourceState.ANSWERED  # else nobody knows that pip is not there
-    if "pip" in target.packages or not target.python.known or not asked:
+        return Fix(f"{text}{stop} The system manages this Python: use a virtual environment instead.")
+    is_probed = snapshot.source("target").state is SourceState.ANSWERED  # else pip may be installed
+    if "pip" in target.packages or not target.python.known or not is_probed:
         return Fix(text, (interpreter, "-m", "pip", *arguments), safe=True)
     plain = tuple(argument for argument in arguments if argument != "-y")
     return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
 
 
 def canonical_name(requirement: str) -> str:
-    """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
+    """The canonical name of the distribution in a requirement, even if packaging refuses its release."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
 
     try:
         name = Requirement(requirement).name
-    except InvalidRequirement:  # metadata may say any release: numpy==1.26-patched
+    except InvalidRequirement:  # metadata may have any release: numpy==1.26-patched
         name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
     return canonicalize_name(name)
 
 
-def requirement_arguments(words: Sequence[str]) -> tuple[str, ...]:
-    """What the arguments of an install or a removal name, apart from options; ``--python`` has an argument."""
+def requirement_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The requirements among the arguments of an install or removal; ``--python`` has an argument."""
     return tuple(
-        word for n, word in enumerate(words) if not word.startswith("-") and (n == 0 or words[n - 1] != "--python")
+        argument
+        for n, argument in enumerate(arguments)
+        if not argument.startswith("-") and (n == 0 or arguments[n - 1] != "--python")
     )
 
 
 def conda_cupy_packages(target: Target) -> tuple[str, ...]:
-    """Every package of conda's CuPy: what is done to one leaves the files of the others as they are."""
+    """Every package of conda's CuPy: changing one does not change the files of the others."""
     return tuple(name for name in target.conda_packages if is_cupy(name))
 
 
 def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Conda's words to put packages in anew; CuPy in the release that is there, from the matrix's channel."""
-    there = target.conda_packages
+    """Arguments of conda that reinstall packages; CuPy in the installed release, from the matrix's channel."""
+    records = target.conda_packages
     channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
-    specs = (f"{name}={there[name]}" if is_cupy(name) else name for name in names)
+    specs = (f"{name}={records[name]}" if is_cupy(name) else name for name in names)
     return ("install", "--force-reinstall", *conda_prefix_option(target), *channel, *specs)
 
 
-def _conda_arguments(target: Target, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
-    """The arguments for conda that do what these arguments do for pip."""
-    of_each = (conda_cupy_packages(target) if is_cupy(name) else (name,) for name in named)
-    packages = tuple(dict.fromkeys(chain.from_iterable(of_each)))
+def _conda_arguments(target: Target, arguments: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
+    """The arguments of conda for these arguments of pip."""
+    expanded = (conda_cupy_packages(target) if is_cupy(name) else (name,) for name in names)
+    packages = tuple(dict.fromkeys(chain.from_iterable(expanded)))
     if arguments[0] == "uninstall":
         return ("remove", *conda_prefix_option(target), *packages)
     if "--force-reinstall" in arguments:
@@ -81,36 +83,35 @@ def _conda_arguments(target: Target, arguments: tuple[str, ...], named: list[str
 
 
 def conda_prefix_option(target: Target) -> tuple[str, ...]:
-    """Conda's words for the environment."""
+    """The option of conda that names the environment."""
     prefix = target.prefix.value
     return (f"--prefix={prefix}",) if prefix else ()
 
 
 def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
-    """How conda's packages are kept and pip's removed; both share CuPy's files, so that conda reinstalls its own."""
+    """How to keep conda's packages and remove pip's; both share CuPy's files, so conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = conda_cupy_packages(ctx.snapshot.target)
+    packages = conda_cupy_packages(ctx.snapshot.target)
     remove = pip_fix(ctx.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
-    if not again:
+    if not packages:
         return (remove, alternative)
-    anew = Fix(
-        "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", *conda_reinstall_arguments(ctx.snapshot.target, again)),
+    reinstall = Fix(
+        "Then reinstall conda's, because files that they share are gone.",
+        ("conda", *conda_reinstall_arguments(ctx.snapshot.target, packages)),
     )
-    return (remove, anew, alternative)
+    return (remove, reinstall, alternative)
 
 
 def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
-    """The commands that install what the resolver chose into the target; empty where nothing fits.
+    """Commands that install the resolver's choice into the target; empty if nothing fits.
 
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
     conda = ctx.resolution.conda
     if conda is not None and is_managed_by_conda(ctx.snapshot.target):
-        said = f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}"
         return (
             Fix(
-                said,
+                f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}",
                 (
                     "conda",
                     "install",
@@ -122,138 +123,136 @@ def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
             ),
         )
     if is_managed_by_conda(ctx.snapshot.target):
-        ways = _conda_ways(ctx, conda_text(text), conda_prefix_option(ctx.snapshot.target))
-        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(ctx, "Or, by pip, install"))
+        fixes = _conda_ways(ctx, conda_text(text), conda_prefix_option(ctx.snapshot.target))
+        return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
     return _wheel_fixes(ctx, text)
 
 
 def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """How one CuPy is left of several, the right one."""
+    """How to keep one of several CuPys, the compatible one."""
     target = ctx.snapshot.target
     outside = tuple(exclude_fix(entry) for entry in target.cupy if not is_removable(entry, target))
-    own = removable_cupys(target)
-    of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
-    if outside and (of_conda_alone or _is_compatible(ctx, own)):
+    inside = removable_cupys(target)
+    only_conda = bool(inside) and all(conda_record(name, target.conda_packages) for name in inside)
+    if outside and (only_conda or _is_compatible(ctx, inside)):
         return outside
-    words = "Remove all of them." if not outside else "Remove this environment's."
-    removed = (_removal(ctx, words, own),) if own else ()
-    return (*outside, *removed, *install_fixes(ctx, "Then install the right one."))
+    text = "Remove all of them." if not outside else "Remove those of this environment."
+    removal = (_removal(ctx, text, inside),) if inside else ()
+    return (*outside, *removal, *install_fixes(ctx, "Then install the right one."))
 
 
-def _is_compatible(ctx: CheckContext, own: tuple[str, ...]) -> bool:
-    """Whether the environment's own CuPy is one, and fits: the best line, or a release that nothing speaks against."""
+def _is_compatible(ctx: CheckContext, names: tuple[str, ...]) -> bool:
+    """Whether exactly one CuPy is given and it fits: the best line, or a release that no constraint rejects."""
     chosen, rejected = ctx.resolution.wheel, {entry.candidate for entry in ctx.resolution.rejected}
-    if len(own) != 1:
+    if len(names) != 1:
         return False
-    there = {entry.release for entry in ctx.snapshot.target.cupy if entry.distribution == own[0]}
+    installed = {entry.release for entry in ctx.snapshot.target.cupy if entry.distribution == names[0]}
     wheels = (
         Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
         for line in ctx.matrix.wheel_lines
         for release in line.releases
-        if line.name == own[0] and release.cupy in there
+        if line.name == names[0] and release.cupy in installed
         for extra in (None, *release.extras)
     )
-    best = chosen is not None and chosen.distribution == own[0]
+    best = chosen is not None and chosen.distribution == names[0]
     return best or any(wheel not in rejected for wheel in wheels)
 
 
 def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
-    """Safe where all of them lie in the target; the user's own packages serve other environments too."""
+    """Safe if all of them lie in the target; the user site-packages serve other environments too."""
     fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in ctx.snapshot.target.cupy if entry.distribution in names)
     return fix._replace(safe=fix.safe and inside)
 
 
 def conda_text(text: str) -> str:
-    """The text of a fix for a conda package instead of a wheel."""
+    """The text of a fix, for a conda package instead of a wheel."""
     return text.replace("the wheel", "conda's build")
 
 
 def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
-    """The commands that install the resolver's wheel; nothing where none fits."""
+    """The commands that install the resolver's wheel; empty if none fits."""
     wheel = ctx.resolution.wheel
     if wheel is None:
         return ()
-    there = ctx.snapshot.target.cupy
-    others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
+    installed = ctx.snapshot.target.cupy
+    others = [entry.distribution for entry in installed if entry.distribution != wheel.distribution]
     fixes = []
-    if len(there) == 1 and not is_removable(there[0], ctx.snapshot.target):
-        fixes.append(exclude_fix(there[0]))
-    elif len(there) == 1 and others:
-        instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
-        remove = f"{instead} remove" if found else "Remove"
-        fixes.append(_removal(ctx, f"{remove} the CuPy that is there.", tuple(others)))
-        text = f"Then install{what}" if found else text
-    said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
-    fixes.append(pip_fix(ctx.snapshot, said, "install", *wheel.requirements))
+    if len(installed) == 1 and not is_removable(installed[0], ctx.snapshot.target):
+        fixes.append(exclude_fix(installed[0]))
+    elif len(installed) == 1 and others:
+        prefix, found, rest = text.partition(" install")  # "Or install ...": the alternative begins with the removal
+        remove = f"{prefix} remove" if found else "Remove"
+        fixes.append(_removal(ctx, f"{remove} the installed CuPy.", tuple(others)))
+        text = f"Then install{rest}" if found else text
+    text = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
+    fixes.append(pip_fix(ctx.snapshot, text, "install", *wheel.requirements))
     if wheel.needs_toolkit:
         fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
     return tuple(fixes)
 
 
 def exclude_fix(entry: CupyInstallation) -> Fix:
-    """How a CuPy that lies outside of the environment no longer meets its imports."""
+    """How to keep imports from finding a CuPy outside of the environment."""
     what = f"{entry.label} in {entry.location}"
     if entry.place is PackagePlace.PYTHONPATH:
-        return Fix(f"Take the folder of {what} off PYTHONPATH.")
+        return Fix(f"Remove the folder of {what} from PYTHONPATH.")
     if entry.place is PackagePlace.USER:
-        return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: these packages of the user's own meet every Python.")
+        return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: every Python imports from the user site-packages.")
     return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
 
 
 def exclude_numpy_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How to keep a NumPy of PYTHONPATH or of the user's own packages from hiding the environment's."""
+    """How to keep a NumPy of PYTHONPATH or of the user site-packages from hiding the environment's."""
     target = snapshot.target
     module = target.numpy_module.value or ""
     prefix, user = target.prefix.value, target.user_site.value
-    told = [entry.rstrip("/") for entry in snapshot.environment.get("PYTHONPATH", "").split(":") if entry]
-    leads = next((entry for entry in told if module.startswith(f"{entry}/numpy/")), None)
-    if leads is not None and not (prefix and module.startswith(f"{prefix}/")):
-        return (Fix(f"The NumPy that is imported lies in {leads}: take that folder off PYTHONPATH."),)
-    # A virtual environment's own packages come before those of the user.
+    folders = [entry.rstrip("/") for entry in snapshot.environment.get("PYTHONPATH", "").split(":") if entry]
+    folder = next((entry for entry in folders if module.startswith(f"{entry}/numpy/")), None)
+    if folder is not None and not (prefix and module.startswith(f"{prefix}/")):
+        return (Fix(f"The NumPy that is imported lies in {folder}: remove that folder from PYTHONPATH."),)
+    # A virtual environment's own packages come before the user site-packages.
     if user and target.kind.value != "venv" and module.startswith(f"{user.rstrip('/')}/numpy/"):
-        return (
-            Fix(f"The NumPy that is imported is the user's own: remove it from {user}, or set PYTHONNOUSERSITE=1."),
-        )
+        return (Fix(f"The NumPy that is imported lies in {user}: remove it there, or set PYTHONNOUSERSITE=1."),)
     return ()
 
 
-_MOVED_BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command
+_MOVED_BY_CONDA = frozenset({"target.numpy"})  # conda changes it in the same command
 
-_NEW_ENVIRONMENT_FACTS = frozenset({*_MOVED_BY_CONDA, "target.python"})  # what another environment has otherwise
+_NEW_ENVIRONMENT_FACTS = frozenset({*_MOVED_BY_CONDA, "target.python"})  # a new environment may differ in these
 
 _DEFAULT_PYTHON = "3.12"
 
 
 class _CondaWay(NamedTuple):
-    """A build that would fit, and what has to change for it."""
+    """A build that would fit, and the changes that it needs."""
 
     choice: CondaChoice
     reachable: Reachable
 
     @property
     def facts(self) -> frozenset[str]:
-        """What has to change."""
+        """The facts that must change."""
         return frozenset(change.fact for change in self.reachable.changes)
 
     @property
     def order(self) -> tuple[int, int]:
-        """What one command does before what a new environment takes, and both before a change of the machine."""
+        """Changes by one command first, then those of a new environment, then those of the machine."""
         return 0 if self.facts <= _MOVED_BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
 
     @property
-    def in_a_new_one(self) -> bool:
-        """Whether an environment of its own is enough."""
+    def fits_new_environment(self) -> bool:
+        """Whether a new environment is enough."""
         return all(map(_is_new, self.facts))
 
 
 def _is_new(fact: str) -> bool:
-    """Whether a new environment has it otherwise: its Python and NumPy, and no packages that stand against CuPy."""
+    """Whether a new environment differs in it: its Python and NumPy, and no conflicting packages."""
     return fact in _NEW_ENVIRONMENT_FACTS or fact.startswith("target.packages.")
 
 
 def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
-    """What conda can do where no build fits the environment as it is; ``prefix`` are its arguments."""
+    """What conda can do if no build fits the environment as it is; ``prefix`` are its arguments."""
     judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
     any_numpy = ctx.needs._replace(numpy=None)
     found = (
@@ -262,13 +261,13 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
         if changes
     )
     ways = sorted(found, key=lambda way: way.order)
-    told = text.removesuffix(".")
+    text = text.removesuffix(".")
     if not ways:
         why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
         return (
             Fix(
-                f"No build of CuPy on conda-forge that the matrix has fits here{because}. conda lists older ones.",
+                f"No conda-forge build of CuPy in the matrix fits here{because}. List older ones.",
                 ("conda", "search", "--channel=conda-forge", "cupy"),
             ),
         )
@@ -276,14 +275,14 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
     specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
     if way.facts <= _MOVED_BY_CONDA:
         moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
-        said = f"{told}, with what it needs (mamba takes the same words): {' '.join((*specs, *moved))}"
-        return (Fix(said, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
-    if way.in_a_new_one:
+        text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
+        return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
+    if way.fits_new_environment:
         wanted = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _DEFAULT_PYTHON)
-        offered = [word for word in wanted.split(", ") if not word.endswith("t")]  # no special build
-        words = (f"python={_DEFAULT_PYTHON if _DEFAULT_PYTHON in offered else offered[-1]}", *specs)
-        said = f"{told}, in an environment of its own (mamba takes the same words): {' '.join(words)}"
-        return (Fix(said, ("conda", "create", "--name=ENVIRONMENT", channel, *words)),)
+        minors = [minor for minor in wanted.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
+        packages = (f"python={_DEFAULT_PYTHON if _DEFAULT_PYTHON in minors else minors[-1]}", *specs)
+        text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
+        return (Fix(text, ("conda", "create", "--name=ENVIRONMENT", channel, *packages)),)
     return (
         Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
     )
