@@ -1,6 +1,6 @@
-"""One file a family; importing them registers the checks, in the order in which they run."""
+"""One file for each family of checks; importing them registers the checks in the order in which they run."""
 
-# ruff: noqa: F401, I001 - imported in the order of runs, for that alone
+# ruff: noqa: F401, I001 - the imports register the checks, in the order of runs
 from gpuenv.doctor.checks import (
     sources,
     gpu_presence,

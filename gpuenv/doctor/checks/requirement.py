@@ -1,4 +1,4 @@
-"""What the caller asked for, beyond what CuPy needs."""
+"""Requirements of the user, beyond what CuPy needs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _CHANGES = {True: "Run this on a machine that has it", False: "Change the enviro
 
 @check(REQUIREMENT_CHECK, Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
 def requirement_not_met(ctx: CheckContext) -> Outcome:
-    """A requirement of the caller is not met.
+    """A requirement is not met.
 
-    What it means: the machine may be sound, but it is not what was asked for: too few GPUs, too little memory, another
-    driver or wheel line. Each requirement that is not met is a finding of its own.
-    How it is seen: gpuenv preflight holds the requirements of --require, gpuenv.toml and pyproject.toml against the
-    facts. A fact that no source could tell leaves a requirement open, which is neither met nor violated.
-    What to do: run the job on a machine that has what is required, change the environment where that is meant, or
-    change the requirement where it stands.
+    What it means: the machine may work, but it is not what you require: too few GPUs, too little memory, another driver
+    or wheel line. Each unmet requirement is a finding of its own.
+    How it is seen: gpuenv preflight compares the requirements of --require, gpuenv.toml and pyproject.toml with the
+    facts. If a fact is unknown, the requirement is undetermined, neither met nor violated.
+    What to do: run the job on a machine that meets the requirement, change the environment, or change the requirement.
     """
     for result in ctx.requirements:
         if result.status is RequirementStatus.VIOLATED:
@@ -29,7 +28,6 @@ def requirement_not_met(ctx: CheckContext) -> Outcome:
                 (Fix(f"{_CHANGES[result.of_host]}, or change the requirement."),),
                 independent=not result.by_absence,
             )
-    open_ones = [entry for entry in ctx.requirements if entry.status is RequirementStatus.UNKNOWN]
-    if open_ones:
-        told = "; ".join(f"{entry.text} needs {entry.missing}" for entry in open_ones)
-        yield NotKnown(told)
+    undetermined = [entry for entry in ctx.requirements if entry.status is RequirementStatus.UNKNOWN]
+    if undetermined:
+        yield NotKnown("; ".join(f"{entry.text} needs {entry.missing}" for entry in undetermined))

@@ -1,4 +1,4 @@
-"""Sources that hang, crash or contradict each other."""
+"""Checks of sources that hang, crash or disagree."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 
 T = TypeVar("T")
 
-# A GPU that is lost, or a driver that cannot start it: sources then count differently, and nvidia-smi fails as well. A
-# variable, a mode of the GPU or a missing node is nothing to them.
-_GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "DRV122", "CTR306")
+# A lost GPU, or a driver that cannot start it: sources then count differently, and nvidia-smi fails as well. Variables,
+# modes of a GPU and missing device nodes do not affect these sources.
+_LOST_GPU_CHECKS = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "DRV122", "CTR306")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
 _SMI = ("nvidia-smi",)
@@ -28,12 +28,12 @@ _SMI = ("nvidia-smi",)
 def driver_unresponsive(ctx: CheckContext) -> Outcome:
     """A call into the driver hangs or crashes.
 
-    What it means: NVML or libcuda was loaded, and a call into it did not come back or ended the process. Whatever uses
-    the GPU here will hang or die the same way.
-    How it is seen: each library is asked in a process of its own, which was killed at the deadline or by a signal.
-    What to do: look for Xid messages in the kernel's log; end the processes that hold the GPU; restart the machine. If
-    it comes back at once, reinstall the driver, or have the GPU looked at. Many GPUs without persistence mode may only
-    be slow to wake: give them more time with --timeout.
+    What it means: NVML or libcuda was loaded, and a call into it hung or crashed. Every program that uses the GPU will
+    hang or crash in the same way.
+    How it is seen: each library is called in a process of its own, which was killed at the deadline or by a signal.
+    What to do: look for Xid messages in the kernel log; end the processes that use the GPU; restart the machine. If it
+    happens again at once, reinstall the driver, or have the GPU checked. Many GPUs without persistence mode may only be
+    slow to wake: give them more time with --timeout.
     """
     dead = [name for name in ("nvml", "libcuda") if ctx.snapshot.source(name).state in _DEAD]
     if not dead:
@@ -45,16 +45,14 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "driver.version"),
         (
-            Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
-            Fix("Restart the machine; if it comes back at once, reinstall the driver."),
+            Fix("Look for Xid messages of the driver in the kernel log.", ("sudo", "dmesg")),
+            Fix("Restart the machine; if it happens again at once, reinstall the driver."),
             *((_MORE_TIME,) if hung else ()),
         ),
     )
 
 
-_MORE_TIME = Fix(
-    "Where many GPUs without persistence mode may only be slow to wake, give them more time: --timeout 120."
-)
+_MORE_TIME = Fix("If many GPUs without persistence mode are slow to wake, give them more time: --timeout 120.")
 _PREDICATES = {
     (True, False): "does not answer",
     (True, True): "do not answer",
@@ -64,14 +62,13 @@ _PREDICATES = {
 
 
 @check("DRV101", Cause.SOURCES_DISAGREE)
-def only_nvidia_smi_speaks(ctx: CheckContext) -> Outcome:
-    """Only nvidia-smi tells of a GPU; the driver is not there.
+def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
+    """Only nvidia-smi reports a GPU; the driver is not installed.
 
-    What it means: a program named nvidia-smi prints a driver or a GPU, but there is no kernel module, no NVML and no
-    libcuda, all of which the real one needs. It is a stand-in, or a leftover of another machine; programs cannot use
-    that GPU.
+    What it means: a program named nvidia-smi prints a driver or a GPU, but there is no kernel module, NVML or libcuda,
+    which the real one needs. It is a stand-in, or a leftover of another machine; programs cannot use that GPU.
     How it is seen: nvidia-smi answers while both libraries are absent and no module is loaded.
-    What to do: look at which nvidia-smi is found first on PATH and remove it, or install the driver that it belongs to.
+    What to do: find out which nvidia-smi is first on PATH and remove it, or install the driver to which it belongs.
     """
     snapshot = ctx.snapshot
     if snapshot.source("nvidia-smi").state is not SourceState.ANSWERED or not libraries_absent(snapshot):
@@ -79,11 +76,11 @@ def only_nvidia_smi_speaks(ctx: CheckContext) -> Outcome:
     if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
         return
     yield Symptom(
-        "Only nvidia-smi tells of an NVIDIA GPU; the driver's libraries and kernel module are not there",
+        "Only nvidia-smi reports an NVIDIA GPU; the driver's libraries and kernel module are not installed",
         evidence_of(snapshot, "driver.version", "nvidia-smi", "nvml", "libcuda"),
         (
             Fix(
-                "See which nvidia-smi is found first, and remove it if it is no part of a driver.",
+                "Find out which nvidia-smi is first on PATH, and remove it if it does not belong to a driver.",
                 ("which", "-a", "nvidia-smi"),
             ),
             Fix("If there is an NVIDIA GPU in this machine, install its driver."),
@@ -91,38 +88,38 @@ def only_nvidia_smi_speaks(ctx: CheckContext) -> Outcome:
     )
 
 
-@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_GPU_GONE)
+@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_LOST_GPU_CHECKS)
 def sources_disagree(ctx: CheckContext) -> Outcome:
-    """Two sources contradict each other about the driver or the GPUs.
+    """Two sources disagree about the driver or the GPUs.
 
-    What it means: NVML, the kernel module and nvidia-smi should tell the same driver version and the same number of
-    GPUs, and libcuda the same compute capability of each. Where they differ, a library or a program of another driver
-    is found first, or a GPU has dropped out.
-    How it is seen: their answers are kept side by side. Under WSL the Linux and the Windows driver have different
-    numbers, and a newer libcuda of a compatibility package has a CUDA level of its own: neither is a contradiction.
-    What to do: look at the paths of the libraries and of nvidia-smi; remove what belongs to another driver.
+    What it means: NVML, the kernel module and nvidia-smi should report the same driver version and number of GPUs, and
+    libcuda the same compute capability of each. If they differ, a library or a program of another driver is found
+    first, or a GPU has dropped out.
+    How it is seen: the values of all sources are compared. Under WSL the Linux and the Windows driver have different
+    numbers, and a newer libcuda of a compatibility package has a CUDA level of its own: neither is a disagreement.
+    What to do: check the paths of the libraries and of nvidia-smi; remove what belongs to another driver.
     """
     snapshot = ctx.snapshot
     if snapshot.host.wsl.value:
         return
     if snapshot.driver.nvml_init.value:
-        return  # kernel module and library of different versions have a finding of their own
-    yield from _contradiction(snapshot, "driver.version", snapshot.driver.version)
-    yield from _contradiction(snapshot, "gpu_count", snapshot.gpu_count)
+        return  # DRV107 reports a kernel module and a library of different versions
+    yield from _disagreement(snapshot, "driver.version", snapshot.driver.version)
+    yield from _disagreement(snapshot, "gpu_count", snapshot.gpu_count)
     for number, gpu in enumerate(snapshot.gpus):
-        yield from _contradiction(snapshot, f"gpus[{number}].compute_capability", gpu.compute_capability)
+        yield from _disagreement(snapshot, f"gpus[{number}].compute_capability", gpu.compute_capability)
 
 
-def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
-    # The kernel lists every GPU of the host, also to a container or a job that was given some of them.
+def _disagreement(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
+    # The kernel lists every GPU of the host, even to a container or a job that has only some of them.
     dissent = [answer for answer in reading.dissent if not answer.source.startswith("/proc/driver/nvidia/gpus")]
     if not dissent:
         return
-    said = " and ".join(f"{answer.value} ({answer.source})" for answer in dissent)
+    others = " and ".join(f"{answer.source} {answer.value}" for answer in dissent)
     yield Symptom(
-        f"{path}: {reading.source} says {reading.value}, but others say {said}",
+        f"{path}: {reading.source} reports {reading.value}, but {others}",
         evidence_of(snapshot, path, "driver.nvml_library", "nvidia-smi"),
-        (Fix("Find what belongs to another driver by the paths above, and remove it."),),
+        (Fix("Use the paths above to find what belongs to another driver, and remove it."),),
         Severity.WARNING,
     )
 
@@ -132,30 +129,31 @@ def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcom
     Cause.DRIVER_UNRESPONSIVE,
     Cause.SOURCES_DISAGREE,
     requires=("DRV100", "DRV101"),
-    follows=(*_GPU_GONE, "CTR304"),
+    follows=(*_LOST_GPU_CHECKS, "CTR304"),
 )
 def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
-    """nvidia-smi hangs or fails while the driver answers.
+    """nvidia-smi hangs or fails while the driver works.
 
-    What it means: NVML answers, so programs can use the GPU, but the tool does not. Scripts that call nvidia-smi, and
-    many other tools do, will hang or fail. Or NVML itself refuses while CUDA works: the same tools fail then.
+    What it means: NVML works, so programs can use the GPU, but nvidia-smi does not. Scripts and tools that call
+    nvidia-smi will hang or fail. Or NVML itself fails while CUDA works: the same tools fail then.
     How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
-    nvmlInit gave an error, and cuInit none.
-    What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
+    nvmlInit returned an error, and cuInit none.
+    What to do: run nvidia-smi by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual
+    causes.
     """
     snapshot = ctx.snapshot
     state = snapshot.source("nvidia-smi").state
     nvml, works = snapshot.driver.nvml_init.value, snapshot.driver.cuda_init.value == 0
-    # No library, or one of another release, is no refusal; and NVML drives nothing of old boards of Tegra's.
+    # A missing library, or one of another release, is not a refusal; NVML does not support old Tegra boards.
     refuses = nvml not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH) and not ctx.needs.tegra
-    if refuses and works and state is SourceState.ANSWERED:  # it starts NVML itself: this program was refused
-        yield NotKnown("NVML refused to start here, and started for nvidia-smi")
+    if refuses and works and state is SourceState.ANSWERED:  # it starts NVML itself, so only this program failed
+        yield NotKnown("NVML failed to start here, but started for nvidia-smi")
         return
     if refuses and works:
         yield Symptom(
-            "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
+            "NVML fails to start, though CUDA works: nvidia-smi and other monitoring tools will fail",
             evidence_of(snapshot, "nvml", "libcuda", *(("nvidia-smi",) if state in _FAILED else ())),
-            (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", _SMI),),
+            (Fix("Run nvidia-smi by hand and read its message; CUDA programs are not affected.", _SMI),),
             Severity.WARNING,
             Cause.SOURCES_DISAGREE,
         )
@@ -167,11 +165,12 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
         return
     if snapshot.gpu_count.value == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return  # it has nothing to list, or fails over the same GPU
-    hung, waits_or_says = ("does not answer", "waits for") if state is SourceState.TIMED_OUT else ("fails", "says")
+    has_hung = state is SourceState.TIMED_OUT
+    next_step = "see what it waits for" if has_hung else "read its message"
     yield Symptom(
-        f"nvidia-smi {hung}, though the driver answers",
+        f"nvidia-smi {'does not answer' if has_hung else 'fails'}, though the driver answers",
         evidence_of(snapshot, "nvidia-smi", "nvml"),
-        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", _SMI),),
+        (Fix(f"Run nvidia-smi by hand and {next_step}.", _SMI),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
     )

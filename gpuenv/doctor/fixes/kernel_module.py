@@ -155,10 +155,10 @@ def replace_nouveau_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     is_installed = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
     if is_installed and module_blocks(snapshot):
         by_file = Fix(f"If {name} is loaded again: blacklist {name}, in a file in /etc/modprobe.d.")
-        text = f"If {name} is loaded again, blacklist {name} by kernel parameters."
+        text = f"If {name} is loaded again, block {name} by kernel parameters."
         return (*unblock_fixes(snapshot), *(blacklist_fix(snapshot, name, text) or (by_file,)))
     if is_installed and not libraries_absent(snapshot):
-        text = f"NVIDIA's driver is installed: blacklist {name} by kernel parameters."
+        text = f"NVIDIA's driver is installed: block {name} by kernel parameters."
         by_parameters = blacklist_fix(snapshot, name, text)
         lines = f"the line blacklist {name}"
         if name == "nouveau":
