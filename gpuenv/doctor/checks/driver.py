@@ -1,4 +1,4 @@
-"""The driver: is it there, whole and of one version, is its kernel module loaded, does it start the GPUs?"""
+"""Checks of the driver: its parts, their versions, its kernel module, and whether it starts the GPUs."""
 
 from __future__ import annotations
 
@@ -70,78 +70,78 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.text import pattern
 
-ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
-# As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
-# And as modprobe repeats the number of the error: EKEYREJECTED, or ENOKEY of a module without a signature.
+DRIVER_REQUIRES = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
+# The kernel's messages: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
+# And modprobe's, by error number: EKEYREJECTED, or ENOKEY for a module without a signature.
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected", "Required key not available")
 # Linux, kernel/module/main.c (check_modinfo, simplify_symbols) and kernel/module/version.c (check_version).
 _OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
-_OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
+_OTHER_MODULE = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
-@check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))
+@check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*DRIVER_REQUIRES, "GPU204"))
 def module_not_built(ctx: CheckContext) -> Outcome:
-    """There is no module of the driver for the running kernel.
+    """The driver has no module for the running kernel.
 
-    What it means: the driver is installed, but this kernel has no module of it. Where DKMS builds it, the build failed,
-    usually since the kernel is newer than the driver knows or its headers are missing, or nobody has started it; where
-    packages bring it, the one for this kernel is not installed. The module of another kernel cannot be loaded.
+    What it means: the driver is installed, but has no module for this kernel, and that of another kernel cannot be
+    loaded. With DKMS, the build failed, usually because the kernel is newer than the driver supports or its headers are
+    missing, or was never started; with packages, the one for this kernel is not installed.
     How it is seen: DKMS's tree, or the folder of another kernel, has the driver's module, and the folder of the running
     kernel has none.
-    What to do: build it again where DKMS builds it, or install the module from where that of the other kernel comes;
-    where the build fails, read its log and install a newer driver, or start the kernel that the module was built for.
+    What to do: build it again with DKMS, or install it from the same source as the other kernel's; if the build fails,
+    read its log and install a newer driver, or boot the kernel for which the module was built.
     """
     snapshot = ctx.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
-    others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else it was removed, but for this
+    others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else this is a leftover
     if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_through_gpus(snapshot):
         return
     if driver.module.value is not Module.NOT_INSTALLED or ("built", kernel) in {(b.state, b.kernel) for b in builds}:
         return
     failed = [build for build in builds if build.state == "failed" and build.kernel == kernel]
     title = (
-        f"DKMS {'could not build' if failed else 'has not built'} the NVIDIA driver's module for this kernel, {kernel}"
+        f"DKMS {'failed to build' if failed else 'did not build'} the NVIDIA driver's module for this kernel, {kernel}"
     )
     yield Symptom(
         title if builds else f"The NVIDIA driver's module is not installed for this kernel, {kernel}",
         evidence_of(snapshot, "host.kernel")
-        + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
+        + tuple(Evidence("driver.dkms", _build_text(build), "/var/lib/dkms") for build in builds)
         + (evidence_of(snapshot, "driver.module_kernels") if others else ())
         + evidence_of(snapshot, "driver.module"),
         (
             *(compiler_fix(snapshot, build.compiler) for build in failed if build.compiler),
-            *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
+            *(Fix(f"Read the build log: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
             *module_install_fixes(snapshot, kernel),
-            Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
+            Fix("If the driver is too old for this kernel, install a newer driver, or boot an older kernel."),
         ),
     )
 
 
-def _told(build: DkmsBuild) -> str:
-    wanted = f", without {build.compiler}, which built the kernel" if build.compiler else ""
-    return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "") + wanted
+def _build_text(build: DkmsBuild) -> str:
+    compiler = f", without {build.compiler}, which built the kernel" if build.compiler else ""
+    return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "") + compiler
 
 
-@check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))
+@check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*DRIVER_REQUIRES, "GPU204", "DRV115"))
 def module_refused(ctx: CheckContext) -> Outcome:
-    """The kernel refuses the driver's module: no key that it trusts has signed it, or it is of another kernel.
+    """The kernel refuses the driver's module: its signature is not trusted, or it is for another kernel.
 
-    What it means: with Secure Boot the kernel loads signed modules alone. A module that was built on this machine is
-    signed with a key of this machine, which the firmware has to be told once, or it is not signed at all. And a module
-    that was built for another kernel, or by another build of it, does not fit this one.
-    How it is seen: the module is installed for this kernel and not loaded, and the kernel's log has a refusal.
-    What to do: enrol the key that signs the modules (mokutil asks for a password, and the next start for it again), or
-    install modules that the distribution has signed, or turn Secure Boot off in the firmware. A module of another
-    kernel is built anew.
+    What it means: with Secure Boot the kernel loads only signed modules. A module built on this machine is signed with
+    a key that must be enrolled in the firmware once, or it is not signed at all. And a module built for another kernel,
+    or for another build of it, cannot be loaded.
+    How it is seen: the module is installed for this kernel and not loaded, and the kernel log has a refusal.
+    What to do: enrol the key that signs the modules (mokutil prompts for a password, and so does the next boot), or
+    install modules that the distribution has signed, or turn Secure Boot off in the firmware. Rebuild a module that is
+    for another kernel.
     """
     snapshot = ctx.snapshot
     if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
-    texts = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
-    unsigned = [line for line in texts if not _OF_ANOTHER.match(line)]
+    texts = [m.text for m in snapshot.kernel_log.value or () if any(refusal in m.text for refusal in _REFUSALS)]
+    unsigned = [line for line in texts if not _OTHER_MODULE.match(line)]
     if unsigned:
         yield Symptom(
-            "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
+            "The kernel refuses the NVIDIA driver's module: it has no trusted signature",
             log_evidence(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
             signing_fixes(snapshot),
         )
@@ -158,7 +158,7 @@ def module_refused(ctx: CheckContext) -> Outcome:
 
 
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How to get a module loaded under Secure Boot."""
+    """How to load a module with Secure Boot."""
     keys = {
         "ubuntu": "/var/lib/shim-signed/mok/MOK.der",
         "debian": "/var/lib/dkms/mok.pub",
@@ -175,17 +175,17 @@ def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 
 def _is_usable(snapshot: Snapshot) -> bool:
-    """Whether the module is loaded, or is not for this system to load."""
-    elsewhere = contained(snapshot) or bool(snapshot.host.wsl.value)
-    return module_loaded(snapshot) or elsewhere or driver_sees_gpu(snapshot)
+    """Whether the module is loaded, or another system loads it."""
+    is_external = contained(snapshot) or bool(snapshot.host.wsl.value)
+    return module_loaded(snapshot) or is_external or driver_sees_gpu(snapshot)
 
 
-_BEFORE = (*ABSENT, "GPU204")
-_OF_A_GPU = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit, where one of the GPUs does not start
+_START_REQUIRES = (*DRIVER_REQUIRES, "GPU204")
+_SINGLE_GPU_ERRORS = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit if one GPU does not start
 # open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER.
 _NO_POWER = pattern(r"NVRM: .*does not have the necessary power cables connected")
-# open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, of a GPU whose registers read as ones alone;
-# Linux, drivers/pci/pci.c, pci_power_up. One that falls off the bus while it is in use has an Xid of its own.
+# open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, of a GPU whose registers read as all ones;
+# Linux, drivers/pci/pci.c, pci_power_up. A GPU that falls off the bus during use has an Xid of its own.
 _NO_ANSWER = pattern(
     r"NVRM: .*fallen off the bus and is not responding"
     r"|\bnvidia [0-9a-f:.]+: Unable to change power state from D3cold to D0, device inaccessible"
@@ -194,62 +194,63 @@ _NO_ANSWER = pattern(
 _NO_ROOM = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0")
 
 
-@check("DRV120", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
+@check("DRV120", Cause.GPU_HARDWARE_FAULT, requires=_START_REQUIRES)
 def without_power(ctx: CheckContext) -> Outcome:
     """A GPU has no power: a cable is not connected.
 
-    What it means: the board is on the PCI bus, which feeds it a little, but its own power connector gets none or too
-    little, so the driver does not start it.
-    How it is seen: the driver does not list the GPU, and says in the kernel's log that the power cables are missing.
+    What it means: the board is on the PCI bus, which supplies a little power, but its own power connector supplies none
+    or too little, so the driver does not start it.
+    How it is seen: the driver does not list the GPU, and reports in the kernel log that the power cables are missing.
     What to do: switch the machine off and connect every power cable of the board, of the kind that it needs.
     """
     yield from _unstarted(
         ctx.snapshot,
         _NO_POWER,
-        "A GPU is not started, since its power cables are not connected",
+        "The driver does not start a GPU because its power cables are not connected",
         CONNECT_POWER,
     )
 
 
-@check("DRV121", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
+@check("DRV121", Cause.GPU_HARDWARE_FAULT, requires=_START_REQUIRES)
 def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
-    """The machine has given a GPU no room for its memory on the PCI bus.
+    """A GPU has no address range for its memory on the PCI bus.
 
-    What it means: a GPU shows its memory through windows (BARs) whose addresses the firmware, or the hypervisor, hands
-    out. Where the room below 4 GiB is too small and none above it is used, the GPU gets none, and the module cannot
-    drive it. It bears the cause of the hardware, since the machine has to be set up otherwise, and no other driver and
-    no other kernel would find the GPU: it is on the bus and cannot be reached there.
-    How it is seen: the driver does not list the GPU, and says in the kernel's log that a region is invalid.
-    What to do: turn on "Above 4G Decoding" in the firmware, or let the kernel hand the addresses out anew; for a
-    virtual machine give it a larger 64-bit window.
+    What it means: a GPU exposes its memory through windows (BARs) whose addresses the firmware, or the hypervisor,
+    assigns. If the space below 4 GiB is too small and none above it is used, the GPU gets none, and the module cannot
+    drive it. The cause is that of hardware because the machine's setup must change: another driver or kernel would not
+    help.
+    How it is seen: the driver does not list the GPU, and reports in the kernel log that a region is invalid.
+    What to do: turn on "Above 4G Decoding" in the firmware, or let the kernel reassign the addresses; give a virtual
+    machine a larger 64-bit window.
     """
     yield from _unstarted(
         ctx.snapshot,
         _NO_ROOM,
-        "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
+        "The driver cannot use a GPU: the firmware assigned no address range to its memory on the PCI bus",
         ENLARGE_PCI_WINDOW,
     )
 
 
-@check("DRV122", Cause.GPU_HARDWARE_FAULT, requires=(*_BEFORE, "DRV120", "DRV121"))
+@check("DRV122", Cause.GPU_HARDWARE_FAULT, requires=(*_START_REQUIRES, "DRV120", "DRV121"))
 def does_not_answer(ctx: CheckContext) -> Outcome:
-    """A GPU is on the PCI bus and answers no more.
+    """A GPU is on the PCI bus but no longer responds.
 
-    What it means: the kernel counted the GPU when it started, and the driver gets nothing but ones from it: it fell off
-    the bus, lost its power, or did not wake from the deepest sleep (D3cold), into which laptops send it. Where it is
-    the only GPU, the module does not even stay loaded, and loading it again brings the same.
-    How it is seen: the driver does not list the GPU, and it or the kernel's PCI code says so in the kernel's log.
-    What to do: switch the machine off wholly and on again, which a restart may not do; where it comes back, keep the
-    GPU out of the deepest sleep, and check seating, power and cooling.
+    What it means: the kernel found the GPU at boot, but the driver reads only ones from it: it fell off the bus, lost
+    its power, or did not wake from the deepest sleep state (D3cold), which laptops use. If it is the only GPU, the
+    module does not even stay loaded, and loading it again does not help.
+    How it is seen: the driver does not list the GPU, and the driver or the kernel's PCI code reports it in the kernel
+    log.
+    What to do: power the machine off completely, because a restart may not be enough; if it happens again, disable the
+    deepest sleep state, and check seating, power and cooling.
     """
     if hardware_events(ctx.snapshot):
-        return  # the event has a finding of its own
-    yield from _unstarted(ctx.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", POWER_CYCLE)
+        return  # GPU209 reports the event
+    yield from _unstarted(ctx.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not respond", POWER_CYCLE)
 
 
-def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
-    """In a container the log is the host's, and a GPU that is not started is none of those that it was given."""
-    lines, missing = matching_log_lines(snapshot, words), gpus_not_listed(snapshot)
+def _unstarted(snapshot: Snapshot, regex: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
+    """In a container the log is the host's, and the container never has a GPU that is not started."""
+    lines, missing = matching_log_lines(snapshot, regex), gpus_not_listed(snapshot)
     if not lines or not missing or contained(snapshot):
         return
     devices = tuple(
@@ -259,110 +260,112 @@ def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tu
         title,
         lines + devices + evidence_of(snapshot, "driver.version", "nvml"),
         fixes,
-        Severity.WARNING if driver_sees_gpu(snapshot) and not _keeps_cuda_from_all(snapshot) else Severity.ERROR,
+        Severity.WARNING if driver_sees_gpu(snapshot) and not _cuda_starts_nowhere(snapshot) else Severity.ERROR,
     )
 
 
-def _keeps_cuda_from_all(snapshot: Snapshot) -> bool:
-    """Whether CUDA starts for no GPU, the others included, and nothing else that was read explains that.
+def _cuda_starts_nowhere(snapshot: Snapshot) -> bool:
+    """Whether CUDA starts for no GPU, the others included, and no other fact explains that.
 
-    After a sleep it is the module of CUDA's memory that has lost its state, and a GPU in MIG mode may have no instance.
+    After a sleep the module of CUDA's memory has lost its state, and a GPU in MIG mode may have no instance.
     """
-    if snapshot.driver.cuda_init.value not in _OF_A_GPU or any(gpu.mig.value for gpu in snapshot.gpus):
+    if snapshot.driver.cuda_init.value not in _SINGLE_GPU_ERRORS or any(gpu.mig.value for gpu in snapshot.gpus):
         return False
     return not (snapshot.driver.cuda_init.value == Cuda.UNKNOWN and snapshot.host.suspends.value)
 
 
-_IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
-_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
-_OF_A_MANAGER = Fix(  # NVIDIA, Virtual GPU Software User Guide: the Virtual GPU Manager of a hypervisor
-    "This is the host of virtual GPUs: the vGPU manager, which is its driver, brings no CUDA. Compute in a virtual "
-    "machine that has a vGPU, with the guest driver, or put the ordinary driver in the manager's place."
+_IN_A_CONTAINER = Fix("If this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
+_MODULE_REQUIRES = (*DRIVER_REQUIRES, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
+_VGPU_HOST = Fix(  # NVIDIA, Virtual GPU Software User Guide: the Virtual GPU Manager of a hypervisor
+    "This is a host of virtual GPUs: its driver, the vGPU manager, does not support CUDA. Compute in a virtual machine "
+    "that has a vGPU, with the guest driver, or replace the manager with the ordinary driver."
 )
 _LOAD = ("sudo", "modprobe", "nvidia")
 _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not loaded"
 
 
-@check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
+@check("DRV104", Cause.NOUVEAU_LOADED, requires=_MODULE_REQUIRES)
 def nouveau_loaded(ctx: CheckContext) -> Outcome:
     """The nouveau module holds the GPU.
 
-    What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
-    while nouveau has it.
-    How it is seen: the kernel binds an NVIDIA device to nouveau, or to nova, which follows it for newer GPUs, and the
+    What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot use the GPU
+    while nouveau holds it.
+    How it is seen: the kernel binds an NVIDIA device to nouveau, or to nova, its successor for newer GPUs, and the
     nvidia module is not loaded.
-    What to do: install NVIDIA's driver (its package blocks nouveau), then restart. Where its module is there already,
-    and a line in modprobe.d or a kernel parameter keeps it out, take that out; where nothing does, keep nouveau out of
-    the initial RAM disk too.
+    What to do: install NVIDIA's driver (its package blocks nouveau), then restart. If its module is already installed
+    and a line in modprobe.d or a kernel parameter blocks it, remove that; if nothing blocks it, block nouveau in the
+    initramfs too.
     """
     snapshot = ctx.snapshot
-    held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
+    by_nouveau = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
     by_nova = gpus_bound_to_nova(snapshot)
     free = [gpu for gpu in nvidia_on_bus(snapshot) or () if not is_passed_through(gpu)]
-    if module_loaded(snapshot) or not (held or by_nova or (snapshot.driver.nouveau.value and free)):
+    if module_loaded(snapshot) or not (by_nouveau or by_nova or (snapshot.driver.nouveau.value and free)):
         return
     yield Symptom(
         f"The {nouveau_or_nova(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        kernel_drivers((*held, *by_nova))
+        kernel_drivers((*by_nouveau, *by_nova))
         + evidence_of(snapshot, "driver.module")
         + (evidence_of(snapshot, "driver.module_blocks") if module_blocks(snapshot) else ()),
         replace_nouveau_fixes(ctx),
     )
 
 
-@check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
+@check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_MODULE_REQUIRES, "DRV104", "GPU204"))
 def module_not_loaded(ctx: CheckContext) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 
-    What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
-    running kernel, was refused (Secure Boot), is kept out by a line in modprobe.d, or was not loaded yet. After an
-    update that removed the modules of the running kernel, none can be loaded until the next start.
-    How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
-    DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: where all GPUs are passed on to virtual machines (vfio-pci, pciback or their like holds them), use them
-    there; else take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
-    update, rebuild it (DKMS) or restart.
+    What it means: the libraries are installed, but the kernel does not drive the GPU: the module was not built for the
+    running kernel, was refused (Secure Boot), is blocked by a line in modprobe.d, or was not loaded yet. After an
+    update that removed the modules of the running kernel, none can be loaded until the next boot.
+    How it is seen: NVML reports that the driver is not loaded, or the module is in the kernel's folder but not loaded.
+    If DKMS's tree or the kernel log shows why, another finding reports that.
+    What to do: if all GPUs are passed through to virtual machines (bound to vfio-pci or pciback), use them there; else
+    remove what blocks the module; load it by hand and read the kernel's messages; after a kernel update, rebuild it
+    (DKMS) or restart.
     """
     snapshot = ctx.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
         return
-    told = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
-    installed = snapshot.driver.module.value is Module.NOT_LOADED
-    if driver_sees_gpu(snapshot) or not (told or installed):
+    is_reported = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
+    is_installed = snapshot.driver.module.value is Module.NOT_LOADED
+    if driver_sees_gpu(snapshot) or not (is_reported or is_installed):
         return
-    away, others = passed_through_gpus(snapshot), gpus_bound_to_other_drivers(snapshot)
+    passed_on, others = passed_through_gpus(snapshot), gpus_bound_to_other_drivers(snapshot)
     title = f"{_NOT_LOADED}{f', and {kernel_driver_names(others)} has the GPU' if others else ''}"
     yield Symptom(
-        f"{_kept(away)}, so the NVIDIA driver's module is not loaded" if away else title,
-        kernel_drivers((*away, *others))
+        f"{_passthrough_text(passed_on)}, so the NVIDIA driver's module is not loaded" if passed_on else title,
+        kernel_drivers((*passed_on, *others))
         + evidence_of(snapshot, "driver.module", "nvml", "host.kernel")
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
         + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
-        _in_virtual_machines(away) if away else tuple(_loading(snapshot, others)),
+        _passthrough_fixes(passed_on) if passed_on else tuple(_loading(snapshot, others)),
     )
 
 
-def _kept(away: Sequence[PciGpu]) -> str:
-    return f"{kernel_driver_names(away)} keeps every NVIDIA GPU for virtual machines"
+def _passthrough_text(passed_on: Sequence[PciGpu]) -> str:
+    return f"{kernel_driver_names(passed_on)} reserves every NVIDIA GPU for virtual machines"
 
 
-def _in_virtual_machines(away: Sequence[PciGpu]) -> tuple[Fix, ...]:
-    there = f"Use the GPU in the virtual machine to which {kernel_driver_names(away)} passes it."
-    return (Fix(there), EXPECT_NO_GPU)
+def _passthrough_fixes(passed_on: Sequence[PciGpu]) -> tuple[Fix, ...]:
+    text = f"Use the GPU in the virtual machine to which {kernel_driver_names(passed_on)} passes it."
+    return (Fix(text), EXPECT_NO_GPU)
 
 
 def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
-    """How the module comes to be loaded, by what keeps it from it, the likeliest first.
+    """How to load the module, by what prevents it, the likeliest first.
 
-    NVIDIA's module takes no device that another kernel driver has (``others``), and then it does not stay loaded.
+    NVIDIA's module takes no device of another kernel driver (``others``), and then it does not stay loaded.
     """
     kernel, name = snapshot.host.kernel.value, kernel_driver_names(others)
     if others:
-        yield Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
-        yield Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD)
+        yield Fix(f"Unbind {name} from the GPU, such as by the line blacklist {name} in /etc/modprobe.d; restart.")
+        yield Fix("Then load NVIDIA's module, if it is not loaded automatically.", _LOAD)
     elif _is_replaced(snapshot):
-        yield restart_fix(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
+        yield restart_fix(
+            snapshot, "because the modules of the running kernel are gone from the disk, as after an update"
+        )
     elif is_off_by_prime_select(snapshot):
         yield from unblock_fixes(snapshot)
     elif snapshot.driver.module.value is Module.NOT_INSTALLED and kernel:
@@ -372,18 +375,18 @@ def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
     elif any(map(is_absolute_block, module_blocks(snapshot))):
         yield from unblock_fixes(snapshot)
     else:
-        yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
+        yield Fix("Load the module and read the kernel's message if it refuses.", _LOAD)
         yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
-        built = Fix("After a kernel update, build the module for this kernel.", module_build_command(snapshot))
-        yield from unblock_fixes(snapshot) if module_blocks(snapshot) else (built,)
+        build = Fix("After a kernel update, build the module for this kernel.", module_build_command(snapshot))
+        yield from unblock_fixes(snapshot) if module_blocks(snapshot) else (build,)
 
 
 def _is_replaced(snapshot: Snapshot) -> bool:
-    """Whether modules are there for other kernels alone, and the running one has no folder: it was updated."""
+    """Whether only other kernels have modules and the running one has no folder: it was updated."""
     return bool(snapshot.driver.module_kernels.value) and snapshot.driver.module.value is None
 
 
-@check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
+@check("DRV106", Cause.NO_DRIVER, requires=(*_MODULE_REQUIRES, "DRV104", "DRV105"))
 def no_driver(ctx: CheckContext) -> Outcome:
     """No NVIDIA driver is installed.
 
@@ -391,7 +394,7 @@ def no_driver(ctx: CheckContext) -> Outcome:
     contain the driver.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux. On a host that passes its GPUs on to virtual machines none is needed.
+    Windows, not in Linux. A host that passes its GPUs through to virtual machines needs none.
     """
     snapshot = ctx.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
@@ -399,40 +402,40 @@ def no_driver(ctx: CheckContext) -> Outcome:
         return
     if not assumed and unfound_wsl_libcuda(snapshot):
         return
-    on_bus, away = nvidia_on_bus(snapshot), passed_through_gpus(snapshot)
-    seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
+    on_bus, passed_on = nvidia_on_bus(snapshot), passed_through_gpus(snapshot)
+    found = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
     yield Symptom(
-        f"{_kept(away)}, and no NVIDIA driver is installed here"
-        if away
+        f"{_passthrough_text(passed_on)}, and no NVIDIA driver is installed here"
+        if passed_on
         else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
-        kernel_drivers(away)
-        + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
+        kernel_drivers(passed_on)
+        + (Evidence("NVIDIA GPUs on the PCI bus", found or "unknown", "/sys/bus/pci/devices"),)
         + evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
-        _in_virtual_machines(away) if away else driver_fixes(ctx),
+        _passthrough_fixes(passed_on) if passed_on else driver_fixes(ctx),
     )
 
 
-@check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "CTR302", "DRV106"))
+@check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_MODULE_REQUIRES, "CTR302", "DRV106"))
 def driver_incomplete(ctx: CheckContext) -> Outcome:
     """A part of the driver is missing: there is no libcuda.
 
-    What it means: the kernel module is loaded or NVML answers, but CUDA's own driver library is not found, so no CUDA
-    program can start. Server packages without compute parts, or a removed package, leave it so.
-    Or it is there, in a folder that the loader was not told of: that of a cloud's image, NixOS' own, or the one in
-    which NVIDIA's GPU Operator keeps the driver of a node.
-    How it is seen: the loader does not find libcuda.so.1 while another part of the driver is there.
-    What to do: install the driver's compute package of the same version, or reinstall the driver; where the library of
-    the loaded module is there, let the loader look in its folder.
+    What it means: the kernel module is loaded or NVML answers, but CUDA's driver library is not found, so no CUDA
+    program can start. Server packages without compute parts, or a removed package, are usual causes. Or the library is
+    in a folder that the loader does not search: that of a cloud's image, of NixOS, or the one in which NVIDIA's GPU
+    Operator keeps a node's driver.
+    How it is seen: the loader does not find libcuda.so.1, but another part of the driver is installed.
+    What to do: install the driver's compute package of the same version, or reinstall the driver; if the library of the
+    loaded module exists, add its folder to the loader's search path.
     """
     snapshot = ctx.snapshot
-    lying = unsearched_libcuda(snapshot)
-    if lying is not None:
+    unsearched = unsearched_libcuda(snapshot)
+    if unsearched is not None:
         yield Symptom(
-            f"The loader does not find the driver's libcuda, which is there: {lying.path}",
+            f"The loader does not find the driver's libcuda, which exists: {unsearched.path}",
             evidence_of(snapshot, "libcuda")
-            + (Evidence("driver.libraries", lying.path, "the folders that drivers use"),)
+            + (Evidence("driver.libraries", unsearched.path, "the folders that drivers use"),)
             + evidence_of(snapshot, "driver.module_version", "environment.LD_LIBRARY_PATH"),
-            tuple(_found(snapshot, lying)),
+            tuple(_search_path_fixes(snapshot, unsearched)),
         )
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
@@ -442,10 +445,10 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
         "The driver is incomplete: libcuda.so.1 is not found",
         evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         (
-            _OF_A_MANAGER
+            _VGPU_HOST
             if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
             else Fix(
-                "Install the compute part of the same driver, or reinstall the driver.",
+                "Install the compute package of the same driver, or reinstall the driver.",
                 install_command(snapshot, COMPUTE_PART),
             ),
             *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
@@ -453,20 +456,19 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
     )
 
 
-_NOWHERE = "No such file"  # what the loader says of a library that another one needs
+_NOWHERE = "No such file"  # the loader's message for a missing dependency
 
 
-@check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "DRV106", "DRV108"))
+@check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_MODULE_REQUIRES, "DRV106", "DRV108"))
 def libcuda_unloadable(ctx: CheckContext) -> Outcome:
-    """There is a libcuda, or an NVML library, but it cannot be loaded.
+    """NVML or libcuda exists but cannot be loaded.
 
-    What it means: the file is empty, cut short, of another architecture, or needs a library that is not there. Images
-    that were committed from a running container hold empty files in the place of the driver's libraries; in those of a
-    Jetson a part of the driver is often missing.
-    CUDA needs libcuda alone; nvidia-smi and whatever else reads the GPU's state need NVML.
+    What it means: the file is empty, truncated, of another architecture, or needs a missing library. Images committed
+    from a running container have empty files instead of the driver's libraries; images for a Jetson often lack a part
+    of the driver. CUDA needs only libcuda; nvidia-smi and other tools that read the GPU's state need NVML.
     How it is seen: the loader finds libcuda.so.1 or libnvidia-ml.so.1 and refuses it.
-    What to do: remove the file that the loader refuses; in a container the host's is mounted in its place. On a host,
-    reinstall the driver, which brings what is missing, too.
+    What to do: remove the file that the loader refuses; in a container the host's is mounted instead. On a host,
+    reinstall the driver, which restores missing files.
     """
     snapshot = ctx.snapshot
     libcuda = snapshot.source("libcuda").state is SourceState.FAILED and not snapshot.driver.cuda_init.known
@@ -475,73 +477,73 @@ def libcuda_unloadable(ctx: CheckContext) -> Outcome:
     )
     if not libcuda and not nvml:
         return
-    remedy = "Remove the file that the message names, or reinstall the driver that it belongs to."
+    remedy = "Remove the file in the message, or reinstall its driver."
     if _NOWHERE in (snapshot.source("libcuda" if libcuda else "nvml").detail or ""):
-        remedy = (
-            "Reinstall the driver, which brings what is missing; in a container, the engine is to bring the host's."
-        )
+        remedy = "Reinstall the driver, which restores missing files; a container must use the host's."
     yield Symptom(
-        f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} is there, but cannot be loaded",
+        f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} exists, but cannot be loaded",
         evidence_of(snapshot, "libcuda", "nvml"),
         (Fix(remedy),),
         Severity.ERROR if libcuda else Severity.WARNING,
     )
 
 
-_OF_NIXOS = "/run/opengl-driver/lib"  # the link that stays, whatever the store names the driver
-_USUAL = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
-# The whole root of the driver's container, with a C library of its own: no folder for LD_LIBRARY_PATH.
-_OF_A_NODE = Fix(
-    f"Run it in a pod that asks for nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
-    f"{GPU_OPERATOR_ROOT}, and gives pods its libraries. Put no driver's packages on the node beside it."
+_NIXOS_FOLDER = "/run/opengl-driver/lib"  # a stable link to the driver's folder in the store
+_USUAL_FOLDERS = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
+# The root of the driver's container, with a C library of its own: unsuitable for LD_LIBRARY_PATH.
+_OPERATOR_NODE = Fix(
+    f"Run it in a pod that requests nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
+    f"{GPU_OPERATOR_ROOT}, and gives pods its libraries. Do not install driver packages on the node as well."
 )
-_ON_ITSELF = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
-_EXECUTABLE = f"mount --bind {_ON_ITSELF} && mount -o remount,exec {COS_DRIVER_ROOT}"
-_TO_BE_LOADED = Fix(
-    "Container-Optimized OS lets nothing of that folder be loaded until it is mounted so, at each start.",
-    ("sudo", "sh", "-c", _EXECUTABLE),
+_BIND_MOUNT = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
+_REMOUNT_EXEC = f"mount --bind {_BIND_MOUNT} && mount -o remount,exec {COS_DRIVER_ROOT}"
+_COS_REMOUNT = Fix(
+    "Container-Optimized OS mounts that folder noexec: remount it after each boot.",
+    ("sudo", "sh", "-c", _REMOUNT_EXEC),
 )
 _OWN_LOADER = Fix(
-    "A Python with a loader of its own (Nix, Guix): in LD_LIBRARY_PATH, a folder with links to the driver's libraries "
-    "alone; the whole of the system's folder would bring another C library along."
+    "For a Python with its own loader (Nix, Guix): add a folder with links to the driver's libraries alone to "
+    "LD_LIBRARY_PATH; the system's folder would add another C library."
 )
 
 
-def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
-    place = _OF_NIXOS if library.origin is LibraryOrigin.NIXOS else folder_of(library)
-    if place.startswith(GPU_OPERATOR_ROOT):
-        yield _OF_A_NODE
-    elif place in _USUAL:
-        anew = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
-        yield Fix("Let the loader's cache and the link libcuda.so.1 be made anew.", anew)
+def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
+    folder = _NIXOS_FOLDER if library.origin is LibraryOrigin.NIXOS else folder_of(library)
+    if folder.startswith(GPU_OPERATOR_ROOT):
+        yield _OPERATOR_NODE
+    elif folder in _USUAL_FOLDERS:
+        command = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
+        yield Fix("Rebuild the loader's cache and the link libcuda.so.1.", command)
         yield _OWN_LOADER
     else:
-        if place.startswith(COS_DRIVER_ROOT) and not contained(snapshot):
-            yield _TO_BE_LOADED
-        yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
+        if folder.startswith(COS_DRIVER_ROOT) and not contained(snapshot):
+            yield _COS_REMOUNT
+        yield Fix("Add the folder for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python"))
         if contained(snapshot):
-            yield Fix(f"For every program in the container: set LD_LIBRARY_PATH={place} where it is started.")
+            yield Fix(
+                f"For every program in the container: set LD_LIBRARY_PATH={folder} when the container is started."
+            )
         elif library.origin is not LibraryOrigin.NIXOS:
-            told = f"echo {place} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
-            yield Fix("For every program: name the folder to the loader.", ("sudo", "sh", "-c", told))
+            script = f"echo {folder} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
+            yield Fix("For every program: add the folder to the loader's configuration.", ("sudo", "sh", "-c", script))
 
 
-_OUT_OF_THE_IMAGE = Fix(
-    "Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts."
+_REMOVE_FROM_IMAGE = Fix(
+    "Remove libcuda and libnvidia-ml from the image: the host's are mounted when the container starts."
 )
-# A container keeps what was mounted when it was started; a description by CDI names files of one version.
-_ANEW = (
-    Fix("Start the container again: it has the libraries of the driver that the host had before."),
+# A container keeps the mounts of its start; a CDI description lists files of one version.
+_RESTART_CONTAINER = (
+    Fix("Restart the container: it has the libraries of the host's previous driver."),
     Fix(
-        "Where it is started by CDI, describe the host's driver anew first, there.",
+        "If it is started by CDI, first regenerate the description on the host.",
         ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
     ),
-    Fix("Or make the container anew: the libraries that the host has now are mounted into it then."),
+    Fix("Or recreate the container: then the host's current libraries are mounted into it."),
 )
 # Flatpak documentation, Extensions: org.freedesktop.Platform.GL.nvidia-VERSION is chosen by the host's driver.
-_OF_FLATPAK = (
-    Fix("Let Flatpak fetch the extension of the host's driver, there.", ("flatpak", "update")),
-    Fix("Then start the application again."),
+_FLATPAK = (
+    Fix("On the host, update the Flatpak extension of the driver.", ("flatpak", "update")),
+    Fix("Then restart the application."),
 )
 
 
@@ -549,21 +551,20 @@ _OF_FLATPAK = (
     "DRV107",
     Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
     Cause.DRIVER_INSTALL_BROKEN,
-    requires=(*ABSENT, "DRV115", "DRV116", "DRV105", "DRV106"),
+    requires=(*DRIVER_REQUIRES, "DRV115", "DRV116", "DRV105", "DRV106"),
 )
 def library_mismatch(ctx: CheckContext) -> Outcome:
-    """Kernel module and user-space library are of different versions.
+    """Kernel module and driver libraries have different versions.
 
-    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
-    Nothing needs to be reinstalled. Where libcuda alone is of another version, a package was held back, or a second
-    libcuda is found first. In a container the library in use may be a part of the image instead of the host's, or one
-    that the host had when the container was started.
-    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
-    stands in no mount.
-    What to do: restart the machine; where that brings the same back, let the package manager finish the update; where
-    a library is at fault, install or remove that one. In a container: take the libraries out of the image, so that the
-    host's are used, or start it again; in one that is set up like a machine (LXC), install those of exactly the host's
-    version.
+    What it means: the driver was updated on disk while the old module is still loaded, so they refuse to work together.
+    Nothing needs to be reinstalled. If only libcuda has another version, a package was held back, or a second libcuda
+    is found first. In a container the library in use may belong to the image instead of the host, or to the host's
+    driver at the time when the container was started.
+    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that belongs to the image is
+    not mounted.
+    What to do: restart the machine; if that does not help, let the package manager finish the update; if a library is
+    at fault, install or remove it. In a container: remove the libraries from the image, so that the host's are used, or
+    restart it; in a system container (LXC), install those of exactly the host's version.
     """
     snapshot = ctx.snapshot
     if not versions_differ(snapshot, ctx.matrix):
@@ -574,94 +575,97 @@ def library_mismatch(ctx: CheckContext) -> Outcome:
 def _on_a_host(snapshot: Snapshot) -> Symptom:
     found = mismatched_libraries(snapshot)
     libcuda = [entry for entry in found if library_name(entry) == "libcuda"]
-    if libcuda and snapshot.driver.nvml_init.value == 0:  # then NVML is of the module's version: no restart helps
-        return _of_libcuda_alone(snapshot, libcuda)
-    right = matching_libraries(snapshot, found)
-    if right and not any(is_newer(snapshot, entry) and not is_foreign(snapshot, entry) for entry in found):
-        return _beside_the_right(snapshot, found, right)
-    # Newer ones wait for the restart that follows an update, whatever else lies about.
+    if libcuda and snapshot.driver.nvml_init.value == 0:  # NVML matches the module, so a restart does not help
+        return _libcuda_mismatch(snapshot, libcuda)
+    matching = matching_libraries(snapshot, found)
+    if matching and not any(is_newer(snapshot, entry) and not is_foreign(snapshot, entry) for entry in found):
+        return _wrong_one_first(snapshot, found, matching)
+    # Newer libraries need the restart that follows an update, whatever other libraries exist.
     return Symptom(
-        "The loaded kernel module and the driver's libraries are of different versions",
+        "The loaded kernel module and the driver's libraries have different versions",
         _evidence(snapshot),
-        (*_to_finish(snapshot), _restarted(snapshot)),
+        (*_to_finish(snapshot), _restart(snapshot)),
     )
 
 
-def _of_libcuda_alone(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Symptom:
-    """The rest of the driver is whole: libcuda is another driver's, or its package was held back."""
-    module, stray = snapshot.driver.module_version.value, libcuda[0]
-    to_finish_first = is_newer(snapshot, stray) and not is_foreign(snapshot, stray)  # an update of some packages
-    if not to_finish_first and (right := matching_libraries(snapshot, libcuda)):
-        return _beside_the_right(snapshot, libcuda, right)
-    # A package brings the release of its repository: Arch Linux has but the newest, Ubuntu the newest of a branch.
+def _libcuda_mismatch(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Symptom:
+    """Only libcuda differs: it belongs to another driver, or its package was held back."""
+    module, mismatched = snapshot.driver.module_version.value, libcuda[0]
+    is_partial_update = is_newer(snapshot, mismatched) and not is_foreign(snapshot, mismatched)
+    if not is_partial_update and (matching := matching_libraries(snapshot, libcuda)):
+        return _wrong_one_first(snapshot, libcuda, matching)
+    # A package has the release of its repository: Arch Linux only the newest, Ubuntu the newest of a branch.
     command = None if family(snapshot) == "arch" else install_command(snapshot, COMPUTE_PART)
-    later = "Where its package is of another release by now, update the whole driver and restart."
+    later = "If its package has another release by now, update the whole driver and restart."
     install = Fix(f"Install the libcuda of the same driver, of exactly {module}. {later}", command)
-    if is_foreign(snapshot, stray):
-        words = f"Take {stray.path} off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
-        missing = Fix(f"Where no libcuda is found then, install that of the same driver, of exactly {module}.")
-        title = f"The loader finds a libcuda of another driver than {module}, which is loaded: {stray.path}"
+    if is_foreign(snapshot, mismatched):
+        text = f"Remove {mismatched.path} from the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
+        missing = Fix(f"If no libcuda is found then, install that of the same driver, of exactly {module}.")
+        title = f"The loader finds a libcuda that does not belong to the loaded driver {module}: {mismatched.path}"
         evidence = _evidence(snapshot) + evidence_of(snapshot, "environment.LD_LIBRARY_PATH")
-        return Symptom(title, evidence, (Fix(words), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
-    title = f"libcuda is of {stray.release}, and the rest of the driver of {module}"
+        return Symptom(title, evidence, (Fix(text), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
+    title = f"libcuda has version {mismatched.release}, but the rest of the driver has {module}"
     return Symptom(title, _evidence(snapshot), (install,), cause=Cause.DRIVER_INSTALL_BROKEN)
 
 
-def _beside_the_right(snapshot: Snapshot, found: list[DriverLibrary], right: list[DriverLibrary]) -> Symptom:
-    """The loader takes those of another driver, and each of the right ones is there too."""
+def _wrong_one_first(snapshot: Snapshot, found: list[DriverLibrary], matching: list[DriverLibrary]) -> Symptom:
+    """The loader takes libraries of another driver, although the matching ones exist."""
     module, release = snapshot.driver.module_version.value, found[0].release
-    named, meant = (" and ".join(dict.fromkeys(entry.path for entry in entries)) for entries in (found, right))
-    evidence = _evidence(snapshot) + tuple(Evidence("driver.libraries", e.path, f"of {module}") for e in right)
-    if list(map(folder_of, found)) == list(map(folder_of, right)):
-        words = f"Remove {named}, and let the links lead to {meant}."
-        title = f"The loader finds the libraries of {release}, and beside them are those of {module}, which is loaded"
-        return Symptom(title, evidence, (Fix(words, ("sudo", "ldconfig")),))
-    words = f"Take {named} off the loader's path, or remove it: the one of {module} is {meant}."
-    title = f"The loader finds a library of another driver than {module}, which is loaded, first"
+    wrong, right = (" and ".join(dict.fromkeys(entry.path for entry in entries)) for entries in (found, matching))
+    evidence = _evidence(snapshot) + tuple(Evidence("driver.libraries", e.path, f"of {module}") for e in matching)
+    if list(map(folder_of, found)) == list(map(folder_of, matching)):
+        text = f"Remove {wrong}, and let the links point to {right}."
+        title = f"The loader finds the libraries of {release}, although those of the loaded driver {module} exist"
+        return Symptom(title, evidence, (Fix(text, ("sudo", "ldconfig")),))
+    text = f"Remove {wrong} from the loader's path, or delete it: the one of {module} is {right}."
+    title = f"The loader first finds a library that does not belong to the loaded driver {module}"
     return Symptom(
         title,
         evidence + evidence_of(snapshot, "environment.LD_LIBRARY_PATH"),
-        (Fix(words),),
+        (Fix(text),),
         cause=Cause.DRIVER_INSTALL_BROKEN,
     )
 
 
 def _in_a_container(snapshot: Snapshot) -> Symptom:
-    baked = image_driver_libraries(snapshot)
-    own = tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
+    in_image = image_driver_libraries(snapshot)
+    files = tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in in_image)
     if is_system_container(snapshot):
-        # Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart.
-        fixes = (matching_libraries_fix(snapshot), *(() if baked or _is_older(snapshot) else (_restarted(snapshot),)))
-        title = "The driver's libraries in this container are of another version than the host's kernel module"
-        return Symptom(title, _evidence(snapshot) + own, fixes)
-    if baked:
+        # It installs the libraries itself; if they may be the host's, newer ones need the host's restart.
+        fixes = (matching_libraries_fix(snapshot), *(() if in_image or _is_older(snapshot) else (_restart(snapshot),)))
+        title = "The driver's libraries in this container do not match the version of the host's kernel module"
+        return Symptom(title, _evidence(snapshot) + files, fixes)
+    if in_image:
         return Symptom(
-            "The image has libraries of a driver in it that are of another version than the host's kernel module",
-            _evidence(snapshot) + own,
-            (_OUT_OF_THE_IMAGE,),
+            "The image contains driver libraries that do not match the version of the host's kernel module",
+            _evidence(snapshot) + files,
+            (_REMOVE_FROM_IMAGE,),
             cause=Cause.DRIVER_INSTALL_BROKEN,
         )
     if snapshot.driver.cuda_origin.value is LibraryOrigin.FLATPAK:
         return Symptom(
-            "Flatpak's extension is of another version of the driver than the host's kernel module",
+            "Flatpak's driver extension does not match the version of the host's kernel module",
             _evidence(snapshot),
-            _OF_FLATPAK if _is_older(snapshot) else (_restarted(snapshot), *_OF_FLATPAK),
+            _FLATPAK if _is_older(snapshot) else (_restart(snapshot), *_FLATPAK),
         )
-    mounts_seen = any(entry.mounted is not None for entry in snapshot.driver.libraries)
+    mounts_known = any(entry.mounted is not None for entry in snapshot.driver.libraries)
     return Symptom(
-        "The loaded kernel module and the driver's libraries are of different versions",
+        "The loaded kernel module and the driver's libraries have different versions",
         _evidence(snapshot),
-        (*(_ANEW if _is_older(snapshot) else (_restarted(snapshot),)), *(() if mounts_seen else (_OUT_OF_THE_IMAGE,))),
+        (
+            *(_RESTART_CONTAINER if _is_older(snapshot) else (_restart(snapshot),)),
+            *(() if mounts_known else (_REMOVE_FROM_IMAGE,)),
+        ),
     )
 
 
 def _is_older(snapshot: Snapshot) -> bool:
-    """Whether the libraries are older than the module: they are of the driver that the host had before."""
+    """Whether the libraries are older than the module: they belong to the host's previous driver."""
     module, library = snapshot.driver.module_version.value, snapshot.driver.library_version.value
     return module is not None and library is not None and library < module
 
 
-def _restarted(snapshot: Snapshot) -> Fix:
+def _restart(snapshot: Snapshot) -> Fix:
     return restart_fix(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
 
 
@@ -682,15 +686,15 @@ _FINISH = {
 
 
 def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What comes before the restart where the disk has the old driver's module for this kernel, and no newer one."""
+    """Fixes before the restart, if the disk has the old driver's module for this kernel and no newer one."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
     module, library = driver.module_version.value, driver.library_version.value
-    built = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
-    if module is None or library is None or str(module) not in built or str(library) in built:
+    releases = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
+    if module is None or library is None or str(module) not in releases or str(library) in releases:
         return ()
     return (
         Fix(
-            f"A restart alone loads {module} again, for no module of {library} is built: let the update be finished.",
+            f"A restart alone loads {module} again, because no module of {library} is built: finish the update first.",
             _FINISH.get(family(snapshot) or "", module_build_command(snapshot, kernel)),
         ),
         Fix(f"Then build the module of {library} for this kernel.", module_build_command(snapshot, kernel)),
