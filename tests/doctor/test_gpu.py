@@ -56,8 +56,8 @@ EVERY = (
     checks.compute_mode,
     checks.memory_errors,
     checks.nvlink_down,
-    checks.held_down,
-    checks.memory_taken,
+    checks.clock_throttled,
+    checks.memory_full,
 )
 
 
@@ -165,7 +165,7 @@ def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) ->
 )
 def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
     gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
-    assert len(found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))) == findings
+    assert len(found(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(
@@ -173,23 +173,23 @@ def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tu
 )
 def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
     gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
-    (symptom,) = found(matrix, checks.held_down, Snapshot(gpus=(gpu,)))
+    (symptom,) = found(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
     assert words in symptom.fix[1].text
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
     full = EMPTY._replace(memory_free=known(GIB, "nvml"))
-    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(full, SECOND)))
+    (symptom,) = found(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
     other = SECOND._replace(memory_free=known(GIB, "nvml"))
-    assert found(matrix, checks.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
+    assert found(matrix, checks.memory_full, Snapshot(gpus=(EMPTY, other))) == []
 
 
 def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
     slower = EMPTY._replace(ordinal=known(1, "libcuda"))
     fastest = EMPTY._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    (full,) = found(matrix, checks.memory_taken, Snapshot(gpus=(slower, fastest)))
+    (full,) = found(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
     assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
     (held,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
     assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
@@ -199,7 +199,7 @@ def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
     closed = EMPTY._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
     full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     free = EMPTY._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
-    (symptom,) = found(matrix, checks.memory_taken, Snapshot(gpus=(closed, full, free)))
+    (symptom,) = found(matrix, checks.memory_full, Snapshot(gpus=(closed, full, free)))
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
 
 

@@ -1,4 +1,4 @@
-"""GPUs that are broken or that the installed driver does not drive, and their state: mode, memory, links, clock."""
+"""Checks of broken or unsupported GPUs, and of their state: compute mode, memory, links, clock."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from gpuenv.model.versions import DriverVersion
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
 def hardware_event_logged(ctx: CheckContext) -> Outcome:
-    """The kernel's log has a hardware event of a GPU since the machine was started.
+    """The kernel log has a hardware event of a GPU since the machine was started.
 
-    What it means: the driver reports faults as Xid events. Many are brought about by an application and mean nothing
-    for the next one; these are of the GPU's memory, its link or its power, after which it needs a reset or a look.
-    How it is seen: the lines of the kernel's log with an Xid number that NVIDIA's catalogue resolves by a reset, a
-    restart or a look at the board. Where the log cannot be read, this is not known.
-    What to do: reset the GPU or restart the machine; where the event comes back, check seating, power and cooling, and
+    What it means: the driver reports faults as Xid events. Applications cause many of them, which do not affect the
+    next program; these concern the GPU's memory, its link or its power, and need a reset or an inspection.
+    How it is seen: the lines of the kernel log with an Xid number that NVIDIA's catalogue resolves by a reset, a
+    restart or an inspection of the board. If the log cannot be read, the check is undetermined.
+    What to do: reset the GPU or restart the machine; if the event happens again, check seating, power and cooling, and
     have the GPU replaced.
     """
     snapshot = ctx.snapshot
     if snapshot.kernel_log.value is None:
-        yield NotKnown(snapshot.kernel_log.reason or "the kernel's log cannot be read")
+        yield NotKnown(snapshot.kernel_log.reason or "the kernel log cannot be read")
         return
     if any(gpu.fault.known for gpu in snapshot.gpus):
-        return  # NVML tells of the same GPU
+        return  # NVML reports the same GPU
     names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
     events = hardware_events(snapshot)
-    if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with GPUs of others
+    if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with all its GPUs
         events = tuple(event for event in events if event.pci in names)
     if not events:
         return
     kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE[event.xid]})" for event in events if event.xid)
-    named = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
+    gpus = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
     yield Symptom(
-        f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
+        f"The kernel log has a hardware event of {' and '.join(gpus)}: {', '.join(kinds)}",
         hardware_event_evidence(snapshot),
         (
             Fix("Restart the machine."),
-            *reset_fixes("Or reset this GPU, where nobody uses it.", (event.pci for event in events)),
-            Fix("Where it comes back, check seating, power and cooling, and have the GPU replaced."),
+            *reset_fixes("Or reset this GPU, if no program uses it.", (event.pci for event in events)),
+            Fix("If it happens again, check seating, power and cooling, and have the GPU replaced."),
         ),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
     )
@@ -66,11 +66,11 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
 def gpu_lost(ctx: CheckContext) -> Outcome:
     """A GPU has fallen off the bus, or cannot be opened.
 
-    What it means: the driver lists the GPU but cannot talk to it any more. Power, heat, seating or a defect are the
-    usual causes; the other GPUs may work on.
-    How it is seen: NVML answers GPU_IS_LOST, or another error, when the GPU is opened; RESET_REQUIRED is one of them.
-    What to do: read the Xid messages in the kernel's log; reset a GPU of which NVML asks for it; switch off and on
-    again; if it comes back, have it replaced.
+    What it means: the driver lists the GPU but can no longer communicate with it. Power, heat, seating or a defect are
+    the usual causes; the other GPUs may still work.
+    How it is seen: NVML answers GPU_IS_LOST, RESET_REQUIRED or another error when it opens the GPU.
+    What to do: read the Xid messages in the kernel log; reset the GPU if NVML requires it; power the machine off and
+    on; if it happens again, have the GPU replaced.
     """
     lost = [gpu for gpu in ctx.snapshot.gpus if gpu.fault.known]
     if not lost:
@@ -81,7 +81,7 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
         state = f"{'need' if len(lost) > 1 else 'needs'} a reset before {'they' if len(lost) > 1 else 'it'} can be used"
     elif any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost):
         state = f"{'have' if len(lost) > 1 else 'has'} fallen off the bus"
-    # The index, and the address by which the kernel's log and the chassis identify it.
+    # The index, and the address by which the kernel log and the chassis identify it.
     places = (
         "GPU"
         + ("" if g.index.value is None else f" {g.index.value}")
@@ -91,25 +91,25 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"{', '.join(map(gpu_label, lost))} {state}",
         tuple(
-            Evidence(f"NVML's return code for {place}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
-            for place, gpu in zip(places, lost, strict=True)
+            Evidence(f"NVML's return code for {index}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
+            for index, gpu in zip(places, lost, strict=True)
         )
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "libcuda"),
         (
             *(reset_fixes("End every program on it, then reset it.", map(smi_selector, lost)) if to_reset else ()),
-            Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
-            Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
+            Fix("Look for Xid messages of the driver in the kernel log.", ("sudo", "dmesg")),
+            Fix("Power the machine off and on; if it happens again, have the GPU replaced."),
         ),
         severity_for_unusable_gpu(ctx) if ctx.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
 
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
-# As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
+# The driver's messages: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
 _NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
 _NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
-_REFUSED = pattern(r"NVRM: .*is not supported by the")
+_UNSUPPORTED_GPU = pattern(r"NVRM: .*is not supported by the")
 # NVIDIA's driver, nv-kernel.o: of a GPU that a former branch drove; seen in public logs with 390, 470 and 580.
 _LEGACY = pattern(r"NVRM:\s+supported through the NVIDIA (\d{1,4})\.xx Legacy drivers")
 _ID = pattern(r"[0-9A-Fa-f]{1,4}")
@@ -124,13 +124,13 @@ _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
     requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
 )
 def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
-    """The driver does not support the GPU: not any more, not yet, or not with this kind of its kernel modules.
+    """The driver does not support the GPU: no longer, not yet, or not with this kind of kernel modules.
 
-    What it means: each driver branch drives a range of generations, and of the two kinds of its kernel modules the open
-    ones drive Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
-    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation left support before this
-    branch, came after it, or needs the other kind of modules; or the driver says so in the kernel's log. Where it is
-    the only GPU, the kernel module does not even stay loaded.
+    What it means: each driver branch supports a range of generations. Of the two kinds of its kernel modules the open
+    ones support Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
+    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation lost support before this
+    branch, came after it, or needs the other kind of modules; or the driver reports it in the kernel log. If it is the
+    only GPU, the kernel module does not even stay loaded.
     What to do: install the last branch that supports an old GPU, or a newer one for a new GPU; or the other kind of
     kernel modules of the same branch.
     """
@@ -140,39 +140,39 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
         row = branches_for(product.compute_capability, ctx.matrix) if product else None
         if row is not None and _none_left(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
-        symptom = _of_product(device, product, ctx) if product else _of_no_table(device, ctx)
+        symptom = _known_product(device, product, ctx) if product else _unknown_product(device, ctx)
         if symptom is not None:
             found = True
             yield symptom
-    if not found and not driver_sees_gpu(ctx.snapshot):  # the log names the kind, of a GPU that is in no table
+    if not found and not driver_sees_gpu(ctx.snapshot):  # the log names the kind for a GPU that is in no table
         kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
-        named = (wants_open for words, wants_open in kinds if any(map(words.search, _lines(ctx.snapshot))))
-        yield from (_of_the_other_kind("the GPU", wants_open, ctx, ()) for wants_open in islice(named, 1))
+        needed = (wants_open for regex, wants_open in kinds if any(map(regex.search, _lines(ctx.snapshot))))
+        yield from (_wrong_modules("the GPU", wants_open, ctx, ()) for wants_open in islice(needed, 1))
 
 
-def _of_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom | None:
-    """A GPU whose generation this branch does not drive, or that the other kind of kernel modules drives."""
+def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom | None:
+    """A GPU whose generation needs another branch or the other kind of kernel modules."""
     snapshot, matrix, driver = ctx.snapshot, ctx.matrix, ctx.snapshot.driver.version.value
     row = branches_for(product.compute_capability, matrix)
-    taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}  # by this kernel module
-    if driver is not None and row is not None and not taken and (needed := row.wants(branch_of(driver, matrix))):
+    is_driven = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
+    if driver is not None and row is not None and not is_driven and (needed := row.wants(branch_of(driver, matrix))):
         old, none_left = row.last is not None and branch_of(driver, matrix) > row.last, _none_left(row.last, matrix)
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
         fixes = none_left or _other_branch(product.name, ctx)
         return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
     if ctx.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
-    # The kind of the loaded module, or of the last load in the kernel's log.
+    # The kind of the loaded module, or of the last load in the kernel log.
     loads = [match[1] for line in _lines(snapshot) if (match := _LOADED.search(line))]
     by_log = ("open" if loads[-1] else "proprietary") if loads else None
     kind = snapshot.driver.flavor.value if snapshot.driver.flavor.known else by_log
-    wanted_kind = kind_for(product.compute_capability, snapshot)
-    if kind is None or wanted_kind in (None, kind):
+    needed_kind = kind_for(product.compute_capability, snapshot)
+    if kind is None or needed_kind in (None, kind):
         return None
-    return _of_the_other_kind(product.name, wanted_kind == "open", ctx, _device(device, _KINDS))
+    return _wrong_modules(product.name, needed_kind == "open", ctx, _device(device, _KINDS))
 
 
-def _unsupported(  # noqa: PLR0913 - what a finding of this check is made of
+def _unsupported(  # noqa: PLR0913 - the parts of a finding
     ctx: CheckContext,
     driver: DriverVersion,
     name: str,
@@ -194,61 +194,61 @@ def _unsupported(  # noqa: PLR0913 - what a finding of this check is made of
 
 
 def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
-    """What is left where the last branch for a GPU is older than any that a CuPy runs on; else empty."""
+    """A fix if the last branch for a GPU is older than any that CuPy supports; else empty."""
     if last is None or last >= min(row.branch for row in matrix.driver_branches):
         return ()
-    return (Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it."),)
+    return (Fix(f"Use another GPU: branch {last} was the last one for this GPU, and no known CuPy runs on it."),)
 
 
 def _other_branch(name: str, ctx: CheckContext) -> tuple[Fix, ...]:
-    """One that drives this GPU and loses none of those that work; what works may be all that is wanted."""
+    """A branch that drives this GPU and every GPU that works; the user may not need this one."""
     snapshot, needed = ctx.snapshot, driver_requirement(ctx)
     if not needed.possible:
         return conflicting_gpus(ctx)
-    leave = Fix(f"Or leave the driver as it is, where {name} is not to be used: the others go on without it.")
-    words = f"Install a driver of {needed.branches}"
-    other = driver_branch_fix(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
-    return (other, leave) if driver_sees_gpu(snapshot) else (other,)
+    keep = Fix(f"Or keep the driver, if you do not need {name}: the other GPUs work without it.")
+    text = f"Install a driver of {needed.branches}"
+    other = driver_branch_fix(snapshot, family(snapshot), needed.last, text) if needed.last else Fix(f"{text}.")
+    return (other, keep) if driver_sees_gpu(snapshot) else (other,)
 
 
-def _of_the_other_kind(name: str, wants_open: bool, ctx: CheckContext, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
+def _wrong_modules(name: str, wants_open: bool, ctx: CheckContext, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
     snapshot = ctx.snapshot
     used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
     fix = other_kernel_modules_fix(snapshot, wants_open=wants_open)
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
-    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):  # which would be lost
-        fix = Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
-    said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
+    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):  # they would stop working
+        fix = Fix("Neither kind of kernel modules drives all these GPUs: use this one in another machine.")
+    lines = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
-        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, said[-2:]),
+        evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, lines[-2:]),
         conflicting_gpus(ctx) or (fix,),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
 
 
-def _of_no_table(device: PciGpu, ctx: CheckContext) -> Symptom | None:
-    """A GPU that is in no table and that the driver refuses, or ignores and names the branch that drove it last."""
+def _unknown_product(device: PciGpu, ctx: CheckContext) -> Symptom | None:
+    """A GPU that is in no table and that the driver refuses, or for which it names the last branch."""
     snapshot, matrix, driver = ctx.snapshot, ctx.matrix, ctx.snapshot.driver.version.value
-    name, refused = f"the GPU {device.device}", [line for line in _lines(snapshot) if _REFUSED.search(line)]
+    name, refused = f"the GPU {device.device}", [line for line in _lines(snapshot) if _UNSUPPORTED_GPU.search(line)]
     if driver is not None and refused and _ID.fullmatch(device.device):
         near = product_near_pci(device.device, matrix)  # neighbouring PCI ids are of one generation
         row = branches_for(near.compute_capability, matrix) if near else None
         old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
         cited = f"near {near.name}, by its id" if near else "newer than every known id"
-        fix = Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it.")
+        fix = Fix(f"Install {'an older' if old else 'a newer'} driver: see NVIDIA's list of supported products.")
         return _unsupported(
             ctx, driver, name, _device(device, cited) + log_evidence(snapshot, refused[-2:]), (fix,), old=old
         )
-    named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
-    if not named or driver is None or driver_sees_gpu(snapshot):
+    matches = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
+    if not matches or driver is None or driver_sees_gpu(snapshot):
         return None
-    branch = int(named[-1][1][1])
-    none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [named[-1][0]])
-    words = f"Install a driver of branch {branch}, the last one for this GPU"
-    fixes = none_left or (driver_branch_fix(snapshot, family(snapshot), branch, words),)
-    evidence, more = _device(device, "in no table") + evidence, f": it names branch {branch}"
+    branch = int(matches[-1][1][1])
+    none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
+    text = f"Install a driver of branch {branch}, the last one for this GPU"
+    fixes = none_left or (driver_branch_fix(snapshot, family(snapshot), branch, text),)
+    evidence, more = _device(device, "in no table") + evidence, f": it requires branch {branch}"
     return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
 
 
@@ -264,52 +264,52 @@ def _severity(snapshot: Snapshot) -> Severity:
     return Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR
 
 
-_BEFORE = ("DRV100", "GPU201", "GPU202", "GPU203")
+_STATE_REQUIRES = ("DRV100", "GPU201", "GPU202", "GPU203")
 _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 _MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
 _MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
 _RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
-_FULL = 20  # one part in so many is left
-_LINKS_OF_A_BRIDGE = 4
+_FULL = 20  # a GPU is full if less than this fraction of its memory is free: 1/20
+_BRIDGE_LINKS = 4
 
 
-def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """The GPUs that this process sees, with their place in the Snapshot."""
-    return [(place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
+def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
+    """The GPUs that this process sees, with their index in the snapshot."""
+    return [(index, gpu) for index, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
 
 
-@check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
+@check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_STATE_REQUIRES)
 def compute_mode(ctx: CheckContext) -> Outcome:
-    """The GPU's compute mode keeps this process out.
+    """The GPU's compute mode excludes this process.
 
-    What it means: in prohibited mode no process can compute on the GPU; in exclusive mode one process can, and it is
-    there already. CUDA lists the GPU and then says that all devices are busy or unavailable. Under MPS the one process
-    is MPS's server, which lets others in.
-    How it is seen: NVML tells the compute mode and the processes that hold the GPU.
-    What to do: wait for the process that holds it, take another GPU, or set the mode to default.
+    What it means: in prohibited mode no process can compute on the GPU; in exclusive mode only one can, and another
+    process already does. CUDA lists the GPU, then reports that all devices are busy or unavailable. Under MPS the one
+    process is MPS's server, which admits others.
+    How it is seen: NVML reports the compute mode and the processes on the GPU.
+    What to do: wait for the other process, use another GPU, or set the mode to default.
     """
-    seen = _seen(ctx.snapshot) or (
+    visible = _visible(ctx.snapshot) or (
         []
         if is_driver_probed(ctx.snapshot)
         else [(n, gpu) for n, gpu in enumerate(ctx.snapshot.gpus) if gpu.index.known]
     )
-    closed = [(place, gpu) for place, gpu in seen if _closed(ctx.snapshot, gpu)]
+    closed = [(index, gpu) for index, gpu in visible if _closed(ctx.snapshot, gpu)]
     if not closed:
         return
-    evidence = evidence_of(ctx.snapshot, *(f"gpus[{place}].compute_mode" for place, _ in closed))
-    evidence += tuple(entry for place, gpu in closed for entry in _holders(place, gpu))
+    evidence = evidence_of(ctx.snapshot, *(f"gpus[{index}].compute_mode" for index, _ in closed))
+    evidence += tuple(entry for index, gpu in closed for entry in _holders(index, gpu))
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
-    open_ones = [gpu for _, gpu in seen if not _closed(ctx.snapshot, gpu)]
-    other = visibility_variables(open_ones[:1], ctx.snapshot.gpus)
-    fixes = [Fix(f"Take a GPU that is open: {' '.join(other)}.")] if other else []
+    available = [gpu for _, gpu in visible if not _closed(ctx.snapshot, gpu)]
+    other = visibility_variables(available[:1], ctx.snapshot.gpus)
+    fixes = [Fix(f"Use an available GPU: {' '.join(other)}.")] if other else []
     first = closed[0][1].index.value
-    fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
+    fixes.append(Fix("Allow every process to use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
         f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "
-        + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process holds it"),
+        + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process uses it"),
         evidence,
         tuple(fixes),
-        Severity.WARNING if open_ones else Severity.ERROR,
+        Severity.WARNING if available else Severity.ERROR,
     )
 
 
@@ -321,18 +321,18 @@ def _closed(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 def _shared_by_mps(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the process that holds the GPU is MPS's server, as its name or the variables say."""
+    """Whether the process on the GPU is MPS's server, by its name or by the variables."""
     if any((user.name or "").startswith(_MPS) for user in gpu.users):
         return True
     nameless = all(user.name is None for user in gpu.users)
-    told = any(name in snapshot.environment for name in _MPS_VARIABLES)
-    return nameless and (told or bool(snapshot.mps.daemon.value))
+    uses_mps = any(name in snapshot.environment for name in _MPS_VARIABLES)
+    return nameless and (uses_mps or bool(snapshot.mps.daemon.value))
 
 
-def _holders(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
+def _holders(index: int, gpu: Gpu) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
-            f"gpus[{place}].users",
+            f"gpus[{index}].users",
             f"process {user.pid}{f' ({user.name})' if user.name else ''}"
             + (f", {user.memory >> 20} MiB" if user.memory is not None else ""),
             gpu.processes.source or "nvml",
@@ -341,127 +341,126 @@ def _holders(place: int, gpu: Gpu) -> tuple[Evidence, ...]:
     )
 
 
-@check("GPU206", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
+@check("GPU206", Cause.GPU_HARDWARE_FAULT, requires=_STATE_REQUIRES)
 def memory_errors(ctx: CheckContext) -> Outcome:
-    """The GPU's memory has errors that wait for a reset, or that can no longer be mended.
+    """The GPU's memory has errors that need a reset, or that can no longer be repaired.
 
-    What it means: a page to be retired or a row to be remapped stays in use until the GPU is reset; programs that meet
-    it end with an ECC error. A remapping that has failed means that there is no spare row left: the GPU is to be
-    replaced. Errors that were corrected are no fault.
+    What it means: a page to be retired or a row to be remapped stays in use until the GPU is reset; programs that use
+    it end with an ECC error. A failed remapping means that no spare row is left, so the GPU must be replaced. Corrected
+    errors are not a fault.
     How it is seen: NVML's counts of uncorrected errors since the driver was loaded, of retired pages and remapped rows.
-    What to do: end the programs on the GPU and reset it, or restart the machine; if errors come back, have it replaced.
+    What to do: end the programs on the GPU and reset it, or restart the machine; if errors happen again, have it
+    replaced.
     """
-    for place, gpu in enumerate(ctx.snapshot.gpus):
-        health, path = gpu.health, f"gpus[{place}].health"
+    for index, gpu in enumerate(ctx.snapshot.gpus):
+        health, path = gpu.health, f"gpus[{index}].health"
         if health.rows_failed.value:
             yield Symptom(
                 f"{gpu_label(gpu)}: a memory row could not be remapped",
                 evidence_of(ctx.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
-                (Fix("Have the GPU replaced; until then keep work off it."),),
+                (Fix("Have the GPU replaced; do not use it until then."),),
             )
         elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
             yield Symptom(
-                f"{gpu_label(gpu)}: memory errors wait for a reset",
+                f"{gpu_label(gpu)}: memory errors need a reset",
                 evidence_of(ctx.snapshot, *(f"{path}.{name}" for name in waiting)),
                 (
                     *reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]),
-                    Fix("Or restart the machine; if errors come back, have the GPU replaced."),
+                    Fix("Or restart the machine; if errors happen again, have the GPU replaced."),
                 ),
                 Severity.WARNING,
             )
 
 
-@check("GPU207", Cause.GPU_THROTTLED, requires=_BEFORE)
+@check("GPU207", Cause.GPU_THROTTLED, requires=_STATE_REQUIRES)
 def nvlink_down(ctx: CheckContext) -> Outcome:
-    """An NVLink of a GPU is down where all should be up.
+    """An NVLink of a GPU is down although all should be up.
 
-    What it means: on an NVSwitch machine every link of a GPU leads to a switch, and the bridge of a pair of GPUs that
-    have four links or fewer carries all of them; one that is down costs bandwidth, and collective operations may fail.
-    Elsewhere links without a bridge are down by design, and are no fault.
-    How it is seen: NVML says that some links are up and others are not, while the fabric's registration is complete, or
-    the GPU has few links; or that a GPU has fewer up than another one of its kind.
-    What to do: look for SXid and Xid messages in the kernel's log, seat the bridge anew or reset the GPUs, have the
-    board looked at.
+    What it means: on an NVSwitch machine every link of a GPU leads to a switch, and a pair of GPUs with at most four
+    links each has all of them on its bridge; a link that is down costs bandwidth, and collective operations may fail.
+    Elsewhere links without a bridge are down by design.
+    How it is seen: NVML reports that some links are up and others are not, while the fabric's registration is complete,
+    or the GPU has few links; or that a GPU has fewer up than another one of the same product.
+    What to do: look for SXid and Xid messages in the kernel log, reseat the bridge or reset the GPUs, have the board
+    checked.
     """
-    for place, gpu in enumerate(ctx.snapshot.gpus):
+    for index, gpu in enumerate(ctx.snapshot.gpus):
         down = [link.link for link in gpu.nvlinks if not link.active]
         if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, ctx.snapshot):
             continue
         yield Symptom(
             f"{gpu_label(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
-            (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
-            + (evidence_of(ctx.snapshot, f"gpus[{place}].fabric.state") if gpu.fabric.state.known else ()),
+            (Evidence(f"gpus[{index}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
+            + (evidence_of(ctx.snapshot, f"gpus[{index}].fabric.state") if gpu.fabric.state.known else ()),
             (
-                Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
-                Fix("Switch off and seat the NVLink bridge anew, where there is one."),
+                Fix("Look for Xid and SXid messages of the driver in the kernel log.", ("sudo", "dmesg")),
+                Fix("Power the machine off and reseat the NVLink bridge, if there is one."),
             ),
             Severity.WARNING,
         )
 
 
 def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
-    """Whether a switch or a single bridge has all its links; or its twin has more of them up."""
-    if gpu.fabric.state.value == "completed" or len(gpu.nvlinks) <= _LINKS_OF_A_BRIDGE:
+    """Whether a switch or a single bridge has all its links; or a GPU of the same product has more up."""
+    if gpu.fabric.state.value == "completed" or len(gpu.nvlinks) <= _BRIDGE_LINKS:
         return True
     twins = [other for other in snapshot.gpus if other.name.value == gpu.name.value]
     return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
 
 
-_COOL = Fix(
-    "Cool it: look at fans, dust and the room's temperature; a board without a fan needs the air of a server's case."
-)
-_LOOK_AT_IT = Fix("Look at fans, dust, the room's temperature and the power cables of the GPU.")
+_COOL = Fix("Cool it: check fans, dust and the room's temperature; a board without a fan needs a server's airflow.")
+_CHECK_COOLING = Fix("Check fans, dust, the room's temperature and the power cables of the GPU.")
 
 
-@check("GPU210", Cause.GPU_THROTTLED, requires=_BEFORE)
-def held_down(ctx: CheckContext) -> Outcome:
-    """The GPU's clock is held down by heat or by its power supply.
+@check("GPU210", Cause.GPU_THROTTLED, requires=_STATE_REQUIRES)
+def clock_throttled(ctx: CheckContext) -> Outcome:
+    """Heat or the power supply throttles the GPU's clock.
 
     What it means: the GPU protects itself: it is too hot, or the board or the server signals that there is not enough
-    power. Programs run on, several times slower. An idle GPU, or one at its power limit under load, is none of these.
+    power. Programs run several times slower. An idle GPU, or one at its power limit under load, is not affected.
     How it is seen: NVML's reasons for the clock: a thermal slowdown, a hardware slowdown or the power brake.
-    What to do: look at fans, dust, the room's temperature and the power cables; put less load on the server.
+    What to do: check fans, dust, the room's temperature and the power cables; reduce the load on the server.
     """
-    for place, gpu in enumerate(ctx.snapshot.gpus):
+    for index, gpu in enumerate(ctx.snapshot.gpus):
         grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
         if not grave:
             continue
         yield Symptom(
-            f"{gpu_label(gpu)}: its clock is held down: {', '.join(grave)}",
+            f"{gpu_label(gpu)}: its clock is throttled: {', '.join(grave)}",
             evidence_of(
                 ctx.snapshot,
-                *(f"gpus[{place}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
+                *(f"gpus[{index}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
             ),
             (
-                Fix("See what it says of heat and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
-                _COOL if any("thermal" in reason for reason in grave) else _LOOK_AT_IT,
+                Fix("Show its temperature and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
+                _COOL if any("thermal" in reason for reason in grave) else _CHECK_COOLING,
             ),
             Severity.WARNING,
         )
 
 
-@check("GPU208", Cause.GPU_BUSY, requires=(*_BEFORE, "GPU205"), of_process=True)
-def memory_taken(ctx: CheckContext) -> Outcome:
-    """Other processes hold nearly all memory of the GPU that programs take first.
+@check("GPU208", Cause.GPU_BUSY, requires=(*_STATE_REQUIRES, "GPU205"), of_process=True)
+def memory_full(ctx: CheckContext) -> Outcome:
+    """Other processes use nearly all memory of the GPU that programs use by default.
 
-    What it means: a program that names no device uses the first that CUDA lists. Little of that GPU's memory is left,
+    What it means: a program that names no device uses the first one that CUDA lists. That GPU has little free memory,
     so allocations fail, though nothing is broken.
-    How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the whole.
-    What to do: end what holds it, or choose another GPU by CUDA_VISIBLE_DEVICES.
+    How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the total.
+    What to do: end the processes that use it, or choose another GPU with CUDA_VISIBLE_DEVICES.
     """
-    seen = _seen(ctx.snapshot)
-    for place, gpu in seen:
+    visible = _visible(ctx.snapshot)
+    for index, gpu in visible:
         total, free = gpu.memory_total.value, gpu.memory_free.value
         if gpu.ordinal.value != 0 or gpu.mig.value or total is None or free is None or free * _FULL >= total:
             continue
-        freest = max((other for _, other in seen), key=lambda other: other.memory_free.value or 0)
-        fixes = [Fix("End the processes that hold it, or wait for them.", ("nvidia-smi",))]
+        freest = max((other for _, other in visible), key=lambda other: other.memory_free.value or 0)
+        fixes = [Fix("End the processes that use it, or wait for them.", ("nvidia-smi",))]
         other = visibility_variables([freest], ctx.snapshot.gpus)
         if other and freest is not gpu and (freest.memory_free.value or 0) > free:
-            fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
+            fixes.append(Fix(f"Or use the GPU with the most free memory: {' '.join(other)}."))
         yield Symptom(
             f"{gpu_label(gpu)}: {free >> 20} of {total >> 20} MiB are free",
-            evidence_of(ctx.snapshot, f"gpus[{place}].memory_free") + _holders(place, gpu),
+            evidence_of(ctx.snapshot, f"gpus[{index}].memory_free") + _holders(index, gpu),
             tuple(fixes),
             Severity.WARNING,
         )
