@@ -1,4 +1,4 @@
-"""Is this a container, and was it given the GPU; can the engine here give its containers one?"""
+"""Checks whether a container has access to the GPU, and whether the container engine here can give it access."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 _UVM = "/dev/nvidia-uvm"
 # NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
 _WITHOUT_SELINUX = Fix(
-    "Where SELinux keeps it out from the start, turn its label off for this container.",
+    "If SELinux denies access from the start, turn its label off for this container.",
     ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE"),
 )
-_WITH_A_GPU = Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1.")
+_REQUEST_GPU = Fix("If this job did not request a GPU from Slurm, restart it with one, such as with --gpus=1.")
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -33,8 +33,8 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     """The container was started without access to a GPU.
 
     What it means: this process runs in a container that has no device node of the driver. Installing anything inside
-    will not help: the container has to be started with a GPU.
-    How it is seen: the marks of a container engine, no /dev/nvidia* and no GPU that the driver shows.
+    does not help: the container must be started with a GPU.
+    How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists.
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
@@ -56,20 +56,20 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
 def driver_not_mounted(ctx: CheckContext) -> Outcome:
     """The container has the device nodes, but not the driver's libraries.
 
-    What it means: the nodes were passed by hand (--device, --privileged), or the engine shares the host's /dev, but the
-    NVIDIA container toolkit, which mounts the driver's libraries, took no part.
-    How it is seen: in a container, device nodes or the kernel module are to be seen, and neither NVML nor libcuda is
+    What it means: the nodes were passed explicitly (--device, --privileged), or the engine shares the host's /dev, but
+    without the NVIDIA container toolkit, which mounts the driver's libraries.
+    How it is seen: in a container, device nodes or the kernel module are visible, but neither NVML nor libcuda is
     found.
     What to do: start the container through the NVIDIA container toolkit; with Apptainer add --nv. Installing a driver
     inside the image does not help: it must be the host's.
     """
     snapshot = ctx.snapshot
-    there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
+    has_driver = driver_nodes(snapshot) or module_loaded(snapshot)
+    if not contained(snapshot) or not has_driver or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
-        "This container was not given the driver's libraries",
+        "This container lacks the driver's libraries",
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + evidence_of(snapshot, "libcuda", "nvml"),
@@ -82,13 +82,13 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
 def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     """A running container has lost access to its device nodes.
 
-    What it means: the container had the GPU, then the engine's control group was written anew, often by a systemd
+    What it means: the container had the GPU, then the engine's control group was rewritten, often by a systemd
     daemon-reload on the host, and the rules that allowed the device nodes were lost.
-    How it is seen: in a container whose device nodes are there, NVML answers with an unknown error or no permission,
-    and CUDA finds no device. Under control groups of version 1, their list of rules shows that none lets the nodes be
-    opened; that of version 2 cannot be read.
-    What to do: start the container again; to keep it from happening, use CDI or the cgroupfs driver, or name the device
-    nodes when it is started.
+    How it is seen: in a container that has device nodes, NVML answers with an unknown error or no permission, and CUDA
+    finds no device. The rules of control groups of version 1 show that none allows the nodes; those of version 2 cannot
+    be read.
+    What to do: restart the container; to prevent it, use CDI or the cgroupfs driver, or name the device nodes when it
+    is started.
     """
     snapshot = ctx.snapshot
     nodes = snapshot.driver.device_nodes
@@ -99,34 +99,34 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
     if any(not _open_to_all(node) and not node.accessible for node in nodes):
-        return  # their mode keeps this user out; nothing was lost
+        return  # their mode denies access to this user; nothing was lost
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
         evidence_of(snapshot, "nvml", "libcuda")
         + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),)
         + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
-            Fix("Start the container again."),
+            Fix("Restart the container."),
             *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
-            Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
+            Fix("To prevent it, name the device nodes when it is started, or use CDI."),
         ),
     )
 
 
 def _open_to_all(node: DeviceNode) -> bool:
-    """Whether every user may read and write by the mode; then its control group keeps a process out.
+    """Whether its mode allows every user to read and write; then only a control group can deny access.
 
-    access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
+    access(2) checks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
     return node.mode[-3:-1] == "rw"
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
 def container_without_compute(ctx: CheckContext) -> Outcome:
-    """The container has NVML but no libcuda: the compute capability was not asked for.
+    """The container has NVML but no libcuda: it lacks the compute capability.
 
-    What it means: the container engine mounts the driver's parts by NVIDIA_DRIVER_CAPABILITIES. With utility alone,
-    nvidia-smi works and CUDA does not.
+    What it means: the container engine mounts the parts of the driver that NVIDIA_DRIVER_CAPABILITIES lists. With
+    utility alone, nvidia-smi works and CUDA does not.
     How it is seen: in a container, NVML answers and the loader finds no libcuda.so.1.
     What to do: start the container, or the pod, with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
     """
@@ -139,14 +139,14 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     ):
         return
     yield Symptom(
-        "This container was given the GPU without CUDA: libcuda is not mounted",
+        "This container has the GPU without CUDA: libcuda is not mounted",
         evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
         (compute_capability_fix(snapshot),),
     )
 
 
-_KEPT_OUT = Fix(  # modprobe(8): --dry-run with --verbose shows what would be done
-    "Where it stays missing, see what modprobe does for it: a line below /etc/modprobe.d may name /bin/false.",
+_SHOW_MODPROBE = Fix(  # modprobe(8): --dry-run with --verbose shows what would be done
+    "If it is still missing, see what modprobe does: a line in /etc/modprobe.d may run /bin/false.",
     ("modprobe", "--dry-run", "--verbose", "nvidia-uvm"),
 )
 
@@ -155,131 +155,131 @@ _KEPT_OUT = Fix(  # modprobe(8): --dry-run with --verbose shows what would be do
 def device_node_missing(ctx: CheckContext) -> Outcome:
     """A device node that CUDA needs is missing.
 
-    What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node a GPU. Some are there, one is not, and CUDA
-    cannot be initialised. nvidia-smi does not need nvidia-uvm, so it may work.
-    Where there is none at all on a host whose module drives the GPU, nobody has made them since its start, or this
-    process was given a /dev of its own, as services with PrivateDevices= and sandboxes are.
+    What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node for each GPU. If one is missing, CUDA cannot
+    be initialised; nvidia-smi does not need nvidia-uvm, so it may work. If a host whose module drives the GPU has none
+    at all, they were not created since boot, or this process has a /dev of its own, like services with PrivateDevices=
+    and sandboxes.
     How it is seen: the list of nodes, together with an initialisation that fails.
-    What to do: on a host, nvidia-modprobe makes them; in a container, pass all of them (the container toolkit does); a
-    service is allowed them in its unit.
+    What to do: on a host, nvidia-modprobe creates them; in a container, pass all of them (the container toolkit does);
+    allow them in the unit of a service.
     """
     snapshot = ctx.snapshot
     nodes = driver_nodes(snapshot)
-    if not nodes and _hidden_from_it(snapshot):
-        # systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host.
+    if not nodes and _has_private_dev(snapshot):
+        # systemd.exec(5), PrivateDevices= and DeviceAllow=, for services; nvidia-modprobe(1) creates a host's nodes.
         yield Symptom(
-            "The kernel's module drives the GPU, and /dev has none of its nodes here",
+            "The kernel module drives the GPU, but /dev has none of its nodes here",
             (Evidence("driver.device_nodes", "none", "/dev"),)
             + evidence_of(snapshot, "driver.module", "gpu_count", "nvml", "libcuda"),
             (
                 Fix(
-                    "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
-                    "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
+                    "If other programs on this machine see /dev/nvidia0, give this one access too: for a systemd "
+                    "service, PrivateDevices=no in its unit; for a sandbox, pass the nodes to it."
                 ),
-                Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+                Fix("If no program does, create the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
             ),
         )
         return
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
-    lacking = [path for path in (CONTROL, _UVM) if path not in nodes]
+    missing = [path for path in (CONTROL, _UVM) if path not in nodes]
     numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
     if not numbered and (contained(snapshot) or driver_sees_gpu(snapshot)):
-        lacking.append("/dev/nvidia0")  # on a host, a GPU that the driver does not take has no node
-    if not lacking:
+        missing.append("/dev/nvidia0")  # on a host, a GPU that the driver does not drive has no node
+    if not missing:
         return
-    words = "Load the module nvidia-uvm and make the nodes." if _UVM in lacking else "Make the nodes."
-    make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    text = "Load the module nvidia-uvm and create the nodes." if _UVM in missing else "Create the nodes."
+    create = Fix(text, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
-        f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
+        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and CUDA cannot start",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
-        device_node_fixes(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
+        device_node_fixes(snapshot)
+        if contained(snapshot)
+        else (create, *((_SHOW_MODPROBE,) if _UVM in missing else ())),
     )
 
 
-def _hidden_from_it(snapshot: Snapshot) -> bool:
-    """Whether the kernel's module drives a GPU on this very machine, and NVML or CUDA finds no driver."""
-    bare = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
-    driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
+def _has_private_dev(snapshot: Snapshot) -> bool:
+    """Whether the kernel module drives a GPU on this very machine, but NVML or CUDA finds no driver."""
+    is_host = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
+    is_driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
-    return bare and driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
+    return is_host and is_driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
 
 
 @check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
 def device_node_permission(ctx: CheckContext) -> Outcome:
-    """The device nodes are there, but this user may not open them.
+    """The device nodes exist, but this user may not open them.
 
-    What it means: reading and writing /dev/nvidia* is allowed to others than this user, so neither NVML nor CUDA work.
+    What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works.
     How it is seen: the mode and owner of the nodes, together with an initialisation that fails.
-    What to do: on a host, add the user to the group that owns the nodes, or mend the udev rule; in a container, run
-    with the group (--group-add) or let the device's rules allow it. A job of Slurm's opens the GPUs alone that it has
-    asked for.
+    What to do: on a host, add the user to the group that owns the nodes, or fix the udev rule; in a container, run with
+    the group (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
     """
     snapshot = ctx.snapshot
-    by_group = contained(snapshot)  # a control group's doing is the other check's
+    is_container = contained(snapshot)  # CTR306 reports control groups
     nodes = snapshot.driver.device_nodes
-    closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
+    closed = [node for node in nodes if not node.accessible and not (is_container and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
     unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (*_opened(snapshot, closed), *((_WITH_A_GPU,) if unknown_grant else ())),
+        (*_access_fixes(snapshot, closed), *((_REQUEST_GPU,) if unknown_grant else ())),
     )
 
 
-def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
-    """How access to the nodes is given: through the scheduler, the mode, the group or the control group.
+def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
+    """How to get access to the nodes: from the scheduler, the mode, the group or the control group.
 
     NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
     packages set them (modprobe.nvidia.install; both read 2026-11-22).
     """
     if snapshot.grant.by.value == "slurm" and snapshot.grant.gpus.value == 0:
-        return (Fix("This job was granted no GPU: ask Slurm for one.", ("srun", "--gpus=1", "COMMAND")),)
+        return (Fix("This job has no GPU: request one from Slurm.", ("srun", "--gpus=1", "COMMAND")),)
     if all(_open_to_all(node) for node in closed):
-        said = "Their mode lets everybody: let the control group or the security policy of this process do so too."
-        return (Fix(said),)
+        return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups)), None)
-    words = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
+    text = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
     if contained(snapshot):
         by_docker = snapshot.host.container.value is Container.DOCKER
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
-        return (Fix(words, command),)
-    join = Fix(words, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None)
+        return (Fix(text, command),)
+    join = Fix(text, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None)
     if is_tegra(snapshot):
-        return (join,)  # its nodes are udev's, and no option of a module decides on them
-    return (join, Fix("Or take NVreg_DeviceFileUID, -GID and -Mode out of /etc/modprobe.d, and load the module anew."))
+        return (join,)  # udev creates its nodes, regardless of module options
+    return (join, Fix("Or remove NVreg_DeviceFileUID, -GID and -Mode from /etc/modprobe.d, and reload the module."))
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:
     return bool(snapshot.driver.cuda_init.value)
 
 
-_SNAP = Fix("Docker of a snap package cannot use it: install Docker's own packages in its place.")
+_SNAP = Fix("Docker from a snap package cannot use it: install Docker's own packages instead.")
 
 
 @check("CTR307", Cause.CONTAINER_TOOLKIT_BROKEN, requires=("DRV100", "GPU201", "CTR301"))
 def docker_without_toolkit(ctx: CheckContext) -> Outcome:
-    """Docker on this host cannot hand GPUs to containers.
+    """Docker on this host cannot give GPUs to containers.
 
     What it means: programs on this host may use the GPU, but docker run --gpus ends with "could not select device
-    driver": the NVIDIA container toolkit, which gives a container the nodes and the libraries, is not there.
-    How it is seen: Docker's program is there; none of the toolkit's programs, no runtime of its own in Docker's
+    driver": the NVIDIA container toolkit, which gives a container the nodes and the libraries, is not installed.
+    How it is seen: Docker is installed, but none of the toolkit's programs, no NVIDIA runtime in Docker's
     configuration, and no file of the Container Device Interface.
-    What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker. Where no container needs a
-    GPU, nothing.
+    What to do: install the NVIDIA container toolkit, configure Docker to use it, and restart Docker. If no container
+    needs a GPU, nothing.
     """
     snapshot = ctx.snapshot
     if contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):
         return
-    of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
+    is_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(
-        "Docker is on this host, and cannot hand its GPUs to containers: there is no NVIDIA container toolkit",
+        "Docker on this host cannot give GPUs to containers: the NVIDIA container toolkit is not installed",
         evidence_of(
             snapshot, "container_support.docker", "container_support.has_toolkit", "container_support.runtimes"
         ),
-        (*container_toolkit_fixes(snapshot), *((_SNAP,) if of_snap else ())),
+        (*container_toolkit_fixes(snapshot), *((_SNAP,) if is_snap else ())),
         Severity.NOTE,
     )

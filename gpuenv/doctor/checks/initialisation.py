@@ -1,4 +1,4 @@
-"""Can CUDA be initialised, and does this process then see the GPUs that it was granted?"""
+"""Checks whether CUDA can be initialised, and whether this process sees the GPUs that it was granted."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from gpuenv.model.nvidia import Cuda
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
 from gpuenv.model.text import pattern
 
-_OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
+_JETPACK_ORIGINS = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
 
 
 @check("TEG901", Cause.JETSON_TEGRA, requires=("DRV100", "DRV101", "CTR301"))
 def another_libcuda(ctx: CheckContext) -> Outcome:
-    """On a Tegra board, libcuda is not the one of its own platform.
+    """On a Tegra board, the loaded libcuda is not JetPack's.
 
-    What it means: the GPU of a Jetson is driven by the driver that JetPack brings. A driver package for servers with
-    Arm processors installs another libcuda, which finds no GPU there.
-    How it is seen: the board's mark, a libcuda outside of the folders of Tegra, and an initialisation that fails.
-    What to do: remove the packages of the other driver, and install those of JetPack again.
+    What it means: the driver of JetPack drives the GPU of a Jetson. A driver package for Arm servers installs another
+    libcuda, which finds no GPU there.
+    How it is seen: the board's identification, a libcuda outside of Tegra's folders, and an initialisation that fails.
+    What to do: remove the packages of the other driver, and reinstall those of JetPack.
     """
     snapshot = ctx.snapshot
     driver = snapshot.driver
-    if not ctx.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_OF_JETPACK):
+    if not ctx.needs.tegra or not driver.cuda_init.value or driver.cuda_origin.value in (None, *_JETPACK_ORIGINS):
         return
     yield Symptom(
-        "On this Tegra board, another libcuda than JetPack's is loaded",
+        "On this Tegra board, the loaded libcuda is not JetPack's",
         evidence_of(snapshot, "host.tegra", "driver.cuda_library", "driver.cuda_origin", "libcuda"),
         (
             Fix("Remove the packages of the other driver.", ("sudo", "apt-get", "remove", "libcuda1", "nvidia-driver")),
-            Fix("Install JetPack's own again, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
+            Fix("Reinstall JetPack's driver, then restart.", ("sudo", "apt-get", "install", "nvidia-l4t-cuda")),
         ),
     )
 
@@ -47,9 +47,9 @@ def another_libcuda(ctx: CheckContext) -> Outcome:
 def wheels_for_servers(ctx: CheckContext) -> Outcome:
     """On a Tegra board, the CUDA libraries are those for servers.
 
-    What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for servers with Arm processors (SBSA), and hold
-    no code for the GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build serves both.
-    How it is seen: the board's mark, and CUDA wheels of CUDA 11 or 12 in the target.
+    What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for Arm servers (SBSA), and have no code for the
+    GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build supports both.
+    How it is seen: the board's identification, and wheels of CUDA 11 or 12 in the target.
     What to do: remove these wheels, and let CuPy find JetPack's toolkit in /usr/local/cuda.
     """
     snapshot = ctx.snapshot
@@ -62,7 +62,7 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "host.tegra") + packages_as_evidence(wheels),
         (
             Fix(
-                "Remove them; JetPack's own toolkit in /usr/local/cuda serves CuPy"
+                "Remove them; CuPy uses JetPack's toolkit in /usr/local/cuda"
                 + (", once it is mounted into the container." if contained(snapshot) else ".")
             ),
         ),
@@ -70,7 +70,7 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
     )
 
 
-_BEFORE_INITIALISATION = (
+_EARLY_REQUIRES = (
     "DRV100",
     "DRV101",
     "GPU201",
@@ -84,50 +84,50 @@ _BEFORE_INITIALISATION = (
     "DRV107",
 )
 # CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels
-# with KASLR enabled", with this message and this way out (read 2026-11-22).
+# with KASLR enabled", with this message and this workaround (read 2026-11-22).
 _NO_ROOM = pattern(r"nvidia-uvm: .*request_free_mem_region\(\) err")
 _TURN_OFF = "options nvidia_uvm uvm_disable_hmm=1"
 # Linux, drivers/base/firmware_loader/main.c; open-gpu-kernel-modules, RmFetchGspRmImages.
 _NO_FIRMWARE = pattern(r"firmware load for nvidia/\S+ failed with error|NVRM: .*No firmware image found")
 
 
-@check("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_BEFORE_INITIALISATION)
+@check("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_EARLY_REQUIRES)
 def no_room_for_memory(ctx: CheckContext) -> Outcome:
-    """The kernel gives CUDA's memory manager no room in its address space.
+    """The kernel has no free address range for CUDA's memory manager.
 
-    What it means: some kernels that place themselves at random (KASLR) leave no free range for the GPU's memory where
-    the driver asks for one (HMM), so CUDA cannot be initialised, though nvidia-smi works.
-    How it is seen: cuInit fails, and the kernel's log has a line of nvidia-uvm with request_free_mem_region() err.
-    What to do: turn HMM off in the module nvidia-uvm and load it anew, or start the kernel with nokaslr; newer kernels
-    have it mended.
+    What it means: some kernels that randomise their own location (KASLR) leave no free range for the GPU's memory where
+    the driver requests one (HMM), so CUDA cannot be initialised, though nvidia-smi works.
+    How it is seen: cuInit fails, and the kernel log has a line of nvidia-uvm with request_free_mem_region() err.
+    What to do: turn HMM off in the module nvidia-uvm and reload it, or boot the kernel with nokaslr; newer kernels are
+    fixed.
     """
     lines = matching_log_lines(ctx.snapshot, _NO_ROOM)
     if not lines or not ctx.snapshot.driver.cuda_init.value:
         return
     yield Symptom(
-        "The kernel gives CUDA's memory manager no room: HMM and this kernel do not go together",
+        "The kernel has no free address range for CUDA's memory manager: HMM does not work with this kernel",
         lines + evidence_of(ctx.snapshot, "libcuda", "host.kernel"),
         (
             Fix(
                 "Turn HMM off for the module nvidia-uvm.",
                 ("sudo", "sh", "-c", f"echo '{_TURN_OFF}' > /etc/modprobe.d/nvidia-uvm-hmm.conf"),
             ),
-            Fix("Load the module anew, or restart.", ("sudo", "modprobe", "-r", "nvidia_uvm")),
+            Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia_uvm")),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia_uvm")),
-            Fix("Or start the kernel with nokaslr, or another kernel."),
+            Fix("Or boot the kernel with nokaslr, or another kernel."),
         ),
     )
 
 
-@check("DRV119", Cause.DRIVER_INSTALL_BROKEN, requires=_BEFORE_INITIALISATION)
+@check("DRV119", Cause.DRIVER_INSTALL_BROKEN, requires=_EARLY_REQUIRES)
 def no_firmware(ctx: CheckContext) -> Outcome:
     """The driver does not find its firmware for the GPU.
 
     What it means: the open kernel modules, and for newer GPUs the proprietary ones too, load firmware for the GPU's own
     processor from a file of exactly the driver's version. Without it the GPU is not started.
-    How it is seen: no GPU is listed, and the kernel's log says that firmware below nvidia/ could not be loaded.
-    What to do: install the firmware of exactly the driver's version, or the whole driver again; where the module is
-    loaded from an initial RAM disk, make that anew.
+    How it is seen: no GPU is listed, and the kernel log reports that firmware in nvidia/ could not be loaded.
+    What to do: install the firmware of exactly the driver's version, or reinstall the driver; if the module is loaded
+    from an initramfs, rebuild it.
     """
     snapshot = ctx.snapshot
     lines = matching_log_lines(snapshot, _NO_FIRMWARE)
@@ -138,7 +138,8 @@ def no_firmware(ctx: CheckContext) -> Outcome:
         lines + evidence_of(snapshot, "driver.module_version", "libcuda"),
         (
             Fix(
-                "Install the firmware of exactly this driver, or the driver again.", install_command(snapshot, FIRMWARE)
+                "Install the firmware of exactly this driver, or reinstall the driver.",
+                install_command(snapshot, FIRMWARE),
             ),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
@@ -147,55 +148,53 @@ def no_firmware(ctx: CheckContext) -> Outcome:
 
 
 _UNREGISTERED: dict[str | None, str] = {
-    "not-started": "no GPU's registration has begun, so the fabric manager does not run",
-    "in-progress": "the GPUs wait for their registration, which the fabric manager has not completed",
+    "not-started": "no GPU has begun its registration, so the fabric manager is not running",
+    "in-progress": "the fabric manager has not completed the registration of the GPUs",
 }
 _FIRST_FOR_WSL = 495
-_BEFORE = (
+_INIT_REQUIRES = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
     *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119", "DRV120", "DRV121", "DRV122"),
 )
-# Boards that no NVSwitch joins: those in a PCIe slot, and those joined by bridges alone.
+# Boards without NVSwitch: those in a PCIe slot, and those connected by bridges alone.
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
 
 
-@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE, of_process=True)
+@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_INIT_REQUIRES, of_process=True)
 def stub_libcuda(ctx: CheckContext) -> Outcome:
-    """The toolkit's stub of libcuda is loaded in place of the driver's.
+    """The toolkit's stub of libcuda is loaded instead of the driver's library.
 
-    What it means: the toolkit has an empty libcuda to link against. When its folder is on the loader's path, programs
-    load it and fail.
-    How it is seen: cuInit answers with error 34, which only the stub does.
-    What to do: take the stubs folder out of LD_LIBRARY_PATH and of the loader's configuration.
+    What it means: the toolkit has an empty libcuda for linking. If its folder is on the loader's path, programs load it
+    and fail.
+    How it is seen: cuInit answers with error 34, which only the stub returns.
+    What to do: remove the stubs folder from LD_LIBRARY_PATH and from the loader's configuration.
     """
     if ctx.snapshot.driver.cuda_init.value != Cuda.STUB_LIBRARY:
         return
     yield Symptom(
-        "The toolkit's stub of libcuda is loaded in place of the driver's library",
+        "The toolkit's stub of libcuda is loaded instead of the driver's library",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda"),
-        (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
+        (Fix("Remove the stubs folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d."),),
     )
 
 
-@check("DRV110", Cause.FABRIC_MANAGER_NOT_RUNNING, requires=_BEFORE)
+@check("DRV110", Cause.FABRIC_MANAGER_NOT_RUNNING, requires=_INIT_REQUIRES)
 def system_not_ready(ctx: CheckContext) -> Outcome:
-    """The NVSwitch fabric is not up: its manager does not run.
+    """The NVSwitch fabric is not up: its manager is not running.
 
-    What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
-    fabric up, and the manager must be of exactly the driver's version.
-    How it is seen: cuInit answers with error 802, system not yet initialised, and the GPUs are not of those that no
-    NVSwitch joins; NVML tells how far each GPU's registration in the fabric has come, on Hopper and newer. Where nobody
-    could ask libcuda, as in a paste, it is told by registrations alone, of which none is complete.
+    What it means: on machines whose GPUs are connected by NVSwitch, CUDA starts only after the fabric manager has set
+    the fabric up, and the manager must be of exactly the driver's version.
+    How it is seen: cuInit answers with error 802, system not yet initialised, and the GPUs are of a product that has
+    NVSwitch; NVML reports how far each GPU's registration in the fabric has come, on Hopper and newer. If libcuda was
+    not probed, as in a paste, the registrations decide alone: none is complete.
     What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
-    machine gives the same error until it is told to take work.
+    machine gives the same error until it accepts work.
     """
     snapshot = ctx.snapshot
     every = [gpu.fabric.state.value for gpu in snapshot.gpus]
     states = [state for state in every if state in _UNREGISTERED]
-    waiting = (
-        bool(every) and not is_driver_probed(snapshot) and states == every
-    )  # of a paste, in which libcuda was not asked
+    waiting = bool(every) and not is_driver_probed(snapshot) and states == every  # a paste, without libcuda
     if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
     without_switch = [
@@ -207,19 +206,19 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     why = (
         _UNREGISTERED[states[0]]
         if states and states[0]
-        else "the fabric manager does not run, or is of another version"
+        else "the fabric manager is not running, or has another version"
     )
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
         evidence_of(snapshot, "libcuda", "driver.version")
         + evidence_of(
             snapshot,
-            *(f"gpus[{place}].fabric.state" for place, gpu in enumerate(snapshot.gpus) if gpu.fabric.state.known),
+            *(f"gpus[{index}].fabric.state" for index, gpu in enumerate(snapshot.gpus) if gpu.fabric.state.known),
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
             Fix(
-                f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
+                f"If it fails, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
                 install_command(snapshot, FABRIC_MANAGER),
             ),
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
@@ -227,14 +226,14 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     )
 
 
-@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE, of_process=True)
+@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_INIT_REQUIRES, of_process=True)
 def forward_compatibility(ctx: CheckContext) -> Outcome:
-    """A compatibility libcuda is in use where it is not allowed.
+    """A compatibility libcuda is in use that this GPU or driver does not allow.
 
-    What it means: the cuda-compat package brings a newer libcuda for an older driver, on data-centre GPUs only. On
-    other GPUs, and on drivers too far away from it, CUDA refuses to start.
+    What it means: the cuda-compat package has a newer libcuda for an older driver, on data-centre GPUs only. On other
+    GPUs, and with drivers that are too different from it, CUDA does not start.
     How it is seen: cuInit answers with error 804, or with 803 while libcuda comes from a compat folder.
-    What to do: remove cuda-compat, or take its folder off the loader's path; or update the driver.
+    What to do: remove cuda-compat, or remove its folder from the loader's path; or update the driver.
     """
     code = ctx.snapshot.driver.cuda_init.value
     if code != Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE and not (
@@ -245,26 +244,26 @@ def forward_compatibility(ctx: CheckContext) -> Outcome:
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
-            Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
+            Fix("Remove the compat folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
             Fix("Or update the driver, so that no compatibility package is needed."),
         ),
     )
 
 
-@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE, of_process=True)
+@check("DRV112", Cause.WSL_LIBCUDA, requires=_INIT_REQUIRES, of_process=True)
 def wsl_libcuda(ctx: CheckContext) -> Outcome:
-    """Under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or Windows' driver is too old.
+    """Under WSL, the libcuda of Windows is hidden by a Linux one or not found, or Windows' driver is too old.
 
-    What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
-    package installs another one, which cannot work; the loader may not know that folder; an old driver has none.
-    How it is seen: CUDA cannot be initialised, and the libcuda in use is not below /usr/lib/wsl, or the driver is of a
-    branch before 495; or the loader finds no libcuda, and there is one below /usr/lib/wsl.
-    What to do: remove the Linux driver's packages; tell the loader of that folder; keep Windows' driver up to date.
+    What it means: in WSL the driver is that of Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
+    package installs another one, which cannot work; the loader may not search that folder; an old driver has none.
+    How it is seen: CUDA cannot be initialised, and the libcuda in use is not in /usr/lib/wsl, or the driver is older
+    than branch 495; or the loader finds no libcuda, and there is one in /usr/lib/wsl.
+    What to do: remove the Linux driver's packages; add that folder to the loader's search path; update Windows' driver.
     """
     snapshot = ctx.snapshot
     unfound = unfound_wsl_libcuda(snapshot)
     if unfound is not None:
-        yield _not_found(snapshot, unfound)
+        yield _unsearched_folder(snapshot, unfound)
         return
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
@@ -272,27 +271,27 @@ def wsl_libcuda(ctx: CheckContext) -> Outcome:
         yield from _old_windows_driver(ctx)
         return
     yield Symptom(
-        "A Linux libcuda shadows the one that Windows brings",
+        "A Linux libcuda hides the one of Windows",
         evidence_of(snapshot, "driver.cuda_library", "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(ctx)),
     )
 
 
-def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
-    """The folder exists, and the loader does not search it.
+def _unsearched_folder(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
+    """The folder exists, but the loader does not search it.
 
-    WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
-    to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
+    WSL writes ld.wsl.conf itself, with the text: "To stop automatic generation of this file, add the following entry to
+    /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
     """
     folder = unfound.path.rpartition("/")[0]
     return Symptom(
-        f"The loader does not find the libcuda that Windows brings, {unfound.path}",
+        f"The loader does not find the libcuda of Windows, {unfound.path}",
         (Evidence("driver.libraries", unfound.path, "the folders that drivers use"),)
         + evidence_of(snapshot, "libcuda", "nvml", "environment.LD_LIBRARY_PATH"),
         (
-            Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
+            Fix("Add the folder for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
             Fix(
-                "For every program: name the folder in /etc/ld.so.conf.d, then let the loader's cache be made anew.",
+                "For every program: add the folder to /etc/ld.so.conf.d, and rebuild the loader's cache.",
                 ("sudo", "sh", "-c", f"echo {folder} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
             ),
             Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
@@ -313,17 +312,16 @@ def _old_windows_driver(ctx: CheckContext) -> Outcome:
     )
 
 
-@check("DRV117", Cause.SUSPEND_RESUME_LOST_GPU, requires=_BEFORE)
-def lost_over_suspend(ctx: CheckContext) -> Outcome:
-    """CUDA has stopped working after the machine was asleep.
+@check("DRV117", Cause.SUSPEND_RESUME_LOST_GPU, requires=_INIT_REQUIRES)
+def lost_after_suspend(ctx: CheckContext) -> Outcome:
+    """CUDA stopped working after the machine was suspended.
 
-    What it means: NVML still answers, but the module of CUDA's memory manager has lost its state while the machine was
-    suspended, and every CUDA program fails until it is loaded anew.
-    How it is seen: cuInit answers with error 999 while NVML lists the GPU, and the kernel counts at least one sleep
-    since the machine was started.
-    What to do: end the CUDA programs and load nvidia-uvm anew, or restart. To keep it from happening, let the driver
-    save the GPU's memory (its services nvidia-suspend and nvidia-resume; NVIDIA, driver README, Configuring Power
-    Management Support).
+    What it means: NVML still works, but the module of CUDA's memory manager lost its state while the machine was
+    suspended, and every CUDA program fails until it is reloaded.
+    How it is seen: cuInit answers with error 999 while NVML lists the GPU, and the kernel counts at least one suspend
+    since boot.
+    What to do: end the CUDA programs and reload nvidia-uvm, or restart. To prevent it, let the driver save the GPU's
+    memory (its services nvidia-suspend and nvidia-resume; NVIDIA, driver README, Configuring Power Management Support).
     """
     snapshot = ctx.snapshot
     if snapshot.driver.cuda_init.value != Cuda.UNKNOWN or not snapshot.host.suspends.value:
@@ -331,13 +329,13 @@ def lost_over_suspend(ctx: CheckContext) -> Outcome:
     if snapshot.driver.nvml_init.value != 0 or not driver_sees_gpu(snapshot):
         return
     yield Symptom(
-        "CUDA has stopped working after the machine was asleep",
+        "CUDA stopped working after the machine was suspended",
         evidence_of(snapshot, "libcuda", "host.suspends", "nvml"),
         (
             Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
-            Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
+            Fix("Load it again; if it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
             Fix(
-                "Let the driver save the GPU's memory from now on.",
+                "To prevent it, let the driver save the GPU's memory.",
                 ("sudo", "systemctl", "enable", "nvidia-suspend", "nvidia-hibernate", "nvidia-resume"),
             ),
         ),
@@ -348,86 +346,87 @@ def lost_over_suspend(ctx: CheckContext) -> Outcome:
     "DRV113",
     Cause.CUDA_INITIALIZATION_FAILED,
     Cause.MIG_MISCONFIGURED,
-    requires=(*_BEFORE, "DRV109", "DRV110", "DRV111", "DRV112", "DRV117", "TEG901"),
+    requires=(*_INIT_REQUIRES, "DRV109", "DRV110", "DRV111", "DRV112", "DRV117", "TEG901"),
 )
 def initialisation_failed(ctx: CheckContext) -> Outcome:
     """CUDA cannot be initialised.
 
-    What it means: the driver is there and NVML may answer, but cuInit fails, so no CUDA program can start.
+    What it means: the driver is installed and NVML may work, but cuInit fails, so no CUDA program can start.
     How it is seen: the return code of cuInit in a process of its own.
-    What to do: load nvidia-uvm; look at the kernel's log; after suspend, reload nvidia-uvm; restart. With MIG on, make
-    an instance. Where MPS is in between, see to its daemon. Where a call of the system is refused (304), see to what
-    confines the process; where memory cannot be reserved (2), to its limits.
+    What to do: load nvidia-uvm; read the kernel log; after suspend, reload nvidia-uvm; restart. With MIG on, create an
+    instance. With MPS, check its daemon. If a system call is refused (304), check what confines the process; if memory
+    cannot be reserved (2), check its limits.
     """
     snapshot = ctx.snapshot
     code = snapshot.driver.cuda_init.value
     no_instance = bool(snapshot.gpus) and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code is None:
         if snapshot.source("libcuda").state.value == "failed":
-            yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
-        elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
-            modes = (f"gpus[{place}].mig" for place in range(len(snapshot.gpus)))
+            yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be probed")
+        elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi reports in a paste
+            modes = (f"gpus[{index}].mig" for index in range(len(snapshot.gpus)))
             yield _without_instance(snapshot, evidence_of(snapshot, *modes, "visible_count"))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
     evidence += driver_errors(snapshot)
-    if code in MPS_TROUBLES:
+    if code in MPS_ERRORS:
         yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
         yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(ctx, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
-        yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
+        yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
         yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
 
 
 def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
-    """A GPU is on the bus, as far as that is known, and the driver has none: another driver may hold it."""
+    """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it."""
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
-    kept = kernel_driver_names(gpu for gpu in on_bus if is_passed_through(gpu))
+    names = kernel_driver_names(gpu for gpu in on_bus if is_passed_through(gpu))
     passed_on: tuple[Fix, ...] = ()
-    if kept:
-        title += f": {kept} holds it"
-        passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
+    if names:
+        title += f": {names} holds it"
+        passed_on = (Fix(f"{names} reserves the GPU for a virtual machine: use it there, or bind it to nvidia."),)
     return Symptom(
-        title, evidence + kernel_drivers(on_bus), (*passed_on, LOOK)
+        title, evidence + kernel_drivers(on_bus), (*passed_on, READ_LOG)
     )  # nvidia-uvm has no part in listing GPUs
 
 
-# What to do where the driver answers and CUDA does not start, by the code that cuInit gives.
-# ``CUresult``: CUDA Driver API, Data types used by CUDA driver. What 304 has meant: NVIDIA/OpenShell#1696 and
-# abetlen/llama-cpp-python#645, both of a seccomp profile; what 2 may mean: NVIDIA/cuda-python#2458 (read November
+# Fixes if the driver works and CUDA does not start, by the code that cuInit returns.
+# ``CUresult``: CUDA Driver API, Data types used by CUDA driver. Cases of 304: NVIDIA/OpenShell#1696 and
+# abetlen/llama-cpp-python#645, both from a seccomp profile; a case of 2: NVIDIA/cuda-python#2458 (read November
 # 2026).
 
 ACCEPT_WORK = Fix(
-    "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
+    "In a confidential virtual machine, let the GPU accept work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
-LOOK = Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg"))
+READ_LOG = Fix("Look for messages of the driver in the kernel log, then restart the machine.", ("sudo", "dmesg"))
 _LOAD = Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
-_LOAD_OUTSIDE = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
-_LOOK_OUTSIDE = Fix("On the host, look for messages of the driver in the kernel's log, then restart it.", LOOK.command)
+_LOAD_ON_HOST = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
+_READ_HOST_LOG = Fix(
+    "On the host, look for messages of the driver in the kernel log, then restart it.", READ_LOG.command
+)
 _UVM = "/dev/nvidia-uvm"
 # NVIDIA, Virtual GPU Software User Guide, on CUDA: it lists the types that run it (DualCoder/vgpu_unlock#51 names it).
-_OF_VGPU = Fix("See whether this type of virtual GPU runs CUDA: NVIDIA's Virtual GPU Software User Guide lists those.")
+_CHECK_VGPU = Fix("Check whether this type of virtual GPU supports CUDA, in NVIDIA's Virtual GPU Software User Guide.")
 # NVIDIA, MIG User Guide, Device Nodes and Capabilities: who may read an instance's nodes may use it.
-_OF_INSTANCES = Fix(
-    "See whether this user may read the nodes of the MIG instances: without them there is no device.",
+_CHECK_MIG_NODES = Fix(
+    "Check whether this user may read the nodes of the MIG instances: without them there is no device.",
     ("ls", "-l", "/dev/nvidia-caps"),
 )
 _LIMITS = Fix(
-    "Let this process reserve more memory: see its limit of virtual memory (ulimit -v), and that of the job or the "
-    "container.",
+    "Let this process reserve more memory: check the limit of its virtual memory (ulimit -v), job or container.",
     ("sh", "-c", "ulimit -a"),
 )
 _REFUSED_CALL = Fix(
-    "See which call of the system is refused; a seccomp profile, a security module or a limit may be in the way.",
+    "Find out which system call is refused, by a seccomp profile, a security module or a limit.",
     ("strace", "-f", "-Z", "python3", "-c", 'import ctypes; ctypes.CDLL("libcuda.so.1").cuInit(0)'),
 )
-_WITHOUT_SECCOMP = "Try it once without the engine's seccomp profile; where that helps, give the container a wider one."
+_WITHOUT_SECCOMP = "Try once without the engine's seccomp profile; if that helps, give the container a less strict one."
 _UNCONFINED = {
     Container.DOCKER: ("docker", "run", "--gpus", "all", "--security-opt", "seccomp=unconfined", "IMAGE"),
     Container.PODMAN: (
@@ -438,9 +437,9 @@ _UNCONFINED = {
 
 
 def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
-    """What may help, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
+    """Possible fixes, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
     snapshot = ctx.snapshot
-    look = _LOOK_OUTSIDE if contained(snapshot) else LOOK
+    look = _READ_HOST_LOG if contained(snapshot) else READ_LOG
     if code == Cuda.OUT_OF_MEMORY:
         return (_LIMITS, look)
     if code == Cuda.OPERATING_SYSTEM:
@@ -448,66 +447,62 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if contained(snapshot) else ()
         return (*seccomp, _REFUSED_CALL, look)
     if snapshot.host.wsl.value:
-        again = restart_fix(snapshot, "so that its connection to the driver is made anew")
-        return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
+        restart = restart_fix(snapshot, "so that it reconnects to the driver")
+        return (restart, Fix("If it happens again, update the NVIDIA driver in Windows."))
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
-    load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
+    load = _LOAD_ON_HOST if contained(snapshot) else _LOAD
     may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
-    special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
+    special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
 
 
 def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
-    """MIG is on, and this process has no instance; a container may have been given none of those that there are.
+    """MIG is on, but this process has no instance; a container may lack those of the host.
 
-    An instance's nodes lie below /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
+    An instance's nodes are in /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
     """
     inside = contained(snapshot)
-    handed = Fix(
-        "Where the host has an instance, give it to the container: by its UUID in NVIDIA_VISIBLE_DEVICES, or with its "
-        "nodes below /dev/nvidia-caps beside the GPU's own."
+    pass_instance = Fix(
+        "If the host has an instance, give it to the container: by its UUID in NVIDIA_VISIBLE_DEVICES, or with its "
+        "nodes in /dev/nvidia-caps in addition to the GPU's own."
     )
-    where = "On the host, make" if inside else "Make"
+    where = "On the host, create" if inside else "Create"
     fixes = (
-        *((handed,) if inside else ()),
+        *((pass_instance,) if inside else ()),
         Fix(f"{where} an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
-        Fix(f"Or turn MIG off{' there' if inside else ''}.", ("sudo", "nvidia-smi", "-mig", "0")),
+        Fix(f"Or turn MIG off{' on the host' if inside else ''}.", ("sudo", "nvidia-smi", "-mig", "0")),
     )
-    title = (
-        "MIG is on, and no instance is to be seen from this container"
-        if inside
-        else "MIG is on, but no instance exists"
-    )
+    title = "MIG is on, but no instance is visible in this container" if inside else "MIG is on, but no instance exists"
     return Symptom(title, evidence, fixes, cause=Cause.MIG_MISCONFIGURED)
 
 
 _FEWER_CLIENTS = "End other clients of MPS, or wait for them."
 _END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
 # CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
-MPS_TROUBLES = {
+MPS_ERRORS = {
     Cuda.MPS_CONNECTION_FAILED: (
         "its control daemon or its server cannot be reached",
-        "Start MPS's control daemon as this user, and let CUDA_MPS_PIPE_DIRECTORY name its folder.",
+        "Start MPS's control daemon as this user, and set CUDA_MPS_PIPE_DIRECTORY to its folder.",
     ),
-    Cuda.MPS_RPC_FAILURE: ("a call to its server has failed", "Start MPS's control daemon anew."),
+    Cuda.MPS_RPC_FAILURE: ("a call to its server failed", "Restart MPS's control daemon."),
     Cuda.MPS_SERVER_NOT_READY: (
-        "its server is not ready, which may pass",
-        "Wait a moment; MPS's server recovers from a fault of a client.",
+        "its server is temporarily not ready",
+        "Wait a moment while MPS's server recovers from a client's fault.",
     ),
-    Cuda.MPS_MAX_CLIENTS_REACHED: ("its server takes no more clients", _FEWER_CLIENTS),
-    Cuda.MPS_MAX_CONNECTIONS_REACHED: ("its server takes no more connections", _FEWER_CLIENTS),
+    Cuda.MPS_MAX_CLIENTS_REACHED: ("its server accepts no more clients", _FEWER_CLIENTS),
+    Cuda.MPS_MAX_CONNECTIONS_REACHED: ("its server accepts no more connections", _FEWER_CLIENTS),
     Cuda.MPS_CLIENT_TERMINATED: (
-        "its server has ended this client",
-        "Start the program again; see what another client of MPS did.",
+        "its server terminated this client",
+        "Restart the program; check whether another client of MPS failed.",
     ),
 }
 
 
 def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
-    title, first = MPS_TROUBLES[Cuda(code)]
+    title, first = MPS_ERRORS[Cuda(code)]
     where = " on the host" if contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
@@ -516,7 +511,7 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
         evidence,
         (
             Fix(first),
-            Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
+            Fix(f"Or turn MPS off: end its daemon{where}, as the user who started it.", _END_MPS),
         ),
     )
 
@@ -528,14 +523,14 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
     requires=("DRV100", "GPU201", "GPU202", "GPU203", "CTR301", "CTR305"),
 )
 def other_than_granted(ctx: CheckContext) -> Outcome:
-    """This process sees another number of GPUs than it was granted.
+    """This process sees a different number of GPUs than it was granted.
 
-    What it means: with fewer, a variable that was set in a profile or a script hides a part of what the job waited and
-    pays for. With more, nothing keeps the job to its own: it computes on GPUs that were granted to others.
-    How it is seen: the scheduler's or the container engine's own word (its variables) against the number of devices
-    that libcuda shows.
-    What to do: take CUDA_VISIBLE_DEVICES out of profiles and scripts, since the scheduler sets it; with more, ask for
-    its device control groups to be turned on.
+    What it means: with fewer, a variable in a profile or a script hides GPUs of the job. With more, the job is not
+    confined: it can compute on GPUs of other jobs.
+    How it is seen: the variables of the scheduler or the container engine are compared with the number of devices that
+    libcuda lists.
+    What to do: remove CUDA_VISIBLE_DEVICES from profiles and scripts, since the scheduler sets it; with more GPUs, ask
+    the administrator to turn on device control groups.
     """
     snapshot = ctx.snapshot
     granted, seen = snapshot.grant.gpus, snapshot.visible_count
@@ -546,18 +541,18 @@ def other_than_granted(ctx: CheckContext) -> Outcome:
     fewer = seen.value < granted.value
     if fewer and snapshot.environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
         return  # the tasks of a step share what the step was granted
-    told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
+    value = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
     by = snapshot.grant.by.value or "the scheduler"
-    fix = Fix("Let CUDA_VISIBLE_DEVICES name those that were granted; ask for device control groups.")
-    if fewer and told is not None:
-        fix = Fix("Leave CUDA_VISIBLE_DEVICES as the scheduler has set it.")
+    fix = Fix("Set CUDA_VISIBLE_DEVICES to the granted GPUs; ask the administrator for device control groups.")
+    if fewer and value is not None:
+        fix = Fix("Do not change CUDA_VISIBLE_DEVICES: the scheduler sets it.")
     elif fewer:
-        fix = Fix("Ask for all of them in the job's step as well, as with srun --gpus.")
+        fix = Fix("Request all of them in the job's step as well, such as with srun --gpus.")
     yield Symptom(
         f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
         evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
-        + (Evidence("environment.CUDA_VISIBLE_DEVICES", told if told is not None else "not set", "the environment"),),
+        + (Evidence("environment.CUDA_VISIBLE_DEVICES", value if value is not None else "not set", "the environment"),),
         (fix,),
         Severity.WARNING,
-        cause=None if fewer and told is not None else Cause.SOURCES_DISAGREE,
+        cause=None if fewer and value is not None else Cause.SOURCES_DISAGREE,
     )

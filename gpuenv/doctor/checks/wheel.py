@@ -1,4 +1,4 @@
-"""Could a CuPy be there: is there a wheel for this interpreter, and one for this machine?"""
+"""Checks whether a CuPy exists for this interpreter and this machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection, Resolution
 
-# After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
-# that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
+# After these, the driver will change. What only hides the GPU from this process (a variable, a module that is not
+# loaded, a missing node) does not change the driver, so problems of the wheel are reported too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
@@ -22,10 +22,10 @@ _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, Constr
 def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
     """No release of CuPy has a wheel for this interpreter or platform.
 
-    What it means: wheels exist for certain Pythons, C libraries and architectures only. Without one, pip takes the
+    What it means: wheels exist only for certain Pythons, C libraries and architectures. Without one, pip tries the
     source distribution and fails after a while, or finds nothing.
-    How it is seen: the interpreter's version, C library and architecture are held against every release in the matrix.
-    What to do: make an environment with a Python that has wheels; on musl use a distribution with glibc.
+    How it is seen: the interpreter's version, C library and architecture are compared with every release in the matrix.
+    What to do: create an environment with a Python that has wheels; on musl use a distribution with glibc.
     """
     if ctx.snapshot.target.cupy or ctx.resolution.wheel is not None:
         return
@@ -33,16 +33,16 @@ def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
     every = sum(1 + len(release.extras) for line in ctx.matrix.wheel_lines for release in line.releases)
     by_driver = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
     if ctx.needs.tegra and len(by_driver) == every:  # for any Python
-        yield _of_an_old_jetpack(ctx)
+        yield _old_jetpack(ctx)
         return
     reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
     if len({entry.candidate for entry in reasons}) < every:
         return
     newest = [entry for entry in reasons if entry.candidate == reasons[0].candidate]
     platform = [entry for entry in newest if entry.constraint is not ConstraintName.PYTHON]
-    said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
+    details = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
     yield Symptom(
-        f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
+        f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {details}",
         evidence_of(ctx.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
@@ -50,15 +50,15 @@ def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
     )
 
 
-def _of_an_old_jetpack(ctx: CheckContext) -> Symptom:
+def _old_jetpack(ctx: CheckContext) -> Symptom:
     level = ctx.needs.driver_cuda
     return Symptom(
         f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
         evidence_of(ctx.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
-            Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
+            Fix("Install a newer JetPack: the first that CuPy has wheels for has CUDA 10.2."),
             Fix(
-                "Or build an older CuPy from its source, for this board alone, which takes long.",
+                "Or build an older CuPy from source for this board, which takes long.",
                 (
                     "env",
                     "CUPY_NVCC_GENERATE_CODE=current",
@@ -77,9 +77,11 @@ def _of_an_old_jetpack(ctx: CheckContext) -> Symptom:
 
 def _other_environment(reason: Rejection) -> Fix:
     if reason.constraint is ConstraintName.PYTHON:
-        return Fix(f"Make an environment with {reason.needed}.", ("uv", "venv", "--python", "3.12", "ENVIRONMENT"))
+        return Fix(f"Create an environment with {reason.needed}.", ("uv", "venv", "--python", "3.12", "ENVIRONMENT"))
     if reason.found.startswith("musl"):
-        return Fix("Use a system with glibc: Debian or Ubuntu, say; in a container an image that is not of Alpine.")
+        return Fix(
+            "Use a system with glibc, such as Debian or Ubuntu; in a container an image that is not based on Alpine."
+        )
     return Fix(f"Use a system with {reason.needed}.")
 
 
@@ -101,29 +103,29 @@ def nothing_fits(ctx: CheckContext) -> Outcome:
 
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
     or the releases that this driver and GPU could run have no wheel for this Python.
-    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter. Where the CuPy
-    that is there is older than all of these, it may run none the less; one that was built from its source is held to
-    nothing that wheels need, but only to whether the driver drives the GPUs.
+    How it is seen: every release in the matrix is compared with the driver, the GPUs and the interpreter. If the
+    installed CuPy is older than all of these, it may still run; for one built from source only the driver's support for
+    the GPUs counts.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = ctx.resolution
     if resolution.wheel is not None or ctx.needs.driver_absent or is_container_without_gpu(ctx.snapshot):
         return
     better = resolution.next_better
-    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
+    excluded = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
     wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
-    nearest = next((candidate for candidate in wheels if candidate not in barred), None)
+    nearest = next((candidate for candidate in wheels if candidate not in excluded), None)
     subject = better.candidate if better else nearest
     if subject is None:
-        yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
+        yield NotKnown("no wheel exists for the interpreter or its platform")
         return
     reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
     constraints = {entry.constraint for entry in reasons}
-    if _is_no_wheel(ctx) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
+    if _is_not_a_wheel(ctx) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
         return
     cause = _cause_of(ctx, constraints)
     if cause is None:
-        yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
+        yield NotKnown("neither the driver nor a GPU excludes CuPy here")
         return
     change = changes_text(better) if better else None
     older = older_than_the_matrix(ctx)
@@ -135,26 +137,26 @@ def nothing_fits(ctx: CheckContext) -> Outcome:
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution, cause),
-        # What is there may be of the driver's own time, and run: nothing is known against it.
+        # An old CuPy may match the old driver and run.
         Severity.WARNING if older else Severity.ERROR,
         cause=cause,
     )
 
 
 _REFRESH = Fix(
-    "Bring the matrix up to date: a CuPy or a CUDA that has come out since may know the GPU.",
+    "Update the matrix: a newer CuPy or CUDA may support the GPU.",
     ("gpuenv", "matrix", "refresh"),
 )
 
 
-def _is_no_wheel(ctx: CheckContext) -> bool:
-    """Whether the CuPy that an import meets bears no wheel line's name: it was built here, or by conda."""
+def _is_not_a_wheel(ctx: CheckContext) -> bool:
+    """Whether the CuPy that an import finds has no name of a wheel line: it was built here, or by conda."""
     cupy = ctx.snapshot.target.cupy
     return bool(cupy) and cupy[0].distribution not in {line.name for line in ctx.matrix.wheel_lines}
 
 
 def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
-    """Every change that would do, the smallest first; a newer matrix may know an unknown GPU."""
+    """Every sufficient change, the smallest first; a newer matrix may know an unknown GPU."""
     better = resolution.next_better
     if better is None and cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
         return (_REFRESH, Fix("Or use another GPU."))
@@ -168,10 +170,10 @@ def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
 
 
 def _cause_of(ctx: CheckContext, constraints: set[ConstraintName]) -> Cause | None:
-    """The cause behind the constraints that stand against the nearest release."""
+    """The cause behind the constraints that reject the nearest release."""
     covered = min(row.branch for row in ctx.matrix.driver_branches)
     last = [row.last for gpu in ctx.needs.gpus if (row := branches_for(gpu.compute_capability, ctx.matrix))]
-    if not _is_no_wheel(ctx) and any(branch is not None and branch < covered for branch in last):
+    if not _is_not_a_wheel(ctx) and any(branch is not None and branch < covered for branch in last):
         return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
     driver = ctx.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
