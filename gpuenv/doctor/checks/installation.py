@@ -1,4 +1,4 @@
-"""The installed CuPy: is it there once, its files, what an import finds, its interpreter, what it depends on."""
+"""Checks of the installed CuPy: one copy, its files, what an import finds, its interpreter, its dependencies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
 from gpuenv.model.text import pattern
 
-ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
-_ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
+ONE_CUPY = ("WHL502", "WHL503")  # requirements of a check of the installed CuPy: exactly one is installed
+_ANOTHER = Fix("If you mean another environment: gpuenv doctor --python PATH")
 
 
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",), repair=RepairKind.REPLACE)
@@ -39,11 +39,11 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     """Two CuPy distributions share one environment.
 
     What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
-    removing one removes files of the other. One line twice, in two folders of the path, hides the second.
+    removing one removes files of the other. If one line is in two folders of the path, the first hides the second.
     How it is seen: the metadata of the distributions in the target.
-    What to do: remove all of them, then install the right one. What lies outside of the environment, its installers do
-    not reach: take that folder off PYTHONPATH, or remove it there. Where one of them is conda's and another pip's,
-    remove pip's, and let conda put in its own anew.
+    What to do: remove all of them, then install the right one. Installers do not remove distributions outside of the
+    environment: remove that folder from PYTHONPATH, or remove the distribution there. If one of them is conda's and
+    another pip's, remove pip's, and reinstall conda's.
     """
     found = ctx.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
@@ -54,8 +54,8 @@ def two_cupys(ctx: CheckContext) -> Outcome:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
     records = {name: conda_record(name, ctx.snapshot.target.conda_packages) for name in names}
     by_conda = tuple(record for record in records.values() if record)
-    own = removable_cupys(ctx.snapshot.target)  # what lies elsewhere has overwritten nothing
-    foreign = tuple(name for name, record in records.items() if not record and name in own)
+    inside = removable_cupys(ctx.snapshot.target)  # distributions outside have overwritten nothing
+    foreign = tuple(name for name, record in records.items() if not record and name in inside)
     mixed = bool(by_conda and foreign)
     if mixed:
         title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
@@ -64,7 +64,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
         keep_conda_fixes(ctx, foreign) if mixed else single_cupy_fixes(ctx),
         cause=Cause.MIXED_PIP_CONDA if mixed else None,
-        # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
+        # One line twice, such as in a venv with system packages: Python imports the first one completely.
         severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
     )
 
@@ -78,28 +78,28 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     missing=Component.CUPY,
 )
 def cupy_missing(ctx: CheckContext) -> Outcome:
-    """CuPy is not in the target environment.
+    """CuPy is not installed in the target environment.
 
-    What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
-    files are there without the metadata of a distribution: an installation or a removal was cut short. Or conda has it
-    on record, and something else, pip say, has removed its files.
+    What it means: the environment has no CuPy under any name. It may be in another one. Or its files exist without the
+    metadata of a distribution, because an installation or a removal was interrupted. Or conda lists it, but another
+    program, such as pip, has removed its files.
     How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
-    take; nothing is imported.
-    What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
-    another one first.
+    use; nothing is imported.
+    What to do: install the wheel that fits, or select another environment with --python; remove leftovers of another
+    CuPy first.
     """
     snapshot = ctx.snapshot
-    told = "target.cupy" in snapshot.assumed
+    is_assumed = "target.cupy" in snapshot.assumed
     if snapshot.target.cupy:
         return
-    if snapshot.source("target").state is not SourceState.ANSWERED and not told:
-        yield NotKnown("the target was not asked")
+    if snapshot.source("target").state is not SourceState.ANSWERED and not is_assumed:
+        yield NotKnown("the target was not probed")
         return
-    if not told and (site := leftover_location(snapshot.target)) is not None:
+    if not is_assumed and (site := leftover_location(snapshot.target)) is not None:
         yield Symptom(
-            "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
+            "Files of CuPy exist, but no distribution owns them: an installation or a removal was interrupted",
             evidence_of(snapshot, "target.cupy_module")
-            + tuple(Evidence("target.left_metadata", e.path, "tells no name") for e in empty_metadata(snapshot.target))
+            + tuple(Evidence("target.left_metadata", e.path, "has no name") for e in empty_metadata(snapshot.target))
             + evidence_of(snapshot, "target.kind"),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
@@ -108,15 +108,15 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             cause=Cause.CORRUPT_INSTALLATION,
         )
         return
-    if not told and (recorded := _recorded_alone(ctx)) is not None:
+    if not is_assumed and (recorded := _recorded_alone(ctx)) is not None:
         yield recorded
         return
     yield Symptom(
-        "CuPy is not in the target environment",
+        "CuPy is not installed in the target environment",
         evidence_of(snapshot, "target.executable", "target.kind"),
         (
             *(
-                Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path))
+                Fix(f"If you mean {path}, select it.", ("gpuenv", "doctor", "--python", path))
                 for path in snapshot.target.environments_near
             ),
             *(install_fixes(ctx, "Install the wheel that fits.") or _later(ctx)),
@@ -126,111 +126,116 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
 
 
 def _later(ctx: CheckContext) -> tuple[Fix, ...]:
-    """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
+    """CuPy to install after another change; empty on a machine without an NVIDIA GPU."""
     snapshot, better = ctx.snapshot, ctx.resolution.next_better
-    instead = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
-    if better is None or seen_to_be_absent(snapshot) or (instead and not ctx.needs.gpus):
+    is_other_platform = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
+    if better is None or seen_to_be_absent(snapshot) or (is_other_platform and not ctx.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
 
 def _recorded_alone(ctx: CheckContext) -> Symptom | None:
-    """CuPy's files are gone and conda still lists it: conda reinstalls nothing unless it is forced to."""
+    """CuPy's files are gone but conda still lists it: conda reinstalls only if forced."""
     target = ctx.snapshot.target
     recorded = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
     if not recorded or target.cupy or target.cupy_module.known:
         return None
-    named = [f"{name}=={release}" for name, release in recorded.items()]
+    pins = [f"{name}=={release}" for name, release in recorded.items()]
     return Symptom(
-        f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
+        f"Conda lists {' and '.join(recorded)}, but CuPy's files are missing",
         tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
         + evidence_of(ctx.snapshot, "target.prefix"),
-        (pip_fix(ctx.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        (pip_fix(ctx.snapshot, "Reinstall it.", "install", "--force-reinstall", *pins),),
         cause=Cause.CORRUPT_INSTALLATION,
     )
 
 
-_USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
+_ESSENTIAL = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
-_NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
+_UNUSED_FOLDERS = {"tests", "testing", "test", "doc", "docs", "licenses"}
 _GONE = (FileState.MISSING, FileState.UNREADABLE)
-_REACH = Fix("Let this user enter their folders and read them, or make an environment of your own.")
+_PERMISSIONS = Fix("Let this user enter their folders and read them, or create your own environment.")
 _SHOWN = 5
 # CUDA as conda-forge and NVIDIA's channel package it.
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
 
 @check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, repair=RepairKind.REINSTALL)
-def files_at_fault(ctx: CheckContext) -> Outcome:
+def damaged_files(ctx: CheckContext) -> Outcome:
     """Installed files of CuPy or of the CUDA wheels are missing or changed.
 
-    What it means: an installation was interrupted, a disk was full, files were deleted to make an image smaller, or
-    another distribution that owns the same files was removed or installed over them. What is missing fails when it is
+    What it means: an installation was interrupted, the disk was full, files were deleted to make an image smaller, or
+    another distribution that owns the same files was removed or installed over them. Missing files fail when they are
     used, often with an error that names something else.
-    How it is seen: every file that the RECORD of these distributions names is looked for, and its size compared; with
-    --deep its digest too. Tests and documentation do not count, and a changed text file is a warning only.
-    What to do: install the distributions named again, with --force-reinstall.
+    How it is seen: every file in the RECORD of these distributions is looked up and its size compared; with --deep its
+    digest too. Tests and documentation do not count, and a changed text file is only a warning.
+    What to do: reinstall the distributions named in the finding, with --force-reinstall.
     """
     target = ctx.snapshot.target
-    told = "target.cupy" in ctx.snapshot.assumed
+    is_assumed = "target.cupy" in ctx.snapshot.assumed
     if (
         not target.file_faults_count.known
-        and not told
+        and not is_assumed
         and ctx.snapshot.source("files").state is not SourceState.NOT_ASKED
     ):
-        yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
+        yield NotKnown(target.file_faults_count.reason or "the files were not checked")
         return
     paths = ((entry, PurePosixPath(entry.path)) for entry in target.file_faults)
-    used = [entry for entry, path in paths if _USED.search(path.name) and _NOT_USED.isdisjoint(path.parts)]
+    essential = [
+        entry for entry, path in paths if _ESSENTIAL.search(path.name) and _UNUSED_FOLDERS.isdisjoint(path.parts)
+    ]
     broken = [
         entry
-        for entry in used
+        for entry in essential
         if entry.state in _GONE or (entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path)))
     ]
-    for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
+    for found, severity in ((broken, Severity.ERROR), ([e for e in essential if e not in broken], Severity.WARNING)):
         if found:
-            yield _at_fault(ctx, found, severity)
+            yield _damaged(ctx, found, severity)
 
 
-def _at_fault(ctx: CheckContext, found: list[FileFault], severity: Severity) -> Symptom:
+def _damaged(ctx: CheckContext, found: list[FileFault], severity: Severity) -> Symptom:
     names = sorted({name for entry in found for name in entry.distributions})
-    states = sorted({_WORDS[entry.state] for entry in found})
-    many = "1 file" if len(found) == 1 else f"{len(found)} files"
+    states = sorted({_STATE_TEXTS[entry.state] for entry in found})
+    count = "1 file" if len(found) == 1 else f"{len(found)} files"
     if ctx.snapshot.target.file_faults_count.value != len(ctx.snapshot.target.file_faults):
-        many = f"At least {many}"
+        count = f"At least {count}"
     return Symptom(
-        f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
-        tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        (_REACH,) if all(entry.state is FileState.UNREADABLE for entry in found) else _anew(ctx, names),
+        f"{count} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
+        tuple(Evidence(entry.path, _STATE_TEXTS[entry.state], "RECORD") for entry in found[:_SHOWN]),
+        (_PERMISSIONS,)
+        if all(entry.state is FileState.UNREADABLE for entry in found)
+        else _reinstall_fixes(ctx, names),
         severity,
     )
 
 
-def _anew(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
-    """Reinstalls them. Of CUDA wheels of two majors that share files, the one that CuPy does not use is removed first.
+def _reinstall_fixes(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
+    """Reinstalls them. If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first.
 
-    Where a framework needs that one, both stay.
+    If a framework needs those, both stay.
     """
-    packages, own = ctx.snapshot.target.packages, installed_cuda_major(ctx)
+    packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
     needed = {entry.cuda_major for entry in ctx.needs.brings if not entry.is_library}
-    others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
-    again = [f"{name}=={packages[name]}" for name in majors if name not in others]
-    if not again:
-        return (Fix("Install them again; their metadata does not tell the release."),)
-    words = "Then install the others again." if others else "Install them again."
-    anew = pip_fix(ctx.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
+    kept = {None, cupy_major, *needed}
+    others = [name for name, major in majors.items() if cupy_major in majors.values() and major not in kept]
+    pins = [f"{name}=={packages[name]}" for name in majors if name not in others]
+    if not pins:
+        return (Fix("Reinstall them; their metadata does not contain the release."),)
+    text = "Then reinstall the others." if others else "Reinstall them."
+    reinstall = pip_fix(ctx.snapshot, text, "install", "--force-reinstall", "--no-deps", *pins)
     if not others:
-        return (anew,)
-    # A package that the matrix does not know may load them: whoever installed it knows.
-    gone = "Remove what is of another CUDA major than CuPy, if nothing else needs it."
-    return (pip_fix(ctx.snapshot, gone, "uninstall", "-y", *others)._replace(safe=False), anew)
+        return (reinstall,)
+    # A package that the matrix does not know may load them, so the user decides.
+    text = "Remove the wheels of a CUDA major other than CuPy's, if nothing else needs them."
+    return (pip_fix(ctx.snapshot, text, "uninstall", "-y", *others)._replace(safe=False), reinstall)
 
 
-_WORDS = {
+_STATE_TEXTS = {
     FileState.MISSING: "missing",
-    FileState.UNREADABLE: "out of this user's reach",
-    FileState.WRONG_SIZE: "of another size than installed",
+    FileState.UNREADABLE: "unreadable for this user",
+    FileState.WRONG_SIZE: "of the wrong size",
     FileState.CHANGED: "changed",
     FileState.OWNED_TWICE: "claimed by two distributions",
 }
@@ -238,37 +243,37 @@ _WORDS = {
 
 @check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",), repair=RepairKind.CLEAR)
 def left_metadata(ctx: CheckContext) -> Outcome:
-    """Metadata of another release of a distribution lie beside its own.
+    """Metadata of another release of a distribution is next to its own.
 
-    What it means: an update was cut short after the new files had come, so that two releases of one distribution are
-    told in one folder. Python imports the files that are there; pip, uv and whatever asks for a version may take the
-    older one's word, and refuse or change what need not be changed.
-    How it is seen: two metadata folders of one name in one folder of the path; those are the right ones whose RECORD
-    is of the files there.
-    What to do: remove the folder of the older one's metadata.
+    What it means: an update was interrupted after the new files were installed, so one folder has metadata of two
+    releases. Python imports the files; pip, uv and other programs may use the older metadata, and refuse or change
+    something without need.
+    How it is seen: two metadata folders of one name in one folder of the path; the right one is that whose RECORD
+    matches the files.
+    What to do: remove the folder of the stale metadata.
     """
-    there = ctx.snapshot.target.packages
-    left = stale_metadata(ctx.snapshot.target)
-    if not left:
+    packages = ctx.snapshot.target.packages
+    stale = stale_metadata(ctx.snapshot.target)
+    if not stale:
         return
-    told = ", ".join(f"{entry.name} {entry.release} (there is {there[entry.name]})" for entry in left)
+    text = ", ".join(f"{entry.name} {entry.release} (installed: {packages[entry.name]})" for entry in stale)
     yield Symptom(
-        f"Metadata of other releases were left beside those of what is there: {told}",
-        tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in left),
-        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, ctx.snapshot.target)) for entry in left),
+        f"Stale metadata of other releases: {text}",
+        tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in stale),
+        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, ctx.snapshot.target)) for entry in stale),
         Severity.WARNING,
     )
 
 
 @check("WHL511", Cause.CUPY_SHADOWED, requires=ONE_CUPY)
 def shadowed(ctx: CheckContext) -> Outcome:
-    """Another file or folder named cupy is imported in place of CuPy.
+    """Another file or folder named cupy is imported instead of CuPy.
 
-    What it means: Python takes the first module of that name on its path: a script of your own called cupy.py, or a
-    folder cupy with an __init__.py, hides the one that is installed. Then nothing of CuPy's is there.
-    How it is seen: Python's own finders are asked which file an import would take from the folder where this command
-    runs; nothing is imported. A program started as "python script.py" looks in the script's folder instead.
-    What to do: give the file another name, remove its __pycache__, or start the program from another folder.
+    What it means: Python imports the first module of that name on its path: your own script cupy.py, or a folder cupy
+    with an __init__.py, hides the installed one.
+    How it is seen: Python's own finders determine which file an import would use in the current folder; nothing is
+    imported. A program started as "python script.py" searches the script's folder instead.
+    What to do: rename the file, remove its __pycache__, or start the program in another folder.
     """
     target = ctx.snapshot.target
     module = target.cupy_module.value
@@ -276,11 +281,11 @@ def shadowed(ctx: CheckContext) -> Outcome:
     if module is None or not installed or module in installed:
         return
     yield Symptom(
-        f"import cupy takes {module}, not the CuPy that is installed",
+        f"import cupy finds {module}, not the installed CuPy",
         evidence_of(ctx.snapshot, "target.cupy_module")
         + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
-        (Fix("Give that file or folder another name, or start the program from another folder."),),
-        # What lies in the folder of work is met by programs that are started from there alone.
+        (Fix("Rename that file or folder, or start the program in another folder."),),
+        # A file in the working directory affects only programs that are started there.
         Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
@@ -289,35 +294,35 @@ def shadowed(ctx: CheckContext) -> Outcome:
 def pathfinder_hidden(ctx: CheckContext) -> Outcome:
     """Another file or folder named cuda hides the cuda.pathfinder that CuPy needs.
 
-    What it means: CuPy 14 imports cuda.pathfinder. A script of your own called cuda.py, or a folder cuda with an
-    __init__.py and without pathfinder, comes first, and import cupy ends with a ModuleNotFoundError.
-    How it is seen: Python's own finders are asked which file an import of cuda would take from the folder where this
-    command runs; nothing is imported.
-    What to do: give the file another name, remove its __pycache__, or start the program from another folder.
+    What it means: CuPy 14 imports cuda.pathfinder. Your own script cuda.py, or a folder cuda with an __init__.py and
+    without pathfinder, comes first, and import cupy ends with a ModuleNotFoundError.
+    How it is seen: Python's own finders determine which file an import of cuda would use in the current folder; nothing
+    is imported.
+    What to do: rename the file, remove its __pycache__, or start the program in another folder.
     """
     target = ctx.snapshot.target
     module = target.pathfinder_hidden_by.value
-    if module is None or not target.cupy or not any("cuda-pathfinder" in words for words in target.cupy[0].requires):
+    if module is None or not target.cupy or not any("cuda-pathfinder" in text for text in target.cupy[0].requires):
         return
     yield Symptom(
-        f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
+        f"import cuda.pathfinder finds {module}, so CuPy cannot be imported",
         evidence_of(ctx.snapshot, "target.pathfinder_hidden_by")
         + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
-        (Fix("Give that file or folder another name, or start the program from another folder."),),
+        (Fix("Rename that file or folder, or start the program in another folder."),),
         Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
 
 @check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
 def numpy_shadowed(ctx: CheckContext) -> Outcome:
-    """What is imported as NumPy is not NumPy, or is for another interpreter.
+    """The imported NumPy is not NumPy, or is for another interpreter.
 
-    What it means: Python takes the first module of that name on its path: a script called numpy.py, or the packages of
-    another Python that PYTHONPATH brings along, as environment modules of clusters do. CuPy needs NumPy, so import cupy
+    What it means: Python imports the first module of that name on its path: a script called numpy.py, or the packages
+    of another Python that PYTHONPATH adds, as environment modules of clusters do. CuPy needs NumPy, so import cupy
     fails too.
-    How it is seen: Python's own finders are asked which file an import would take from the folder where this command
-    runs, and the names of the extension modules beside it against those that this interpreter loads.
-    What to do: unset PYTHONPATH, give the file another name, or start the program from another folder.
+    How it is seen: Python's own finders determine which file an import would use in the current folder, and the names
+    of its extension modules are compared with those that this interpreter loads.
+    What to do: unset PYTHONPATH, rename the file, or start the program in another folder.
     """
     target = ctx.snapshot.target
     module = target.numpy_module.value
@@ -327,28 +332,28 @@ def numpy_shadowed(ctx: CheckContext) -> Outcome:
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
         evidence_of(ctx.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
-            Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
-            Fix("Or give that file or folder another name, or start the program from another folder."),
+            Fix("If PYTHONPATH adds it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
+            Fix("Or rename that file or folder, or start the program in another folder."),
         ),
         Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
 
 
 def _on_path(ctx: CheckContext, module: str) -> bool:
-    """Whether a folder of PYTHONPATH or of the environment itself holds the module."""
-    told = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
+    """Whether a folder of PYTHONPATH or of the environment contains the module."""
+    entries = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
     prefix = ctx.snapshot.target.prefix.value
-    folders = [*(entry for entry in told if entry), *([prefix] if prefix else [])]
+    folders = [*(entry for entry in entries if entry), *([prefix] if prefix else [])]
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))
 def pip_and_conda(ctx: CheckContext) -> Outcome:
-    """Pip and conda have each put CuPy, or the CUDA that it loads, into one environment.
+    """Pip and conda have each installed CuPy, or the CUDA that it loads, into one environment.
 
-    What it means: neither knows of the other's files: an update by one breaks what the other has installed, and the
-    libraries that are loaded come from two CUDA releases.
-    How it is seen: conda's records beside the metadata of the distributions, and the paths of the libraries loaded.
+    What it means: neither knows the other's files: an update by one breaks what the other has installed, and the loaded
+    libraries come from two CUDA releases.
+    How it is seen: conda's records, the metadata of the distributions, and the paths of the loaded libraries.
     What to do: let one of them install CuPy together with its CUDA: conda install cupy, or pip with the extra ctk in an
     environment without conda's CUDA packages.
     """
@@ -359,10 +364,10 @@ def pip_and_conda(ctx: CheckContext) -> Outcome:
     conda_cuda = {name: release for name, release in target.conda_packages.items() if _CONDA_CUDA.fullmatch(name)}
     places = {entry.found_via for entry in target.libraries if entry.path} & {"site-packages", "conda"}
     if foreign and conda_cupy:
-        title = f"pip has installed {', '.join(foreign)} beside conda's {', '.join(conda_cupy)}"
+        title = f"pip installed {', '.join(foreign)} in addition to conda's {', '.join(conda_cupy)}"
         severity = Severity.ERROR
     elif foreign and conda_cuda and len(places) > 1:
-        title = f"{', '.join(foreign)} loads CUDA libraries of pip's wheels and of conda's packages together"
+        title = f"{', '.join(foreign)} loads CUDA libraries of both pip's wheels and conda's packages"
         severity = Severity.WARNING
     else:
         return
@@ -382,18 +387,18 @@ def pip_and_conda(ctx: CheckContext) -> Outcome:
     )
 
 
-_PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
+_TAG_HYPHENS = 2  # in cp312-cp312-linux_x86_64
 
 
 @check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY, repair=RepairKind.REPLACE)
 def for_another_interpreter(ctx: CheckContext) -> Outcome:
-    """CuPy is installed for another interpreter or another platform than this one.
+    """CuPy is installed for another interpreter or platform.
 
-    What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
-    and x86_64. They were put here by another Python's pip, by pip's option --platform, by a folder that was copied from
-    another machine, or by PYTHONPATH; this interpreter does not load them.
-    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads, and the
-    tags of the wheel.
+    What it means: CuPy's compiled modules name the Python and the platform for which they are built, such as
+    cpython-312 and x86_64. They were installed by another Python's pip, by pip's option --platform, by copying a folder
+    from another machine, or are found by PYTHONPATH; this interpreter does not load them.
+    How it is seen: the names of the extension modules in cupy/_core are compared with those that this interpreter
+    loads, and the tags of the wheel with its platform.
     What to do: install CuPy with this interpreter's own pip.
     """
     target = ctx.snapshot.target
@@ -412,91 +417,92 @@ def for_another_interpreter(ctx: CheckContext) -> Outcome:
 
 
 def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[Fix, ...]:
-    """Removes it and installs a CuPy for this interpreter; one outside of the environment is taken off the path."""
+    """Removes it and installs a CuPy for this interpreter; one outside of the environment is removed from the path."""
     target = ctx.snapshot.target
-    anew = install_fixes(ctx, "Install it with this interpreter.")  # that of another line removes this one too
+    install = install_fixes(ctx, "Install it with this interpreter.")  # removes a CuPy of another line too
     if not is_removable(entry, target):
-        own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
-        return tuple(dict.fromkeys((exclude_fix(entry), *(() if own else anew))))
+        has_other = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
+        return tuple(dict.fromkeys((exclude_fix(entry), *(() if has_other else install))))
     remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
-    return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
+    return (remove, *(fix for fix in install if fix.command != remove.command or not fix.command))
 
 
 def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
-    """The platforms of a wheel's tags, where none of them is the interpreter's own: ``linux_aarch64``."""
+    """The platforms of a wheel's tags, if none of them is the interpreter's own: ``linux_aarch64``."""
     system, _, rest = (platform or "").partition("-")
     machine = rest.rpartition("-")[2]
-    told = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _PARTS_OF_A_TAG))
-    either = "universal2"  # of Apple's two machines
-    own = [
+    platforms = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _TAG_HYPHENS))
+    universal = "universal2"  # for both architectures of Apple
+    matching = [
         name
-        for name in told
-        if name == "any" or (system in name and (machine == either or name.endswith((machine, either))))
+        for name in platforms
+        if name == "any" or (system in name and (machine == universal or name.endswith((machine, universal))))
     ]
-    return told if platform and not own else ()
+    return platforms if platform and not matching else ()
 
 
 def _tags(entry: CupyInstallation) -> str:
-    return ", ".join(entry.tags) or "no module of it can be loaded"
+    return ", ".join(entry.tags) or "none of its modules can be loaded"
 
 
-# Those that the target tells of by their names; NumPy has a check of its own.
-_LISTED = ("cuda-", "fastrlock", "nvidia-")
+# Dependencies whose releases the target reports; NumPy has a check of its own.
+_PREFIXES = ("cuda-", "fastrlock", "nvidia-")
 
 
 class _Unmet(NamedTuple):
     """A requirement of CuPy that is not met."""
 
-    words: str
+    text: str
     name: str
     release: str | None  # the installed one
-    lacking: bool  # whether it is missing or too old; one that is too new may work
+    breaks: bool  # whether it is missing or too old; one that is too new may work
 
 
 @check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)
 def dependency_missing(ctx: CheckContext) -> Outcome:
-    """A distribution that CuPy needs is not there, or is of another release.
+    """A distribution that CuPy needs is missing, or has another release.
 
-    What it means: CuPy was installed without what it requires (--no-deps, a copied folder), or that was removed or
-    replaced later: CuPy 14 finds CUDA by cuda-pathfinder, older ones need fastrlock. Without it, or with one that is
-    too old, import cupy fails; a newer one than CuPy foresees may do.
-    How it is seen: the Requires-Dist lines in CuPy's metadata, those of extras aside, against what is installed.
-    What to do: install what is missing into the target, in a release that CuPy's metadata allows.
+    What it means: CuPy was installed without its dependencies (--no-deps, a copied folder), or they were removed or
+    replaced later: CuPy 14 finds CUDA by cuda-pathfinder, older releases need fastrlock. If one is missing or too old,
+    import cupy fails; a newer one may work.
+    How it is seen: the Requires-Dist lines in CuPy's metadata, without those of extras, are compared with the installed
+    releases.
+    What to do: install the dependency into the target, in a release that CuPy's metadata allows.
     """
     target = ctx.snapshot.target
     unmet = list(_unmet(target))
     if not unmet:
         return
     cupy = target.cupy[0]
-    told = " and ".join(f"{entry.words} (found {entry.release or 'none'})" for entry in unmet)
+    text = " and ".join(f"{entry.text} (found {entry.release or 'none'})" for entry in unmet)
     yield Symptom(
-        f"{cupy.label} needs {told}",
-        tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.words, "its metadata") for entry in unmet)
+        f"{cupy.label} needs {text}",
+        tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.text, "its metadata") for entry in unmet)
         + tuple(Evidence(f"target.packages.{entry.name}", entry.release or "none", "its metadata") for entry in unmet),
-        (pip_fix(ctx.snapshot, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),
-        Severity.ERROR if any(entry.lacking for entry in unmet) else Severity.WARNING,
+        (pip_fix(ctx.snapshot, "Install it.", "install", *(entry.text.replace(" ", "") for entry in unmet)),),
+        Severity.ERROR if any(entry.breaks for entry in unmet) else Severity.WARNING,
     )
 
 
 def _unmet(target: Target) -> Iterator[_Unmet]:
     cupy = target.cupy[0] if target.cupy else None
-    wanted = [words for words in (cupy.requires if cupy else ()) if words.lower().replace("_", "-").startswith(_LISTED)]
-    if not wanted:
+    lines = [text for text in (cupy.requires if cupy else ()) if text.lower().replace("_", "-").startswith(_PREFIXES)]
+    if not lines:
         return
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and not all have needs
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
 
-    there = {**target.conda_packages, **target.packages}
-    for words in wanted:
+    installed = {**target.conda_packages, **target.packages}
+    for text in lines:
         try:
-            requirement = Requirement(words)
+            requirement = Requirement(text)
             if requirement.marker is not None:
                 continue
             name = canonicalize_name(requirement.name)
-            release = there.get(name)
+            release = installed.get(name)
             if release is None or not requirement.specifier.contains(release, prereleases=True):
-                least = SpecifierSet(",".join(str(part) for part in requirement.specifier if part.operator == ">="))
-                lacking = release is None or not least.contains(release, prereleases=True)
-                yield _Unmet(words, name, release, lacking)
+                minimum = SpecifierSet(",".join(str(part) for part in requirement.specifier if part.operator == ">="))
+                breaks = release is None or not minimum.contains(release, prereleases=True)
+                yield _Unmet(text, name, release, breaks)
         except (InvalidRequirement, InvalidVersion):
-            continue  # nothing can be said of it
+            continue  # not comparable
