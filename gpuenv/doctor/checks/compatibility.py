@@ -1,4 +1,4 @@
-"""Does the installed CuPy fit the driver, the GPUs, the interpreter and NumPy?"""
+"""Checks whether the installed CuPy fits the driver, the GPUs, the interpreter and NumPy."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _NUMPY = pattern(r"numpy\b(?!-)")
 
 @check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY, repair=RepairKind.REPLACE)
 def rocm_build(ctx: CheckContext) -> Outcome:
-    """The installed CuPy is built for AMD GPUs, and this machine has an NVIDIA GPU.
+    """The installed CuPy is built for AMD GPUs, but this machine has an NVIDIA GPU.
 
     What it means: the lines cupy-rocm-* run on ROCm; they cannot use an NVIDIA GPU.
-    How it is seen: the name of the installed distribution, and a GPU that NVIDIA's driver shows.
+    How it is seen: the name of the installed distribution, and a GPU that NVIDIA's driver lists.
     What to do: remove it and install the wheel line of CUDA that fits.
     """
     found = [entry for entry in ctx.snapshot.target.cupy if is_rocm(entry.distribution)]
@@ -68,47 +68,47 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
     What it means: a wheel of CUDA 12 needs a driver of CUDA 12, and one of CUDA 13 a driver of CUDA 13. Within a major
-    version, an older driver will do.
+    version, an older driver is sufficient.
     How it is seen: the installed wheel line, the driver's version and CUDA level, and the oldest driver of that major.
-    What to do: install the wheel line that this driver runs, or update the driver.
+    What to do: install the wheel line that this driver supports, or update the driver.
     """
-    there = installed_cupy(ctx)
-    if there is None:
+    installed = installed_cupy(ctx)
+    if installed is None:
         yield NotKnown(unknown_cupy_reason(ctx))
         return
     if ctx.needs.driver_absent or expects_compat_libcuda(ctx.snapshot):
         return
-    outside_cuda = isinstance(nvrtc_compiles_for_gpu(there.wheel, ctx.needs, ctx.matrix), Rejected)
+    outside_cuda = isinstance(nvrtc_compiles_for_gpu(installed.wheel, ctx.needs, ctx.matrix), Rejected)
     if outside_cuda and not is_container_without_gpu(ctx.snapshot):
-        return  # this CUDA major cannot compile for a GPU here, whatever the driver; WHL505 reports that
-    verdict = driver_minimum(there.wheel, ctx.needs, ctx.matrix)
+        return  # this CUDA major does not support a GPU here, whatever the driver; WHL505 reports that
+    verdict = driver_minimum(installed.wheel, ctx.needs, ctx.matrix)
     if not isinstance(verdict, Rejected):
         return
     change = verdict.change
-    of_libcuda = change is not None and change.fact == "driver.cuda"  # the driver itself would do
-    which, newer = "libcuda in use" if of_libcuda else "driver", tuple[Fix, ...]()
-    if of_libcuda:
-        newer = (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
-    elif change is not None:  # there is such a driver, up to the last branch that drives every GPU here
+    is_libcuda = change is not None and change.fact == "driver.cuda"  # the driver itself is new enough
+    which, newer = "libcuda in use" if is_libcuda else "driver", tuple[Fix, ...]()
+    if is_libcuda:
+        newer = (Fix("Or let programs load the driver's own libcuda, not one of an older release."),)
+    elif change is not None:  # such a driver exists, up to the last branch that drives every GPU here
         newer = (Fix(f"Or update the driver{driver_location(ctx.snapshot)}: {change.needed}."),)
     yield Symptom(
-        f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
-        evidence_of(ctx.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(there, verdict),
+        f"The {which} is too old for {installed.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
+        evidence_of(ctx.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(installed, verdict),
         (
-            *_older_toolkit(ctx),
-            *install_fixes(ctx, "Install the wheel that this driver runs."),
+            *_conda_toolkit_fixes(ctx),
+            *install_fixes(ctx, "Install the wheel that this driver supports."),
             *newer,
         ),
     )
 
 
-def _older_toolkit(ctx: CheckContext) -> tuple[Fix, ...]:
-    """What conda's builds went by before there was cuda-version; its solver takes the newest, whatever the driver."""
+def _conda_toolkit_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
+    """Fixes for conda builds before cuda-version: conda's solver takes the newest cudatoolkit, whatever the driver."""
     level, target = ctx.needs.driver_cuda, ctx.snapshot.target
     if level is None or "cudatoolkit" not in target.conda_packages or not is_managed_by_conda(target):
         return ()
-    said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
-    return (Fix(said, ("conda", "install", *conda_prefix_option(target), f"cudatoolkit={level}")),)
+    text = f"Install the CUDA that this driver supports: cudatoolkit={level}."
+    return (Fix(text, ("conda", "install", *conda_prefix_option(target), f"cudatoolkit={level}")),)
 
 
 @check(
@@ -124,39 +124,40 @@ def _older_toolkit(ctx: CheckContext) -> tuple[Fix, ...]:
 def gpu_outside_toolkit(ctx: CheckContext) -> Outcome:
     """The installed CuPy cannot make code for this GPU.
 
-    What it means: CuPy compiles its kernels with NVRTC of its own CUDA major, which knows a set of GPUs. Older ones
-    were removed, newer ones are not in it yet. import cupy and even creating an array succeed; the first kernel fails.
-    How it is seen: the GPU's compute capability against what NVRTC of that major compiles for, as measured, what this
-    CuPy asks it for, and the code in the wheel.
-    What to do: install the wheel line or release that knows the GPU.
+    What it means: CuPy compiles its kernels with NVRTC of its own CUDA major, which supports a set of GPUs. Older ones
+    were removed, newer ones are not included yet. import cupy and even creating an array succeed; the first kernel
+    fails.
+    How it is seen: the GPU's compute capability is compared with what NVRTC of that major compiles for, as measured,
+    what this CuPy requests from it, and the code in the wheel.
+    What to do: install the wheel line or release that supports the GPU.
     """
-    there = installed_cupy(ctx)
-    if there is None:
-        yield from _of_an_old_line(ctx)
+    installed = installed_cupy(ctx)
+    if installed is None:
+        yield from _old_line(ctx)
         return
     if is_container_without_gpu(ctx.snapshot):
         return
-    # The code in a wheel is known of the very release only.
-    judges = (nvrtc_compiles_for_gpu, wheel_has_code_for_gpu) if there.exact else (nvrtc_compiles_for_gpu,)
-    verdicts = [judge(there.wheel, ctx.needs, ctx.matrix) for judge in judges]
+    # The code in a wheel is known only for exactly this release.
+    judges = (nvrtc_compiles_for_gpu, wheel_has_code_for_gpu) if installed.exact else (nvrtc_compiles_for_gpu,)
+    verdicts = [judge(installed.wheel, ctx.needs, ctx.matrix) for judge in judges]
     for verdict in verdicts:
         if isinstance(verdict, Rejected):
-            known = {capability for row in minors_of(there.wheel, ctx.matrix) for capability in row.capabilities}
-            cause, what = told_outside(known, ctx.needs.gpus, f"CUDA {there.wheel.line.cuda_major}", there)
+            known = {capability for row in minors_of(installed.wheel, ctx.matrix) for capability in row.capabilities}
+            cause, what = outside_text(known, ctx.needs.gpus, f"CUDA {installed.wheel.line.cuda_major}", installed)
             yield Symptom(
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in ctx.needs.gpus)
-                + _installed_and_needed(there, verdict),
-                (*install_fixes(ctx, "Install the wheel that knows every GPU here."), *_others(there, ctx)),
+                + _installed_and_needed(installed, verdict),
+                (*install_fixes(ctx, "Install the wheel that supports every GPU here."), *_others(installed, ctx)),
                 cause=cause,
             )
             return
     if ctx.needs.gpus and all(gpu.compute_capability is None for gpu in ctx.needs.gpus):
-        yield NotKnown("the GPU's compute capability is not known")
+        yield NotKnown("the GPU's compute capability is unknown")
 
 
-def _of_an_old_line(ctx: CheckContext) -> Outcome:
-    """A line of a CUDA before those that were measured; what CuPy of its time makes of a newer GPU is not known."""
+def _old_line(ctx: CheckContext) -> Outcome:
+    """A line of a CUDA older than those measured; whether its CuPy supports a newer GPU is unknown."""
     cupy = next(iter(ctx.snapshot.target.cupy), None)
     cuda = cuda_minor(cupy.distribution) if cupy else None
     newest = newest_of_old(cuda) if cuda else None
@@ -171,96 +172,98 @@ def _of_an_old_line(ctx: CheckContext) -> Outcome:
             Evidence("target.cupy", cupy.label, "its metadata"),
             Evidence("compiles for", f"compute capability {newest}.x at most", OF_OLD),
         ),
-        install_fixes(ctx, "Install the wheel that knows every GPU here.")
+        install_fixes(ctx, "Install the wheel that supports every GPU here.")
         or (Fix("Install the CuPy of a newer CUDA, and the driver that it needs."),),
         Severity.WARNING,
         Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     )
 
 
-def _others(there: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
-    """The other GPUs, which this CuPy does serve."""
-    seen = [(gpu, gpu.compute_capability.value) for gpu in ctx.snapshot.gpus if gpu.index.known]
-    served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, ctx.matrix)]
-    if not served:
+def _others(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
+    """A fix that selects the other GPUs, which this CuPy supports."""
+    gpus = [(gpu, gpu.compute_capability.value) for gpu in ctx.snapshot.gpus if gpu.index.known]
+    supported = [gpu for gpu, capability in gpus if capability and serves(installed.wheel, capability, ctx.matrix)]
+    if not supported:
         return ()
-    names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in served))
-    variables = visibility_variables(served, ctx.snapshot.gpus)
-    return (Fix(f"Or keep to what it knows: {names}.", ("env", *variables, "python")),) if variables else ()
-
-
-def told_outside(
-    compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, there: InstalledCupy
-) -> tuple[Cause, str]:
-    """Why GPUs are outside of what a CUDA and the installed CuPy make code for, as a cause and in words."""
-    cause = outside(compiled_for, [gpu.compute_capability for gpu in gpus if gpu.compute_capability])
-    words = {
-        Cause.GPU_REMOVED_FROM_TOOLKIT: f"{cuda} no longer supports",
-        Cause.GPU_TOO_NEW_FOR_TOOLKIT: f"{cuda} does not know",
-        Cause.CUPY_TOO_OLD_FOR_GPU: f"CuPy {there.cupy.release} does not know",
-    }
-    return cause, words[cause]
-
-
-def _installed_and_needed(there: InstalledCupy, verdict: Rejected) -> tuple[Evidence, ...]:
+    names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in supported))
+    variables = visibility_variables(supported, ctx.snapshot.gpus)
     return (
-        Evidence("target.cupy", there.label, "its metadata"),
+        (Fix(f"Or use only the GPUs that it supports: {names}.", ("env", *variables, "python")),) if variables else ()
+    )
+
+
+def outside_text(
+    compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, installed: InstalledCupy
+) -> tuple[Cause, str]:
+    """Why a CUDA and the installed CuPy make no code for GPUs, as a cause and as the beginning of a sentence."""
+    cause = outside(compiled_for, [gpu.compute_capability for gpu in gpus if gpu.compute_capability])
+    texts = {
+        Cause.GPU_REMOVED_FROM_TOOLKIT: f"{cuda} no longer supports",
+        Cause.GPU_TOO_NEW_FOR_TOOLKIT: f"{cuda} does not yet support",
+        Cause.CUPY_TOO_OLD_FOR_GPU: f"CuPy {installed.cupy.release} does not support",
+    }
+    return cause, texts[cause]
+
+
+def _installed_and_needed(installed: InstalledCupy, verdict: Rejected) -> tuple[Evidence, ...]:
+    return (
+        Evidence("target.cupy", installed.label, "its metadata"),
         Evidence("needed", verdict.needed, verdict.source),
     )
 
 
 @check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY, repair=RepairKind.REPLACE, decisive_if_assumed=True)
 def numpy_outside_range(ctx: CheckContext) -> Outcome:
-    """The NumPy there does not fit this CuPy, or there is none.
+    """The installed NumPy does not fit this CuPy, or NumPy is missing.
 
-    What it means: CuPy is compiled against a range of NumPy; outside it, import cupy fails or warns.
-    How it is seen: NumPy's version against the range in CuPy's metadata, as measured or as it is installed; of
-    conda's build, against the range in its recipe.
+    What it means: CuPy is compiled for a range of NumPy; outside it, import cupy fails or warns.
+    How it is seen: NumPy's version is compared with the range in CuPy's metadata, as measured or as installed; for
+    conda's build, with the range in its recipe.
     What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
     """
-    there = installed_cupy(ctx)
-    wanted, cited = _numpy_of(there, ctx)
-    if wanted is None:
+    installed = installed_cupy(ctx)
+    needed, cited = _numpy_of(installed, ctx)
+    if needed is None:
         yield NotKnown(unknown_cupy_reason(ctx))
         return
     numpy, label = ctx.snapshot.target.numpy, ctx.snapshot.target.cupy[0].label
-    told = "target.packages.numpy" in ctx.snapshot.assumed
-    if numpy.value is None and not told and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
-        yield NotKnown("the target was not asked")
+    is_assumed = "target.packages.numpy" in ctx.snapshot.assumed
+    if numpy.value is None and not is_assumed and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
+        yield NotKnown("the target was not probed")
         return
-    fits = in_range(numpy.value, wanted) if numpy.value is not None else False
+    fits = in_range(numpy.value, needed) if numpy.value is not None else False
     if fits is None:
-        yield NotKnown(f"{numpy.value} is no version")
+        yield NotKnown(f"{numpy.value} is not a version")
     if fits is not False:
         return
     yield Symptom(
-        f"{label} needs NumPy {wanted}, found {numpy.value or 'none'}",
-        evidence_of(ctx.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {wanted}", cited),),
+        f"{label} needs NumPy {needed}, found {numpy.value or 'none'}",
+        evidence_of(ctx.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {needed}", cited),),
         (
             *exclude_numpy_fixes(ctx.snapshot),
-            pip_fix(ctx.snapshot, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
+            pip_fix(ctx.snapshot, "Install a NumPy that fits.", "install", f"numpy{needed}"),
             *(install_fixes(ctx, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )
 
 
-def _numpy_of(there: InstalledCupy | None, ctx: CheckContext) -> tuple[str | None, str]:
+def _numpy_of(installed: InstalledCupy | None, ctx: CheckContext) -> tuple[str | None, str]:
     """The NumPy range of a CuPy and its source: the matrix, the wheel's own metadata, or conda's recipe."""
-    if there is not None and there.exact:
-        return there.wheel.release.numpy, ctx.matrix.cite(there.wheel.release.source)
+    if installed is not None and installed.exact:
+        return installed.wheel.release.numpy, ctx.matrix.cite(installed.wheel.release.source)
     cupy = next(iter(ctx.snapshot.target.cupy), None)
     if cupy is not None and conda_record(cupy.distribution, ctx.snapshot.target.conda_packages):
-        # Conda's solver went by the recipe of its build, and not by the metadata within the build.
+        # Conda's solver uses the recipe of its build, not the metadata within the build.
         rows = [build for build in ctx.matrix.conda_builds if build.cupy == cupy.release]
         same = len({row.numpy for row in rows}) == 1
         return (rows[0].numpy, ctx.matrix.cite(rows[0].source)) if same else (None, "")
-    words = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
-    if words is None:
+    line = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
+    if line is None:
         return None, ""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few are not measured
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few releases are not measured
 
     try:
-        return str(Requirement(words).specifier) or None, "its own metadata"
+        return str(Requirement(line).specifier) or None, "its own metadata"
     except InvalidRequirement:
         return None, ""
 
@@ -274,23 +277,23 @@ def _numpy_of(there: InstalledCupy | None, ctx: CheckContext) -> tuple[str | Non
     decisive_if_assumed=True,
 )
 def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
-    """The installed CuPy has no wheel for this Python or this platform.
+    """The installed CuPy has no wheel for this Python or platform.
 
-    What it means: the files there were built for another Python, C library or architecture, left behind by an upgrade
-    or by a shared folder on the path, so import cupy fails.
-    How it is seen: the target's Python, C library and architecture against the tags of the release's wheels.
-    What to do: install CuPy again in this environment, in a release that has a wheel for it.
+    What it means: the installed files were built for another Python, C library or architecture, left by an upgrade or
+    found in a shared folder on the path, so import cupy fails.
+    How it is seen: the target's Python, C library and architecture are compared with the tags of the release's wheels.
+    What to do: reinstall CuPy in this environment, in a release that has a wheel for it.
     """
-    there = installed_cupy(ctx)
-    if there is None or not there.exact:
+    installed = installed_cupy(ctx)
+    if installed is None or not installed.exact:
         yield NotKnown(unknown_cupy_reason(ctx))
         return
-    verdicts = [(judge, judge(there.wheel, ctx.needs, ctx.matrix)) for judge in (platform, libc, python)]
+    verdicts = [(judge, judge(installed.wheel, ctx.needs, ctx.matrix)) for judge in (platform, libc, python)]
     for judge, verdict in verdicts:
         if isinstance(verdict, Rejected):
             yield Symptom(
-                f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
-                evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(there, verdict),
+                f"{installed.label} is not built for {verdict.found}: needs {verdict.needed}",
+                evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(installed, verdict),
                 (
                     *install_fixes(ctx, "Install the release that fits."),
                     Fix(f"Or use an environment with {verdict.needed}."),
@@ -298,6 +301,6 @@ def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
                 cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
             )
             return
-    open_facts = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
-    if open_facts:
-        yield NotKnown(f"{', '.join(open_facts)}: not told, and the wheel has to be built for it")
+    unknown = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
+    if unknown:
+        yield NotKnown(f"{', '.join(unknown)}: unknown, but the wheel must be built for it")
