@@ -84,7 +84,7 @@ def test_where_conda_has_no_way_that_is_said() -> None:
     """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
     given = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
     told = fixes("WHL503", *given)
-    assert told[0].text.startswith("No build of CuPy on conda-forge that the matrix has fits here: it needs ")
+    assert told[0].text.startswith("No conda-forge build of CuPy in the matrix fits here: it needs ")
     assert told[0].command == LIST
     assert told[1].text.startswith("Or, by pip, install: cupy-cuda102")
 

@@ -136,15 +136,15 @@ OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
     [
         (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
         (of_another_kernel("fedora 42", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
-        (of_another_kernel("ubuntu 24.04", "6.12.1-061201-generic", OWN), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.12.0-061200-generic", OWN), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.8.12-custom", OWN), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.8.0-45-custom", OWN), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/nvidia-535/nvidia.ko"), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL, OWN, OWN.replace("550", "550-open")), f"start {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL), f"start {OTHER}"),
-        (of_another_kernel("rocky 9.5", KERNEL, f"{OTHER}/extra/nvidia/nvidia.ko.xz"), f"start {OTHER}"),
-        (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.12.1-061201-generic", OWN), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.12.0-061200-generic", OWN), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.12-custom", OWN), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.0-45-custom", OWN), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/nvidia-535/nvidia.ko"), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, OWN, OWN.replace("550", "550-open")), f"boot {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL), f"boot {OTHER}"),
+        (of_another_kernel("rocky 9.5", KERNEL, f"{OTHER}/extra/nvidia/nvidia.ko.xz"), f"boot {OTHER}"),
+        (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"boot {OTHER}"),
     ],
 )
 def test_where_it_is_not_certain_what_brings_the_module_no_command_is_told(
@@ -359,8 +359,8 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
     [
         ("crw-rw-rw-", None, None, "control group"),
         ("crw-rw----", None, None, "group that owns"),
-        ("crw-rw-rw-", "slurm", 0, "ask Slurm"),
-        ("crw-rw----", "slurm", 0, "ask Slurm"),
+        ("crw-rw-rw-", "slurm", 0, "request one from Slurm"),
+        ("crw-rw----", "slurm", 0, "request one from Slurm"),
         ("crw-rw-rw-", "slurm", None, "control group"),
         ("crw-rw----", "slurm", None, "group that owns"),
         ("crw-rw----", "slurm", 1, "group that owns"),
@@ -381,7 +381,7 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
     (finding,) = findings(snapshot._replace(driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
     assert told in finding.fix[0].text
-    perhaps = "Where this job has asked Slurm for no GPU"
+    perhaps = "If this job did not request a GPU from Slurm"
     assert any(perhaps in fix.text for fix in finding.fix) is (by == "slurm" and gpus is None)
     joins = told == "group that owns"
     assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
@@ -606,7 +606,7 @@ def test_no_folder_with_a_c_library_is_put_on_the_loaders_path(matrix: Matrix, f
 def test_another_library_is_none(matrix: Matrix, snapshot: Snapshot) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV108"
-    assert "Install the compute part" in finding.fix[0].text
+    assert "Install the compute package" in finding.fix[0].text
 
 
 def test_no_loader_of_musl_s_is_told_where_a_library_of_glibc_s_lies(matrix: Matrix) -> None:
@@ -685,9 +685,9 @@ def both(release: str, *, mounted: bool | None = False) -> tuple[DriverLibrary, 
         (HOST, both(NEWER), MISMATCH, "Restart the machine", True),
         (HOST, both(OLDER), MISMATCH, "Restart the machine", True),
         (DOCKER, both(NEWER, mounted=True), MISMATCH, "Restart the host", True),
-        (DOCKER, both(OLDER, mounted=True), MISMATCH, "Start the container again", False),
-        (DOCKER, both(OLDER, mounted=None), MISMATCH, "Start the container again", False),
-        (DOCKER, both(OLDER), BROKEN, "out of the image", False),
+        (DOCKER, both(OLDER, mounted=True), MISMATCH, "Restart the container", False),
+        (DOCKER, both(OLDER, mounted=None), MISMATCH, "Restart the container", False),
+        (DOCKER, both(OLDER), BROKEN, "from the image", False),
         (LXC, both(OLDER), MISMATCH, f"exactly {MODULE} in the container", False),
         (LXC, both(NEWER), MISMATCH, f"exactly {MODULE} in the container", False),
         (LXC, both(NEWER, mounted=True), MISMATCH, f"exactly {MODULE} in the container", True),
@@ -744,10 +744,12 @@ def test_of_two_libcudas_in_one_folder_the_link_is_mended_and_none_installed(mat
     assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
 
 
-def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix: Matrix) -> None:
+def test_a_container_that_is_older_than_its_host_is_restarted_or_recreated(matrix: Matrix) -> None:
     used = both(OLDER, mounted=True)
     finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
-    assert [word in fix.text for fix, word in zip(finding.fix, ("again", "CDI", "anew"), strict=True)] == [True] * 3
+    assert [word in fix.text for fix, word in zip(finding.fix, ("Restart", "CDI", "recreate"), strict=True)] == [
+        True
+    ] * 3
 
 
 def on(distribution: str, snapshot: Snapshot) -> Snapshot:
@@ -827,7 +829,7 @@ def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
     )
     finding = finding_of(snapshot._replace(driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
     assert finding.cause.value == BROKEN
-    assert f"{folder}/libcuda.so.{release} off the loader's path" in finding.fix[0].text
+    assert f"{folder}/libcuda.so.{release} from the loader's path" in finding.fix[0].text
     assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)
     assert (right[0].path in said(finding)) if right else (MODULE in said(finding))
     assert folder in {entry.value for entry in finding.evidence}

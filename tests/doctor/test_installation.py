@@ -333,7 +333,7 @@ def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Ma
     assert set(findings) == {"WHL520"}
     finding = findings["WHL520"]
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
-    assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
+    assert finding.title.endswith("numpy 1.26.4 (installed: 2.1.0)")
     assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
     repairs = repair_plan([finding], snapshot)
     assert repairs is not None
@@ -410,7 +410,7 @@ def two(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Fi
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (PackagePlace.PYTHONPATH, "off PYTHONPATH"),
+        (PackagePlace.PYTHONPATH, "from PYTHONPATH"),
         (PackagePlace.USER, "PYTHONNOUSERSITE=1"),
         (PackagePlace.ELSEWHERE, "outside of this environment"),
     ],
@@ -434,7 +434,7 @@ def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, heal
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda13x"
     (fix,) = found(matrix, snapshot)["WHL502"].fix
-    assert "off PYTHONPATH" in fix.text
+    assert "from PYTHONPATH" in fix.text
 
 
 def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix, healthy: Snapshot) -> None:
@@ -480,7 +480,7 @@ def test_the_user_s_own_before_conda_s_is_no_mixture_of_the_environment(matrix: 
         ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
         ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
         ("venv", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
-        ("venv", "/opt/lib/numpy/__init__.py", "off PYTHONPATH"),
+        ("venv", "/opt/lib/numpy/__init__.py", "from PYTHONPATH"),
         ("venv", "/venv/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
     ],
 )
@@ -532,7 +532,7 @@ def test_where_pip_does_not_reach_the_user_s_own_no_command_removes_them(
 def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Matrix, healthy: Snapshot) -> None:
     there = (OLD._replace(place=PackagePlace.PYTHONPATH), OWN._replace(place=PackagePlace.PYTHONPATH))
     finding, _ = two(matrix, healthy, *there)
-    assert ["off PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
+    assert ["from PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
     assert "install" in (finding.fix[2].command or ())
     assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
 

@@ -132,10 +132,18 @@ TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), 
         (
             TOOLKIT,
             "14.1.0",
-            ("Take /opt/cuda-12.4/lib64 out of LD_LIBRARY_PATH", "Or remove the CuPy", "Or install a toolkit"),
+            (
+                "Remove /opt/cuda-12.4/lib64 from LD_LIBRARY_PATH",
+                "Or remove the installed CuPy",
+                "Or install a toolkit",
+            ),
         ),
-        (TOOLKIT._replace(has_nvrtc=False), "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
-        (None, "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
+        (
+            TOOLKIT._replace(has_nvrtc=False),
+            "14.1.0",
+            ("Remove the installed CuPy", "Install the CuPy", "Or install a toolkit"),
+        ),
+        (None, "14.1.0", ("Remove the installed CuPy", "Install the CuPy", "Or install a toolkit")),
     ],
 )
 def test_the_ways_to_another_nvrtc_are_alternatives(
@@ -296,9 +304,9 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
         (UNMAPPED, BROKEN, "ulimit -a"),
         ("cannot allocate memory in static TLS block", BROKEN, "reserve"),
         ("cannot open shared object file: Permission denied", BROKEN, "read"),
-        ("file too short", CORRUPT, "Install again"),
-        ("invalid ELF header", CORRUPT, "Install again"),
-        ("wrong ELF class: ELFCLASS32", CORRUPT, "Install again"),
+        ("file too short", CORRUPT, "Reinstall"),
+        ("invalid ELF header", CORRUPT, "Reinstall"),
+        ("wrong ELF class: ELFCLASS32", CORRUPT, "Reinstall"),
     ],
 )
 def test_why_the_loader_does_not_take_a_file(

@@ -180,7 +180,7 @@ def test_what_is_installed_is_put_in_anew_by_a_command_that_does_so() -> None:
 
 def test_a_fault_that_was_asked_for_is_told_as_such() -> None:
     (finding,) = found(smoke(PASSED, WRONG)._replace(fault="no-order"))
-    assert finding.evidence[0].value == "no-order: a fault planted on purpose"
+    assert finding.evidence[0].value == "no-order: a deliberately injected fault"
     assert [(fix.text.partition(":")[0], fix.command) for fix in finding.fix] == [("Unset GPUENV_SMOKE_FAULT", None)]
 
 
@@ -192,11 +192,14 @@ def slow(against: str = "data-sheet") -> SmokeResult:
     return smoke(PASSED, compared=(rate,))
 
 
-@pytest.mark.parametrize("against", ["data-sheet", "sisters", "baseline"])
-def test_a_slow_gpu_is_a_warning_with_the_rate_and_what_it_is_held_against(against: str) -> None:
+@pytest.mark.parametrize(
+    ("against", "text"),
+    [("data-sheet", "its data sheet"), ("sisters", "the other GPUs"), ("baseline", "its baseline")],
+)
+def test_a_slow_gpu_is_a_warning_with_its_rate_and_the_reference(against: str, text: str) -> None:
     (finding,) = found(slow(against))
     assert (finding.code, finding.cause, finding.severity) == ("SMK904", Cause.GPU_THROTTLED, Severity.WARNING)
-    assert "15% of its " in finding.evidence[0].value
+    assert f"15% of {text} (" in finding.evidence[0].value
     assert report(FIT, tests=slow(against)).status is Status.DEGRADED
 
 

@@ -35,7 +35,7 @@ def commands(finding: Finding) -> list[str]:
 @pytest.mark.parametrize("name", ["PYTHONHOME", "LD_PRELOAD"])
 def test_a_variable_is_unset_and_no_environment_is_made_again(matrix: Matrix, healthy: Snapshot, name: str) -> None:
     finding = broken(matrix, healthy._replace(environment={name: "/x"}), starts_without=known(name, "x"))
-    assert f"does not work under {name}" in finding.title
+    assert f"does not work with {name} set" in finding.title
     assert commands(finding) == [f"env -u {name} gpuenv doctor"]
     assert any(entry.fact == f"environment.{name}" for entry in finding.evidence)
 
@@ -106,4 +106,4 @@ def test_environments_that_may_be_meant_come_before_an_installation(matrix: Matr
     )
     assert first[0].command == ("gpuenv", "doctor", "--python", "/home/me/project/.venv")
     assert len(first) > 1
-    assert plain[-1].text.startswith("If another environment is meant")
+    assert plain[-1].text.startswith("If you mean another environment")

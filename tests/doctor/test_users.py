@@ -188,7 +188,7 @@ USERS = {
     ),
     "a conda environment of an old Python": Machine(
         of("driver=580.95.05", "gpu=A100", "python=3.9", "numpy=1.26.4", "cupy=none"),
-        "cupy-not-installed", "environment of its own", conda(numpy="1.26.4", python="3.9.18"),
+        "cupy-not-installed", "in a new environment", conda(numpy="1.26.4", python="3.9.18"),
     ),
     "pip without the extra": Machine(
         of("driver=580.95.05", "gpu=L4", "cupy=cupy-cuda12x==14.2.0"), "cuda-library-missing", "[ctk]", libraries()

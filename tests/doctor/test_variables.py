@@ -44,7 +44,7 @@ def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
 def test_what_cupy_refuses_is_named(matrix: Matrix, name: str, value: str) -> None:
     (finding,) = found(matrix, "cupy-cuda12x==14.2.0", **{name: value})
     assert finding.cause is Cause.CUPY_VARIABLE_INVALID
-    assert finding.title == f"{name}={value or '(empty)'}: CuPy refuses this value"
+    assert finding.title == f"{name}={value or '(empty)'}: CuPy does not accept this value"
     assert finding.fix[0].command == ("env", "-u", name, "gpuenv", "doctor")
 
 

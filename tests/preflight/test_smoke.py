@@ -104,7 +104,7 @@ def test_a_fault_is_planted_as_by_smoke_and_said(
     said = {**machine.environment, "GPUENV_SMOKE_FAULT": "no-order"}
     code, data = asked(command, "--smoke", "--python", target, "--format", f"markdown={page}", **said)
     assert (code, data["smoke"]["fault"]) == (1, "no-order")
-    assert "no-order: a fault planted on purpose" in page.read_text(encoding="utf-8")
+    assert "no-order: a deliberately injected fault" in page.read_text(encoding="utf-8")
     options = ["--no-config"] if command == "preflight" else []
     text = gpuenv(command, *options, "--smoke", "--python", target, environment=said).stdout
     assert "A fault was planted on purpose: no-order." in text

@@ -493,7 +493,7 @@ _USUAL_FOLDERS = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/l
 # The root of the driver's container, with a C library of its own: unsuitable for LD_LIBRARY_PATH.
 _OPERATOR_NODE = Fix(
     f"Run it in a pod that requests nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
-    f"{GPU_OPERATOR_ROOT}, and gives pods its libraries. Do not install driver packages on the node as well."
+    f"{GPU_OPERATOR_ROOT}, and gives pods its libraries. The node itself needs no driver packages."
 )
 _BIND_MOUNT = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
 _REMOUNT_EXEC = f"mount --bind {_BIND_MOUNT} && mount -o remount,exec {COS_DRIVER_ROOT}"

@@ -162,7 +162,7 @@ def unwritable(ctx: CheckContext) -> Outcome:
         return
     refused = refused_variables(ctx.snapshot.environment, target.cupy[0].release)
     if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
-        return  # that variable is variables by itself: import cupy ends there already
+        return  # ENV402 reports that variable: import cupy already fails
     temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
     name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
     if ctx.snapshot.host.os.value == "windows":
@@ -182,7 +182,7 @@ def shared(ctx: CheckContext) -> Outcome:
     """Several users share one kernel cache.
 
     What it means: a kernel that one user has compiled is loaded by the others: a file that they may not read fails, and
-    whoever may write to the folder decides what they run. Files left by root (sudo, a container) have the same effect.
+    a user with write access decides what they run. Files left by root (sudo, a container) have the same effect.
     How it is seen: the folder, or files in it, belong to other users.
     What to do: give each user, and in a cluster each job, a separate folder with CUPY_CACHE_DIR; remove files of
     others.

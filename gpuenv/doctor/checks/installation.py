@@ -250,7 +250,7 @@ def left_metadata(ctx: CheckContext) -> Outcome:
     something without need.
     How it is seen: two metadata folders of one name in one folder of the path; the right one is that whose RECORD
     matches the files.
-    What to do: remove the folder of the stale metadata.
+    What to do: remove the folder of the stale metadata, whose path the finding names.
     """
     packages = ctx.snapshot.target.packages
     stale = stale_metadata(ctx.snapshot.target)
