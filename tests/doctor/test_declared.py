@@ -125,7 +125,7 @@ def test_nouveau_is_kept_out_by_nixos_configuration(matrix: Matrix, *, blocked: 
     (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked), matrix)
     assert "configuration.nix" in told(finding)
     assert "modprobe.d" not in told(finding)
-    assert "RAM disk" not in told(finding)
+    assert "initramfs" not in told(finding)
 
 
 @pytest.mark.parametrize("blocked", [False, True])
@@ -133,7 +133,7 @@ def test_nouveau_is_kept_out_of_an_image_by_the_kernel_s_parameters(matrix: Matr
     (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked), matrix)
     assert "rpm-ostree kargs" in told(finding)
     assert "blacklist nouveau" not in told(finding)
-    assert blocked or "RAM disk" not in told(finding)
+    assert blocked or "initramfs" not in told(finding)
     (plain,) = findings(held_by_nouveau(without_driver("fedora 43", ADA), blocked=blocked), matrix)
     assert "blacklist nouveau" in told(plain)
 

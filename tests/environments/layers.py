@@ -154,7 +154,7 @@ LAYERS = (
         mended={"cupy-cuda12x": "13.6.0"},
     ),
     Odd("everything in the system's Python below", over_a_whole_one),
-    Odd("a folder named cupy where one works", folder_named_cupy, "cupy-shadowed", error=False, first="another name"),
+    Odd("a folder named cupy where one works", folder_named_cupy, "cupy-shadowed", error=False, first="Rename"),
     Odd(
         "a path file that puts another environment first",
         another_environment_first,

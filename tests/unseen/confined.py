@@ -74,7 +74,7 @@ CONFINED = (
         "mig-without-instances",
         host(container=Container.DOCKER),
         first="/dev/nvidia-caps",
-        named=("On the host, make",),
+        named=("On the host, create",),
     ),
     unseen(
         "sources-disagree",
@@ -144,7 +144,7 @@ CONFINED = (
         "gtx1080ti-580",
         beside_a_k80,
         first="branch 470",
-        named=("leave the driver as it is",),
+        named=("keep the driver",),
         error=False,
     ),
     unseen("", "a list of GPUs that a script has ended with a comma", "h100x8-550", given(CUDA_VISIBLE_DEVICES="0,1,")),

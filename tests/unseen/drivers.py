@@ -114,7 +114,7 @@ DRIVERS = (
             ),
         ),
         first="Restart the machine",
-        unsaid=("emove", "off the loader"),
+        unsaid=("emove", "from the loader"),
     ),
     unseen(
         "no-driver",

@@ -123,7 +123,7 @@ KERNELS = (
             placed({"etc/modprobe.d/vfio.conf": "blacklist nvidia\nblacklist nouveau\n"}),
         ),
         first="virtual machine",
-        unsaid=("Take out", "nstall", "modprobe"),
+        unsaid=("Remove the lines", "nstall", "modprobe"),
     ),
     unseen(
         "driver-module-not-loaded",

@@ -44,7 +44,7 @@ UNBUILT = (
             ),
         ),
         first=f"linux-headers-{NEW_6_1}",
-        unsaid=("Take out", "linux-modules-nvidia"),
+        unsaid=("Remove the lines", "linux-modules-nvidia"),
     ),
     unseen(
         "driver-kernel-incompatible",

@@ -78,7 +78,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     missing=Component.CUPY,
 )
 def cupy_missing(ctx: CheckContext) -> Outcome:
-    """CuPy is not installed in the target environment.
+    """CuPy is not in the target environment.
 
     What it means: the environment has no CuPy under any name. It may be in another one. Or its files exist without the
     metadata of a distribution, because an installation or a removal was interrupted. Or conda lists it, but another
@@ -112,7 +112,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
         yield recorded
         return
     yield Symptom(
-        "CuPy is not installed in the target environment",
+        "CuPy is not in the target environment",
         evidence_of(snapshot, "target.executable", "target.kind"),
         (
             *(
