@@ -59,7 +59,7 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("environment.CUDA_VISIBLE_DEVICES", 0.6, "the variable that chooses GPUs"),
     ("environment.CUDA_PATH", 0.5, "CuPy uses another toolkit"),
     ("environment.CUDA_HOME", 0.4, "another toolkit"),
-    ("environment.NVIDIA_*", 0.45, "what the container is given of the driver"),
+    ("environment.NVIDIA_*", 0.45, "the parts of the driver in the container"),
     ("environment.CUPY_*", 0.45, "CuPy's own settings"),
     ("environment.*", 0.3, "the environment"),
     ("host.container", 0.4, "one of the machines is a container"),

@@ -53,7 +53,7 @@ _DRIVER_LIBRARY = pattern(r"libcuda\.so|libnvidia")
 class Refusal(NamedTuple):
     """A symbol or version that the loader did not find in another library."""
 
-    symbol: str  # empty where a whole version is missing
+    symbol: str  # empty if a whole version is missing
     by: str | None  # the soname of that library, if the loader names it
 
 
@@ -516,9 +516,9 @@ def _same_release(ctx: CheckContext, refusal: Refusal, provider: Library | None)
     wheel = cuda_wheel(provider.name.lower(), major)
     if wheel not in ctx.snapshot.target.packages:
         return (first,)
-    wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
+    requirement = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
     return (
-        pip_fix(ctx.snapshot, "Install the release that is needed.", "install", wanted),
+        pip_fix(ctx.snapshot, "Install the release that is needed.", "install", requirement),
         Fix("If another package pins the older one: keep CuPy and that package in separate environments."),
     )
 
@@ -611,8 +611,8 @@ def _headers_fix(ctx: CheckContext) -> Fix:
     nvrtc = _library(ctx, "nvrtc")
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
-    wanted = f"{cuda_wheel('cuda-runtime', major)}=={nvrtc.release}.*"
-    return pip_fix(ctx.snapshot, "Install the headers of NVRTC's release.", "install", wanted)
+    requirement = f"{cuda_wheel('cuda-runtime', major)}=={nvrtc.release}.*"
+    return pip_fix(ctx.snapshot, "Install the headers of NVRTC's release.", "install", requirement)
 
 
 @check("LIB606", Cause.CUDA_PATH_WRONG, Cause.LIBRARY_PATH_CONFLICT, requires=(*_LIBRARIES, "LIB605"))

@@ -292,9 +292,9 @@ def is_declared(snapshot: Snapshot) -> bool:
 # The package with the headers of a kernel, one for each kind of kernel.
 # Read off public scripts and spec files that install them, and distributions' advisories: Proxmox VE has Debian's
 # system with kernels of its own (pve-headers, and proxmox-headers since 6.5). Oracle Linux has Red Hat's kernels and
-# UEK (kernel-uek-devel). Red Hat's own for pages of 64 KiB and for real time bear a plus and their kind at the end
+# UEK (kernel-uek-devel). Red Hat's own for pages of 64 KiB and for real time end with a plus and their kind
 # (kernel-64k, kernel-rt). Amazon Linux 2023 has 6.1 as "kernel" and each newer one with its number (kernel6.12-devel).
-# SUSE's bear theirs at the end (kernel-default, kernel-azure, kernel-rt, kernel-64kb, kernel-longterm).
+# SUSE's end with their kind (kernel-default, kernel-azure, kernel-rt, kernel-64kb, kernel-longterm).
 
 _NUMBERS = pattern(r"(?P<major>\d+)\.(?P<minor>\d+)\.")
 _PROXMOX_KERNEL = pattern(r"\d[\d.-]*-pve")

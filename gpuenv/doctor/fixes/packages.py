@@ -142,7 +142,7 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
 
 
 def _is_compatible(ctx: CheckContext, names: tuple[str, ...]) -> bool:
-    """Whether exactly one CuPy is given and it fits: the best line, or a release that no constraint rejects."""
+    """Whether there is exactly one CuPy and it fits: the best line, or a release that no constraint rejects."""
     chosen, rejected = ctx.resolution.wheel, {entry.candidate for entry in ctx.resolution.rejected}
     if len(names) != 1:
         return False
@@ -278,8 +278,8 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
         return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
     if way.fits_new_environment:
-        wanted = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _DEFAULT_PYTHON)
-        minors = [minor for minor in wanted.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
+        pythons = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _DEFAULT_PYTHON)
+        minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
         packages = (f"python={_DEFAULT_PYTHON if _DEFAULT_PYTHON in minors else minors[-1]}", *specs)
         text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
         return (Fix(text, ("conda", "create", "--name=ENVIRONMENT", channel, *packages)),)
