@@ -33,9 +33,9 @@ NEW = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
 LIST = ("conda", "search", "--channel=conda-forge", "cupy")
 
 
-def fixes(code: str, *given: str) -> tuple[Fix, ...]:
+def fixes(code: str, *options: str) -> tuple[Fix, ...]:
     """The cures of a finding in a conda environment in which conda's CuPy is, or none."""
-    snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *given], MATRIX)
+    snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *options], MATRIX)
     ours = {entry.distribution: entry.release for entry in snapshot.target.cupy}
     ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
     target = snapshot.target._replace(kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
@@ -45,7 +45,7 @@ def fixes(code: str, *given: str) -> tuple[Fix, ...]:
 
 
 @pytest.mark.parametrize(
-    ("given", "command"),
+    ("facts", "command"),
     [
         (
             ("driver=580.95.05", "gpu=H100", "python=3.11", "numpy=1.26.4", "cupy=none"),
@@ -69,29 +69,29 @@ def fixes(code: str, *given: str) -> tuple[Fix, ...]:
         ),
     ],
 )
-def test_conda_s_own_way_comes_first(given: tuple[str, ...], command: tuple[str, ...]) -> None:
-    first = fixes("WHL503", *given)[0]
+def test_conda_s_own_way_comes_first(facts: tuple[str, ...], command: tuple[str, ...]) -> None:
+    first = fixes("WHL503", *facts)[0]
     assert first.command == command
     assert "mamba" in first.text
 
 
 def test_a_way_of_pip_s_is_another_one_and_said_to_be() -> None:
-    told = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
-    assert told[1].text.startswith("Or, by pip, install: cupy-cuda11x")
+    result = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
+    assert result[1].text.startswith("Or, by pip, install: cupy-cuda11x")
 
 
 def test_where_conda_has_no_way_that_is_said() -> None:
     """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
-    given = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
-    told = fixes("WHL503", *given)
-    assert told[0].text.startswith("No conda-forge build of CuPy in the matrix fits here: it needs ")
-    assert told[0].command == LIST
-    assert told[1].text.startswith("Or, by pip, install: cupy-cuda102")
+    facts = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
+    result = fixes("WHL503", *facts)
+    assert result[0].text.startswith("No conda-forge build of CuPy in the matrix fits here: it needs ")
+    assert result[0].command == LIST
+    assert result[1].text.startswith("Or, by pip, install: cupy-cuda102")
 
 
 def test_a_numpy_of_conda_s_is_moved_by_conda() -> None:
-    told = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
-    assert told[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
+    result = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
+    assert result[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
 
 
 PREFIX = "/srv/app/.pixi/envs/default"
@@ -102,7 +102,7 @@ def of_pixi(prefix: str = PREFIX) -> Target:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("python -m pip install cupy-cuda12x[ctk]==14.2.0", "pixi add --pypi cupy-cuda12x[ctk]==14.2.0"),
         ("uv pip install --python /x/bin/python numpy<2.6,>=2.0", "pixi add --pypi numpy<2.6,>=2.0"),
@@ -119,9 +119,9 @@ def of_pixi(prefix: str = PREFIX) -> Target:
         ("conda remove --prefix=/x cupy", "pixi remove cupy"),
     ],
 )
-def test_every_installer_s_words_have_their_counterpart(command: str, told: str) -> None:
+def test_every_installer_s_words_have_their_counterpart(command: str, expected: str) -> None:
     (fix,) = adapt_for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
-    assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(told.split()), safe=False)
+    assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(expected.split()), safe=False)
 
 
 @pytest.mark.parametrize(
@@ -264,10 +264,10 @@ def test_the_program_says_it(tmp_path: Path) -> None:
     hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
     again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
     for command in ("doctor", "preflight"):
-        _, told = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
-        (finding,) = [entry for entry in told["findings"] if entry["code"] == "GPU202"]
+        _, result = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
+        (finding,) = [entry for entry in result["findings"] if entry["code"] == "GPU202"]
         assert again in [fix["command"] for fix in finding["fix"]]
     recorded = record(HIDDEN, tmp_path / "recorded.json")
-    _, told = answer("doctor", "--python", venv, "--snapshot", recorded)
-    assert "GPU202" in {entry["code"] for entry in told["findings"]}
-    assert str(venv) not in str(told["findings"])
+    _, result = answer("doctor", "--python", venv, "--snapshot", recorded)
+    assert "GPU202" in {entry["code"] for entry in result["findings"]}
+    assert str(venv) not in str(result["findings"])

@@ -34,9 +34,9 @@ def held(there: Snapshot, here: Snapshot) -> Comparison:
     return compare(there, here, findings(there), findings(here))
 
 
-def but(*given: str) -> Snapshot:
+def but(*options: str) -> Snapshot:
     """The healthy machine with some facts replaced."""
-    return assume(FIT, given, MATRIX)._replace(assumed=())
+    return assume(FIT, options, MATRIX)._replace(assumed=())
 
 
 def test_a_machine_does_not_differ_from_itself() -> None:
@@ -48,7 +48,7 @@ def test_a_machine_does_not_differ_from_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "first", "cause"),
+    ("facts", "first", "cause"),
     [
         (("driver=470.82.01",), {"driver.version", "driver.cuda", "driver.branch"}, Cause.DRIVER_TOO_OLD_FOR_CUDA),
         (("env.CUDA_VISIBLE_DEVICES=-1",), {"environment.CUDA_VISIBLE_DEVICES"}, Cause.VISIBLE_DEVICES_HIDE_GPU),
@@ -56,9 +56,9 @@ def test_a_machine_does_not_differ_from_itself() -> None:
         (("numpy=1.26.4",), {"target.numpy", "target.packages.numpy"}, Cause.NUMPY_INCOMPATIBLE),
     ],
 )
-def test_what_the_doctor_finds_here_alone_stands_first(given: tuple[str, ...], first: set[str], cause: Cause) -> None:
+def test_what_the_doctor_finds_here_alone_stands_first(facts: tuple[str, ...], first: set[str], cause: Cause) -> None:
     noise = ("env.PYTHONPATH=/somewhere", "package.scipy=1.14.0", "toolkit=11.8")
-    comparison = held(FIT, but(*given, *noise))
+    comparison = held(FIT, but(*facts, *noise))
     assert comparison.differences[0].fact in first, comparison.differences[:4]
     assert cause in {finding.cause for finding in comparison.findings}
     assert comparison.try_first
@@ -176,8 +176,8 @@ TOLD = st.tuples(
 )
 
 
-def machine(told: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
-    environment, packages, names = told
+def machine(expected: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
+    environment, packages, names = expected
     gpus = tuple(Gpu(name=known(name, "nvml")) for name in names)
     return FIT._replace(environment=environment, target=FIT.target._replace(packages=packages), gpus=gpus)
 
@@ -192,7 +192,7 @@ def test_differences_are_the_same_seen_from_either_side(one: Any, other: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "said"),
+    ("there", "here", "expected"),
     [
         (
             ("gpu=V100", "driver=580.95.05"),
@@ -208,10 +208,10 @@ def test_differences_are_the_same_seen_from_either_side(one: Any, other: Any) ->
         ((), ("libc=glibc-2.31",), "Try a system like that of the other machine"),
     ],
 )
-def test_the_advice_is_about_what_can_be_changed(there: tuple[str, ...], here: tuple[str, ...], said: str) -> None:
+def test_the_advice_is_about_what_can_be_changed(there: tuple[str, ...], here: tuple[str, ...], expected: str) -> None:
     comparison = compare(but(*there), but(*here), (), ())
     (step,) = comparison.try_first
-    assert said in step.text
+    assert expected in step.text
     assert "Make driver" not in step.text
 
 
@@ -254,11 +254,11 @@ def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
     eight = FIT._replace(gpus=FIT.gpus * 8, gpu_count=known(8, "nvml"))
     kit = Toolkit("/usr/local/cuda-13.0", "PATH", toolkit=known(CudaVersion.parse("13.0"), "version.json"))
     comparison = held(eight, WITHOUT_GPU._replace(toolkits=(kit,)))
-    told = {entry.fact: entry for entry in comparison.differences}
+    result = {entry.fact: entry for entry in comparison.differences}
     assert comparison.differences[0].fact == "gpu_count"
-    assert (told["gpu_count"].there, told["gpu_count"].here) == ("8", "none")
-    assert (told["driver.version"].there, told["driver.version"].here) == ("550.54.15", "none")
-    assert "GPU201" in told["gpu_count"].why
+    assert (result["gpu_count"].there, result["gpu_count"].here) == ("8", "none")
+    assert (result["driver.version"].there, result["driver.version"].here) == ("550.54.15", "none")
+    assert "GPU201" in result["gpu_count"].why
     with_another = held(eight._replace(toolkits=(kit,)), WITHOUT_GPU._replace(toolkits=(kit._replace(toolkit=OLDER),)))
     assert "GPU201" not in next(entry for entry in with_another.differences if entry.fact == "toolkits").why
     assert held(WITHOUT_GPU, eight).differences  # the other way round as well

@@ -108,7 +108,7 @@ def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "folder", "told"),
+    ("distribution", "folder", "expected"),
     [
         ("ubuntu 24.04", "kernel/nvidia-550", f"apt-get install linux-modules-nvidia-550-{KERNEL}"),
         ("ubuntu 24.04", "kernel/nvidia-550-open", f"apt-get install linux-modules-nvidia-550-open-{KERNEL}"),
@@ -120,11 +120,11 @@ def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
     ],
 )
 def test_a_module_that_another_kernel_has_is_brought_by_a_package_or_built(
-    matrix: Matrix, distribution: str, folder: str, told: str
+    matrix: Matrix, distribution: str, folder: str, expected: str
 ) -> None:
     (finding,) = findings(of_another_kernel(distribution, KERNEL, f"{OTHER}/{folder}/nvidia.ko"), matrix)
     assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
-    assert " ".join(finding.fix[0].command or ()) == f"sudo {told}"
+    assert " ".join(finding.fix[0].command or ()) == f"sudo {expected}"
     assert OTHER in {entry.value for entry in finding.evidence}
 
 
@@ -132,7 +132,7 @@ OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "told"),
+    ("snapshot", "expected"),
     [
         (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
         (of_another_kernel("fedora 42", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
@@ -148,20 +148,20 @@ OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
     ],
 )
 def test_where_it_is_not_certain_what_brings_the_module_no_command_is_told(
-    matrix: Matrix, snapshot: Snapshot, told: str
+    matrix: Matrix, snapshot: Snapshot, expected: str
 ) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV115"
     assert [fix.command for fix in finding.fix if fix.command] == []
-    assert told in finding.fix[0].text
+    assert expected in finding.fix[0].text
 
 
 @pytest.mark.parametrize(("builds", "dkms"), [((BUILT,), True), ((), False)])
 def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
     matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
 ) -> None:
-    said = log("nvidia: disagrees about version of symbol module_layout")
-    snapshot = with_reading(host_without_module(Module.NOT_LOADED, *builds)._replace(kernel_log=said), "rocky 9.5")
+    result = log("nvidia: disagrees about version of symbol module_layout")
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, *builds)._replace(kernel_log=result), "rocky 9.5")
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV116"
     assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
@@ -289,8 +289,8 @@ def test_rules_without_the_gpu_are_why_cuda_finds_none(
     snapshot = working(cuda=100, container=Container.DOCKER)._replace(container_support=support)
     (finding,) = findings(snapshot, matrix)
     assert [finding.code] == found
-    told = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
-    assert told == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
+    result = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
+    assert result == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
     healthy = working(container=Container.DOCKER)._replace(container_support=support)
     assert findings(healthy, matrix) == []
 
@@ -355,7 +355,7 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
 
 
 @pytest.mark.parametrize(
-    ("mode", "by", "gpus", "told"),
+    ("mode", "by", "gpus", "expected"),
     [
         ("crw-rw-rw-", None, None, "control group"),
         ("crw-rw----", None, None, "group that owns"),
@@ -367,7 +367,7 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
     ],
 )
 def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
-    matrix: Matrix, mode: str, by: str | None, gpus: int | None, told: str
+    matrix: Matrix, mode: str, by: str | None, gpus: int | None, expected: str
 ) -> None:
     snapshot = working(cuda=100)
     nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode=mode, owner="0:44"),)
@@ -380,10 +380,10 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
     )
     (finding,) = findings(snapshot._replace(driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
-    assert told in finding.fix[0].text
+    assert expected in finding.fix[0].text
     perhaps = "If this job did not request a GPU from Slurm"
     assert any(perhaps in fix.text for fix in finding.fix) is (by == "slurm" and gpus is None)
-    joins = told == "group that owns"
+    joins = expected == "group that owns"
     assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
     assert any("NVreg_DeviceFile" in fix.text for fix in finding.fix) is joins
 
@@ -756,7 +756,7 @@ def on(distribution: str, snapshot: Snapshot) -> Snapshot:
     return snapshot._replace(host=snapshot.host._replace(distribution=known(distribution, "x")))
 
 
-def said(finding: Finding) -> str:
+def fix_texts(finding: Finding) -> str:
     return " ".join(fix.text for fix in finding.fix)
 
 
@@ -782,7 +782,7 @@ def test_after_an_update_a_restart_is_due_whatever_lies_about(
     finding = finding_of(on(distribution, machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *left)), matrix)
     assert finding.cause.value == MISMATCH
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
-    assert "emove" not in said(finding)
+    assert "emove" not in fix_texts(finding)
     assert {entry.path for entry in used} <= {entry.value for entry in finding.evidence}
 
 
@@ -801,15 +801,15 @@ def test_after_an_update_a_restart_is_due_whatever_lies_about(
 )
 def test_nothing_is_removed_whose_counterpart_is_not_there(matrix: Matrix, there: tuple[DriverLibrary, ...]) -> None:
     finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(OLDER), *there), matrix)
-    assert "emove" not in said(finding)
-    assert "from the loader" not in said(finding)
+    assert "emove" not in fix_texts(finding)
+    assert "from the loader" not in fix_texts(finding)
 
 
 def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
     used = tuple(library(n, OLDER, "/usr/lib64") for n in ("libcuda", "libnvidia-ml"))
     right = tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml"))
     finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)), matrix)
-    assert all(entry.path in said(finding) for entry in (*used, *right))
+    assert all(entry.path in fix_texts(finding) for entry in (*used, *right))
     assert {entry.path for entry in right} <= {entry.value for entry in finding.evidence}
 
 
@@ -831,7 +831,7 @@ def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
     assert finding.cause.value == BROKEN
     assert f"{folder}/libcuda.so.{release} from the loader's path" in finding.fix[0].text
     assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)
-    assert (right[0].path in said(finding)) if right else (MODULE in said(finding))
+    assert (right[0].path in fix_texts(finding)) if right else (MODULE in fix_texts(finding))
     assert folder in {entry.value for entry in finding.evidence}
 
 
@@ -852,5 +852,5 @@ def test_a_libcuda_that_was_held_back_is_named_with_its_release(
 def test_a_newer_libcuda_among_the_system_s_is_an_update_that_was_not_finished(matrix: Matrix) -> None:
     used = (library("libcuda", NEWER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
-    assert "emove" not in said(finding)
-    assert "update the whole driver and restart" in said(finding)
+    assert "emove" not in fix_texts(finding)
+    assert "update the whole driver and restart" in fix_texts(finding)

@@ -41,7 +41,7 @@ NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/g
 
 
 def machine(
-    device: str = ADA, flavor: str | None = "open", *said: str, driver: str = "570.133.07", arch: str = "x86_64"
+    device: str = ADA, flavor: str | None = "open", *options: str, driver: str = "570.133.07", arch: str = "x86_64"
 ) -> Snapshot:
     """A GPU on the bus which a loaded driver does not list."""
     version = DriverVersion.parse(driver)
@@ -62,7 +62,7 @@ def machine(
         ),
         gpu_count=known(0, "nvml"),
         pci_gpus=(PciGpu(PCI, "10de", device, None, "nvidia"),),
-        kernel_log=known(tuple(KernelMessage(line) for line in said), "/dev/kmsg"),
+        kernel_log=known(tuple(KernelMessage(line) for line in options), "/dev/kmsg"),
         sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", SourceState.ANSWERED)),
     )
 
@@ -101,8 +101,8 @@ def test_several_gpus_of_a_kind_are_one_finding_with_the_address_of_each(matrix:
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_REMOVED_FROM_DRIVER)
     assert [place for place in places if any(place in (e.fact + e.value) for e in finding.evidence)] == [*places]
     assert len(set(finding.evidence)) == len(finding.evidence)
-    beside = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
-    assert [entry.code for entry in found(beside, matrix)] == ["GPU204", "GPU204"]
+    others = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
+    assert [entry.code for entry in found(others, matrix)] == ["GPU204", "GPU204"]
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,17 @@ def test_a_missing_firmware_is_named(matrix: Matrix) -> None:
 
 
 def test_what_the_driver_said_stands_beside_a_failure_that_nothing_explains(matrix: Matrix) -> None:
-    said = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
-    (finding,) = found(machine(ADA, "open", OPEN, said), matrix)
+    result = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
+    (finding,) = found(machine(ADA, "open", OPEN, result), matrix)
     assert finding.code == "DRV113"
-    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [said]
+    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [result]
 
 
-def listed(name: str, fabric: str | None, code: int, *said: str) -> Snapshot:
+def listed(name: str, fabric: str | None, code: int, *options: str) -> Snapshot:
     """A GPU that NVML lists and CUDA does not start."""
     state: Reading[str] = known(fabric, "nvml") if fabric else Reading()
     gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
-    snapshot = machine(ADA, "open", *said)
+    snapshot = machine(ADA, "open", *options)
     driver = snapshot.driver._replace(
         cuda_init=known(code, "libcuda"),
         device_nodes=tuple(DeviceNode(f"/dev/{n}", True, "", "") for n in ("nvidia0", "nvidiactl", "nvidia-uvm")),
@@ -182,8 +182,8 @@ def test_only_a_gpu_that_a_switch_can_join_waits_for_the_fabric_manager(
 ) -> None:
     (finding,) = found(listed(name, fabric, 802), matrix)
     assert finding.code == code
-    told = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
-    assert len(told) == (fabric is None or code == "DRV113")
+    result = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
+    assert len(result) == (fabric is None or code == "DRV113")
 
 
 @pytest.mark.parametrize("code", [3, 802, 999])
@@ -194,36 +194,36 @@ def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, cod
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "cause", "cure"),
+    ("expected", "code", "cause", "cure"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
         (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
-    matrix: Matrix, said: str, code: str, cause: Cause, cure: str
+    matrix: Matrix, expected: str, code: str, cause: Cause, cure: str
 ) -> None:
-    snapshot = machine(ADA, "open", said)
+    snapshot = machine(ADA, "open", expected)
     (finding,) = found(snapshot, matrix)
     assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
     assert cure in finding.fix[0].text
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     assert [entry.code for entry in found(snapshot._replace(driver=unloaded), matrix)] == [code]
     other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
-    beside = snapshot._replace(
+    others = snapshot._replace(
         driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
         gpus=(other,),
         gpu_count=known(1, "nvml"),
         visible_count=known(1, "libcuda"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )
-    assert [(entry.code, entry.severity) for entry in found(beside, matrix)] == [(code, Severity.WARNING)]
-    started = beside._replace(gpus=(other, other._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))))
+    assert [(entry.code, entry.severity) for entry in found(others, matrix)] == [(code, Severity.WARNING)]
+    started = others._replace(gpus=(other, other._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))))
     assert found(started, matrix) == [], "what was said before it was started is past"
 
 
-def beside_one_that_nvml_lists(said: str, cuda: int) -> Snapshot:
-    snapshot = machine(ADA, "open", said)
+def beside_one_that_nvml_lists(expected: str, cuda: int) -> Snapshot:
+    snapshot = machine(ADA, "open", expected)
     other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
     nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
     return snapshot._replace(
@@ -234,10 +234,12 @@ def beside_one_that_nvml_lists(said: str, cuda: int) -> Snapshot:
     )
 
 
-@pytest.mark.parametrize(("said", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
+@pytest.mark.parametrize(("expected", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
 @pytest.mark.parametrize("cuda", [100, 101, 999])
-def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(matrix: Matrix, said: str, code: str, cuda: int) -> None:
-    (finding,) = found(beside_one_that_nvml_lists(said, cuda), matrix)
+def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(
+    matrix: Matrix, expected: str, code: str, cuda: int
+) -> None:
+    (finding,) = found(beside_one_that_nvml_lists(expected, cuda), matrix)
     assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
 
 

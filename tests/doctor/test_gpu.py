@@ -72,9 +72,9 @@ def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_war
     (alone,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD,)))
     assert alone.severity is Severity.ERROR
     assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
-    (beside,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
-    assert beside.severity is Severity.WARNING
-    assert "CUDA_VISIBLE_DEVICES=1" in beside.fix[0].text
+    (others,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    assert others.severity is Severity.WARNING
+    assert "CUDA_VISIBLE_DEVICES=1" in others.fix[0].text
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: 
 )
 def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
     """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""
-    told = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
-    (finding,) = findings(working()._replace(kernel_log=told), matrix)
+    result = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
+    (finding,) = findings(working()._replace(kernel_log=result), matrix)
     commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
     assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", place) for place in reset]
     assert "estart the machine" in " ".join(fix.text for fix in finding.fix)

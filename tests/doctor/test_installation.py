@@ -107,10 +107,10 @@ def test_what_conda_put_there_only_conda_puts_in_anew(
 ) -> None:
     snapshot = faulty(healthy, "numpy/__init__.py", FileState.MISSING, "numpy")
     packages = {**snapshot.target.packages, "pip": "25.0"}
-    told = changed(
+    result = changed(
         snapshot, packages=packages, conda_packages=dict.fromkeys(of_conda, "2.1.0"), prefix=known("/env", "")
     )
-    (fix,) = found(matrix, told)["WHL510"].fix
+    (fix,) = found(matrix, result)["WHL510"].fix
     command = " ".join(fix.command or ())
     if program == "conda":
         assert command == "conda install --force-reinstall --prefix=/env numpy"
@@ -175,19 +175,19 @@ def test_a_wheel_of_another_platform_is_called_that(
     assert len(commands) == len(set(commands)), "what is to be removed is said once"
 
 
-@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("others", [True, False])
 def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
-    matrix: Matrix, healthy: Snapshot, *, beside: bool
+    matrix: Matrix, healthy: Snapshot, *, others: bool
 ) -> None:
     """To uninstall by name would remove the environment's own."""
     foreign = CUPY._replace(
         location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
     )
-    fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if beside else (foreign,)))["WHL512"].fix
+    fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if others else (foreign,)))["WHL512"].fix
     assert "PYTHONPATH" in fixes[0].text
     assert fixes[0].command is None
     assert not any("uninstall" in (fix.command or ()) for fix in fixes)
-    assert any("install" in (fix.command or ()) for fix in fixes) is not beside
+    assert any("install" in (fix.command or ()) for fix in fixes) is not others
 
 
 def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
@@ -286,7 +286,7 @@ def unowned(healthy: Snapshot, prefix: str, folder: str) -> Snapshot:
     return snapshot._replace(assumed=assumed, sources=(*snapshot.sources, Source("target", SourceState.ANSWERED)))
 
 
-def told(matrix: Matrix, snapshot: Snapshot) -> Finding:
+def stale_finding(matrix: Matrix, snapshot: Snapshot) -> Finding:
     return found(matrix, snapshot)["WHL503"]
 
 
@@ -302,7 +302,7 @@ def told(matrix: Matrix, snapshot: Snapshot) -> Finding:
     ],
 )
 def test_the_rest_of_an_installation_is_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
-    finding = told(matrix, unowned(healthy, prefix, folder))
+    finding = stale_finding(matrix, unowned(healthy, prefix, folder))
     assert finding.cause is Cause.CORRUPT_INSTALLATION
     assert finding.fix[0].text.endswith(f"from {folder}.")
 
@@ -321,7 +321,7 @@ def test_the_rest_of_an_installation_is_removed(matrix: Matrix, healthy: Snapsho
     ],
 )
 def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
-    finding = told(matrix, unowned(healthy, prefix, folder))
+    finding = stale_finding(matrix, unowned(healthy, prefix, folder))
     assert finding.cause is Cause.CUPY_NOT_INSTALLED
     assert not any("Remove" in fix.text for fix in finding.fix)
 
@@ -346,7 +346,7 @@ def test_metadata_that_tell_nothing_matter_where_files_lie_beside_them(
 ) -> None:
     snapshot = unowned(healthy, "/venv", "/venv/src")
     empty = LeftMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
-    finding = told(matrix, changed(snapshot, left_metadata=(empty,)))
+    finding = stale_finding(matrix, changed(snapshot, left_metadata=(empty,)))
     assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
 
 
@@ -392,7 +392,7 @@ def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snaps
 def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None:
     path = "C:\\venv\\Lib\\site-packages\\cupy_cuda12x-14.2.0.dist-info"
     empty = LeftMetadata(path, "cupy-cuda12x", None, has_files=True)
-    finding = told(matrix, changed(unowned(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
+    finding = stale_finding(matrix, changed(unowned(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
     assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")
 
 
@@ -633,8 +633,8 @@ MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=
 SITE = "/venv/lib/python3.12/site-packages"
 
 
-def machine(*given: str) -> Snapshot:
-    return assume(Snapshot(), [*MACHINE, *given], MATRIX)._replace(assumed=())
+def machine(*options: str) -> Snapshot:
+    return assume(Snapshot(), [*MACHINE, *options], MATRIX)._replace(assumed=())
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:

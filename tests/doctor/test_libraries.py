@@ -63,12 +63,12 @@ REFUSALS = (
 )
 
 
-@pytest.mark.parametrize("said", REFUSALS)
+@pytest.mark.parametrize("expected", REFUSALS)
 @pytest.mark.parametrize("torch", [False, True])
 def test_a_library_that_another_one_s_release_keeps_from_loading(
-    matrix: Matrix, healthy: Snapshot, said: str, *, torch: bool
+    matrix: Matrix, healthy: Snapshot, expected: str, *, torch: bool
 ) -> None:
-    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=said)
+    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], OLD_LINKER)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.1.105", **({"torch": "2.1.0"} if torch else {})}
     findings = found(matrix, changed(healthy, libraries=libraries, packages=packages))
@@ -80,7 +80,7 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
 
 
 @pytest.mark.parametrize(
-    ("said", "codes"),
+    ("expected", "codes"),
     [
         ("libcusparse.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
         ("/x/libcusparse.so.12: version `libnvJitLink.so.12' not found (required by /x/libcusparse.so.12)", {"LIB611"}),
@@ -94,9 +94,9 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
     ],
 )
 def test_what_is_not_there_is_told_from_what_is_refused(
-    matrix: Matrix, healthy: Snapshot, said: str, codes: set[str]
+    matrix: Matrix, healthy: Snapshot, expected: str, codes: set[str]
 ) -> None:
-    gone = LIBRARIES[5]._replace(path=None, found_via=None, error=said)
+    gone = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
     assert set(found(matrix, changed(healthy, libraries=(*LIBRARIES[:5], gone, LIBRARIES[6])))) == codes
 
 
@@ -117,10 +117,10 @@ def test_an_nvrtc_that_does_not_know_the_gpu(
     nvrtc = LIBRARIES[0]._replace(release=release)
     snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]))
     findings = found(matrix, assume(snapshot, [f"gpu={gpu}"], matrix))
-    said = findings.get("LIB610")
-    assert (said and said.cause) == cause
-    if said is not None:
-        assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in said.fix)
+    result = findings.get("LIB610")
+    assert (result and result.cause) == cause
+    if result is not None:
+        assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in result.fix)
 
 
 TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), "x"), has_nvrtc=True)
@@ -152,10 +152,10 @@ def test_the_ways_to_another_nvrtc_are_alternatives(
     nvrtc = LIBRARIES[0]._replace(release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
     snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(CUPY._replace(release=cupy),))
     there = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
-    told = found(matrix, there._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
-    ways = [fix.text for fix in told.fix if not fix.text.startswith("Then ")]
-    assert len(ways) == len(beginnings), told.fix
-    assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), told.fix
+    result = found(matrix, there._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
+    ways = [fix.text for fix in result.fix if not fix.text.startswith("Then ")]
+    assert len(ways) == len(beginnings), result.fix
+    assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), result.fix
 
 
 def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matrix, healthy: Snapshot) -> None:
@@ -178,7 +178,7 @@ def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: M
 
 
 @pytest.mark.parametrize(
-    ("told", "driver", "nvrtc", "is_told"),
+    ("expected", "driver", "nvrtc", "is_told"),
     [
         ("1", "535.104.05", "12.9", True),
         (" 01", "535.104.05", "12.9", True),
@@ -189,10 +189,10 @@ def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: M
     ],
 )
 def test_ptx_that_the_driver_cannot_read(
-    matrix: Matrix, healthy: Snapshot, told: str, driver: str, nvrtc: str, *, is_told: bool
+    matrix: Matrix, healthy: Snapshot, expected: str, driver: str, nvrtc: str, *, is_told: bool
 ) -> None:
     libraries = (LIBRARIES[0]._replace(release=nvrtc), *LIBRARIES[1:6])
-    facts = [f"env.CUPY_COMPILE_WITH_PTX={told}", f"driver={driver}"]
+    facts = [f"env.CUPY_COMPILE_WITH_PTX={expected}", f"driver={driver}"]
     there = assume(changed(healthy, libraries=libraries), facts, matrix)
     findings = found(matrix, there)
     assert set(findings) == ({"LIB612"} if is_told else set())
@@ -272,8 +272,8 @@ def test_without_the_finder_cuda_wheels_that_are_there_are_not_missing(
 
 
 def test_without_a_numpy_none_is_to_be_fitted(matrix: Matrix, healthy: Snapshot) -> None:
-    asked = healthy._replace(sources=(Source("target", SourceState.ANSWERED),))
-    finding = found(matrix, changed(asked, numpy=Reading(reason="not installed")))["WHL506"]
+    result = healthy._replace(sources=(Source("target", SourceState.ANSWERED),))
+    finding = found(matrix, changed(result, numpy=Reading(reason="not installed")))["WHL506"]
     assert [fix.text for fix in finding.fix] == ["Install a NumPy that fits."]
 
 
@@ -297,7 +297,7 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
 
 
 @pytest.mark.parametrize(
-    ("said", "cause", "helps"),
+    ("expected", "cause", "helps"),
     [
         (f"{UNMAPPED} [its file system is mounted noexec]", BROKEN, "noexec"),
         (f"{UNMAPPED} [ulimit -v is 1500000 KiB]", BROKEN, "1464 MiB"),
@@ -310,13 +310,13 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
     ],
 )
 def test_why_the_loader_does_not_take_a_file(
-    matrix: Matrix, healthy: Snapshot, said: str, cause: Cause, helps: str
+    matrix: Matrix, healthy: Snapshot, expected: str, cause: Cause, helps: str
 ) -> None:
     """Of CuPy's own module, and of a library: nothing is missing, and nothing is to be installed beside it."""
     path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
-    refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {said}")
+    refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {expected}")
     of_library = changed(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
-    for snapshot in (of_library, changed(healthy, extension=missing(f"{OWN}: {said}"))):
+    for snapshot in (of_library, changed(healthy, extension=missing(f"{OWN}: {expected}"))):
         findings = found(matrix, snapshot)
         assert set(findings) == {"LIB613"}
         finding = findings["LIB613"]
@@ -326,7 +326,7 @@ def test_why_the_loader_does_not_take_a_file(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected",
     [
         "libcuda.so.1: cannot open shared object file: No such file or directory",
         "/usr/lib/libcuda.so.1: file too short",
@@ -334,8 +334,8 @@ def test_why_the_loader_does_not_take_a_file(
         "no answer within 30.0 s",
     ],
 )
-def test_what_is_no_matter_of_the_file_is_not_told_of_it(matrix: Matrix, healthy: Snapshot, said: str) -> None:
-    assert found(matrix, changed(healthy, extension=missing(said))) == {}
+def test_what_is_no_matter_of_the_file_is_not_told_of_it(matrix: Matrix, healthy: Snapshot, expected: str) -> None:
+    assert found(matrix, changed(healthy, extension=missing(expected))) == {}
 
 
 def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -> None:

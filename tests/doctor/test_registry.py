@@ -58,7 +58,7 @@ def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
 
 
 def test_no_driver_is_one_finding_not_twelve(matrix: Matrix) -> None:
-    given = [
+    result = [
         "os=linux",
         "arch=x86_64",
         "libc=glibc-2.36",
@@ -67,7 +67,7 @@ def test_no_driver_is_one_finding_not_twelve(matrix: Matrix) -> None:
         "cupy=cupy-cuda12x==14.2.0",
         "numpy=2.1.0",
     ]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
+    diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
     assert [finding.cause for finding in diagnosis.findings] == [Cause.NO_DRIVER]
     assert diagnosis.findings[0].primary
     skipped = {run.code: run.reason for run in diagnosis.checks if run.status is CheckStatus.SKIPPED}
@@ -107,7 +107,7 @@ def test_errors_come_before_warnings(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "cause"),
+    ("facts", "cause"),
     [
         (["driver=535.104.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
         (["driver=580.95.05", "gpu=V100", "cupy=cupy-cuda13x==14.2.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
@@ -129,16 +129,16 @@ def test_errors_come_before_warnings(matrix: Matrix) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_causes_that_assumptions_alone_decide(given: list[str], cause: Cause, matrix: Matrix) -> None:
+def test_causes_that_assumptions_alone_decide(facts: list[str], cause: Cause, matrix: Matrix) -> None:
     base = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "numpy=2.1.0"]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), [*base, *given], matrix))
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*base, *facts], matrix))
     assert cause in {finding.cause for finding in diagnosis.findings}, diagnosis.findings
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
 
 
 def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
     assert _diagnose(matrix, snapshot._replace(toolkits=())).findings == ()
 
@@ -149,8 +149,8 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
     snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
     terms = DiagnosisOptions(evaluate(requirements, snapshot))
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
-    told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
-    assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
+    result = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
+    assert result == {"gpu>=1": "DRV106", "python>=3.13": None}
 
 
 @pytest.mark.parametrize(
@@ -160,47 +160,47 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
 def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
     matrix: Matrix, text: str, primary: str | None
 ) -> None:
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
     snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
     terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     assert [finding.code for finding in found if finding.primary] == ([primary] if primary else [])
-    told = {finding.code: finding.follows_from for finding in found}
-    assert told.get("REQ801") == ("GPU203" if primary == "GPU203" else None)
+    follows = {finding.code: finding.follows_from for finding in found}
+    assert follows.get("REQ801") == ("GPU203" if primary == "GPU203" else None)
 
 
 @pytest.mark.parametrize(
-    ("gpu", "told"),
+    ("gpu", "expected"),
     [
         ("GTX 1080 Ti", "driver >= 525.60.13, branch 580 or older, install cupy-cuda12x[ctk] 14.2.0"),
         ("Tesla K80", "driver >= 450.80.02, branch 470 or older, install cupy-cuda11x 13.6.0"),
         ("H100", "driver >= 580.65.06, install cupy-cuda13x[ctk] 14.2.0"),
     ],
 )
-def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: Matrix, gpu: str, told: str) -> None:
+def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: Matrix, gpu: str, expected: str) -> None:
     """And which driver: a newer one than the last for a GPU would not help."""
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
-    assert missing.fix[0].text == f"Once there is {told}: gpuenv install"
+    assert missing.fix[0].text == f"Once there is {expected}: gpuenv install"
 
 
 @pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
 def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: Matrix, field: str) -> None:
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
     there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
-    snapshot = assume(Snapshot(), given, matrix)._replace(**{field: there})  # type: ignore[arg-type]
+    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: there})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
 
 
 def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
-    snapshot = assume(Snapshot(), given, matrix)._replace(pci_gpus=())
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
+    snapshot = assume(Snapshot(), result, matrix)._replace(pci_gpus=())
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text.startswith("Once there is ")
 
@@ -219,19 +219,19 @@ def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
 )
 def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str, *, fits: bool) -> None:
     """A CUDA major may have several lines."""
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.11", "driver=580.95.05", "numpy=1.26.4"]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), [*given, f"gpu={gpu}", f"cupy={cupy}"], matrix))
-    told = {finding.cause for finding in diagnosis.findings}
-    assert told == (set() if fits else {Cause.GPU_TOO_NEW_FOR_TOOLKIT})
+    facts = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.11", "driver=580.95.05", "numpy=1.26.4"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*facts, f"gpu={gpu}", f"cupy={cupy}"], matrix))
+    causes = {finding.cause for finding in diagnosis.findings}
+    assert causes == (set() if fits else {Cause.GPU_TOO_NEW_FOR_TOOLKIT})
 
 
 @pytest.mark.parametrize(
-    ("source", "told"), [("nvidia-smi", True), ("nvml", True), ("/proc/driver/nvidia/gpus", False)]
+    ("source", "expected"), [("nvidia-smi", True), ("nvml", True), ("/proc/driver/nvidia/gpus", False)]
 )
-def test_a_container_is_judged_by_the_gpus_that_it_was_given(matrix: Matrix, source: str, *, told: bool) -> None:
+def test_a_container_is_judged_by_the_gpus_that_it_was_given(matrix: Matrix, source: str, *, expected: bool) -> None:
     """The kernel lists the host's to every container; which of those one will be given is not known."""
-    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
-    snapshot = assume(Snapshot(), [*given, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
+    snapshot = assume(Snapshot(), [*result, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     snapshot = snapshot._replace(gpu_count=known(1, source), visible_count=Reading())
     causes = {finding.cause for finding in _diagnose(matrix, snapshot).findings}
-    assert (Cause.GPU_REMOVED_FROM_TOOLKIT in causes) is told
+    assert (Cause.GPU_REMOVED_FROM_TOOLKIT in causes) is expected

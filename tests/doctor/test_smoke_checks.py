@@ -109,8 +109,8 @@ def test_many_failures_of_one_cause_are_one_finding() -> None:
     (finding,) = found(smoke(*(replace(WRONG, name=f"blas.test{n}") for n in range(20))))
     assert finding.title.startswith("20 GPU tests failed: blas.test0, ")
     assert finding.title.endswith(" and 14 more")
-    (said,) = finding.evidence
-    assert said.fact.endswith(f"blas.test5 and 14 more on {UUID}")
+    (result,) = finding.evidence
+    assert result.fact.endswith(f"blas.test5 and 14 more on {UUID}")
     (finding,) = found(smoke(*(replace(WRONG, name=f"blas.test{n}", detail=f"wrong {n}") for n in range(20))))
     assert [entry.value for entry in finding.evidence[-2:]] == ["failed: wrong 5", "14 other messages"]
 

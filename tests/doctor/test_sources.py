@@ -44,9 +44,11 @@ LOST = "NVRM: fallen off the bus and is not responding to commands."
 ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible"
 
 
-@pytest.mark.parametrize("said", [LOST, ASLEEP])
-def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_left(matrix: Matrix, said: str) -> None:
-    snapshot = machine(ADA, "open", said)
+@pytest.mark.parametrize("expected", [LOST, ASLEEP])
+def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_left(
+    matrix: Matrix, expected: str
+) -> None:
+    snapshot = machine(ADA, "open", expected)
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     for one in (snapshot, snapshot._replace(driver=unloaded)):
         (finding,) = found(one, matrix)
@@ -59,8 +61,8 @@ def test_what_another_device_or_an_event_tells_is_not_told_twice(matrix: Matrix)
     assert "DRV122" not in {finding.code for finding in found(machine(ADA, "open", other), matrix)}
     snapshot = machine(ADA, "open", LOST)
     event = KernelMessage("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", 79, PCI)
-    told = snapshot._replace(kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
-    assert {finding.code for finding in found(told, matrix)} == {"GPU209"}
+    result = snapshot._replace(kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
+    assert {finding.code for finding in found(result, matrix)} == {"GPU209"}
 
 
 def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
@@ -86,9 +88,9 @@ def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
     assert (finding.code, finding.cause) == ("GPU204", cause)
     assert cure in finding.fix[0].text
     assert line in {entry.value for entry in finding.evidence}
-    beside = beside_one_that_nvml_lists(line, 0)
+    others = beside_one_that_nvml_lists(line, 0)
     unknown = PciGpu(PCI, "10de", "0861", None, None)
-    ignored = beside._replace(pci_gpus=(unknown, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = others._replace(pci_gpus=(unknown, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
 
 
@@ -100,9 +102,9 @@ def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_TOO_OLD_FOR_ANY_DRIVER)
     assert name in finding.title
     assert f"branch {last} was the last one" in finding.fix[0].text
-    beside = beside_one_that_nvml_lists("", 0)
+    others = beside_one_that_nvml_lists("", 0)
     old = PciGpu(PCI, "10de", device, None, None)
-    ignored = beside._replace(pci_gpus=(old, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = others._replace(pci_gpus=(old, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
     assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
 
 

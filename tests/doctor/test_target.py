@@ -18,8 +18,8 @@ HOOK = "/venv/lib/python3.12/site-packages/sitecustomize.py"
 
 def broken(matrix: Matrix, healthy: Snapshot, path: str = "/venv/bin/python3", **facts: object) -> Finding:
     """The finding of a target that told nothing."""
-    told = {"executable": known(path, "--python"), "python": missing("it did not tell"), "cupy": (), **facts}
-    snapshot = changed(healthy, **told)
+    result = {"executable": known(path, "--python"), "python": missing("it did not tell"), "cupy": (), **facts}
+    snapshot = changed(healthy, **result)
     kept = tuple(source for source in snapshot.sources if source.name != "target")
     sources = (*kept, Source("target", SourceState.FAILED, "exit code 1: it said nothing"))
     findings = found(matrix, snapshot._replace(sources=sources))

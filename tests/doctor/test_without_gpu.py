@@ -96,9 +96,9 @@ def test_a_driver_alone_is_not_called_the_change_that_is_wanted() -> None:
     assert "no GPU" in resolution.explanation
 
 
-@pytest.mark.parametrize("given", [("driver=580.95.05",), ("driver-cuda=13.0",)], ids=" ".join)
-def test_whoever_assumes_a_driver_means_another_machine(given: tuple[str, ...]) -> None:
-    facts = ("arch=x86_64", "libc=glibc-2.36", "python=3.12", *given)
+@pytest.mark.parametrize("case", [("driver=580.95.05",), ("driver-cuda=13.0",)], ids=" ".join)
+def test_whoever_assumes_a_driver_means_another_machine(case: tuple[str, ...]) -> None:
+    facts = ("arch=x86_64", "libc=glibc-2.36", "python=3.12", *case)
     resolution = resolve(assume(BARE, facts, MATRIX), MATRIX)
     assert resolution.wheel is not None, resolution.explanation
 

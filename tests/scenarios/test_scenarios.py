@@ -35,7 +35,7 @@ IN_TEXTS = {
     "cupy-sdist-build-failure": "the output of pip",
     "optional-library-probe-misread": "a warning that was misread",
 }
-ON_WINDOWS = {"windows-dll-load-failure"}  # which no profile is of: tests/doctor/reported_lines.py shows it
+ON_WINDOWS = {"windows-dll-load-failure"}  # which no profile is of: tests/doctor/public_report_lines.py shows it
 BY_PROGRAMS = {
     *("out-of-memory", "memory-pool-retention", "async-error-surfaced-late", "illegal-memory-access"),
     *("invalid-kernel-launch", "stream-race", "implicit-host-device-conversion", "cross-device-array"),

@@ -53,7 +53,7 @@ def commands(fixes: tuple[Fix, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "told"),
+    ("distribution", "expected"),
     [
         ("ubuntu 24.04", ["sudo ubuntu-drivers install"]),
         ("linuxmint 22", ["sudo ubuntu-drivers install"]),
@@ -68,19 +68,19 @@ def commands(fixes: tuple[Fix, ...]) -> list[str]:
         ("slackware 15.0", []),
     ],
 )
-def test_the_driver_by_distribution(distribution: str, told: list[str]) -> None:
+def test_the_driver_by_distribution(distribution: str, expected: list[str]) -> None:
     found = primary(machine(distribution))
     assert found.cause == "no-driver"
-    assert commands(found.fix) == told
+    assert commands(found.fix) == expected
 
 
 @pytest.mark.parametrize(
-    ("distribution", "told"),
+    ("distribution", "expected"),
     [("rocky 9.5", ["sudo dnf module install nvidia-driver:580-dkms"]), ("arch", []), ("sles 15.6", [])],
 )
-def test_the_open_modules_are_not_for_gpus_before_turing(distribution: str, told: list[str]) -> None:
+def test_the_open_modules_are_not_for_gpus_before_turing(distribution: str, expected: list[str]) -> None:
     found = primary(machine(distribution, V100))
-    assert commands(found.fix) == told
+    assert commands(found.fix) == expected
     assert "branch 580" in found.fix[0].text
 
 
@@ -93,7 +93,7 @@ def test_the_driver_of_windows_is_installed_there(system: str, *, wsl: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("distribution", "device", "told"),
+    ("distribution", "device", "expected"),
     [
         ("ubuntu 26.04", GTX_1050, "sudo apt-get install nvidia-driver-580"),
         ("ubuntu 24.04", K80, "sudo apt-get install nvidia-driver-470"),
@@ -107,7 +107,7 @@ def test_the_driver_of_windows_is_installed_there(system: str, *, wsl: bool) -> 
         ("slackware 15.0", GTX_1050, "branch 580 or older"),
     ],
 )
-def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device: str, told: str) -> None:
+def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device: str, expected: str) -> None:
     version = DriverVersion.parse("595.58.03")
     driver = Driver(
         version=known(version, "nvml"),
@@ -121,12 +121,12 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
     )
     found = primary(snapshot)
     assert found.cause == "gpu-removed-from-driver"
-    assert told in " ".join([found.fix[0].text, *commands(found.fix)])
+    assert expected in " ".join([found.fix[0].text, *commands(found.fix)])
     assert driver_branch_fix(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
 
 
 @pytest.mark.parametrize(
-    ("distribution", "device", "told"),
+    ("distribution", "device", "expected"),
     [
         ("arch rolling", K80, "nvidia-470xx-dkms from the AUR"),
         ("fedora 42", K80, "akmod-nvidia-470xx"),
@@ -135,10 +135,10 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
         ("ubuntu 24.04", K80, "ubuntu-drivers install"),
     ],
 )
-def test_an_old_gpu_without_a_driver_is_given_one_that_drives_it(distribution: str, device: str, told: str) -> None:
+def test_an_old_gpu_without_a_driver_is_given_one_that_drives_it(distribution: str, device: str, expected: str) -> None:
     found = primary(machine(distribution, device))
     assert found.cause == "no-driver"
-    assert told in " ".join([found.fix[0].text, *commands(found.fix)])
+    assert expected in " ".join([found.fix[0].text, *commands(found.fix)])
 
 
 def outdated(**host: object) -> Snapshot:
@@ -156,13 +156,13 @@ def outdated(**host: object) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("host", "told"),
+    ("host", "expected"),
     [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])],
 )
-def test_where_a_restart_is_the_cure_nothing_is_installed(host: dict[str, object], told: list[str]) -> None:
+def test_where_a_restart_is_the_cure_nothing_is_installed(host: dict[str, object], expected: list[str]) -> None:
     found = primary(outdated(**host))
     assert found.cause == "driver-library-version-mismatch"
-    assert commands(found.fix) == told
+    assert commands(found.fix) == expected
     assert "nothing needs to be installed" in found.fix[0].text
 
 
@@ -184,9 +184,9 @@ def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: st
         dkms=(DkmsBuild("nvidia", "550.54.15"),),
     )
     sources = (Source("kernel", SourceState.ANSWERED), *FAILED)
-    told = commands(primary(snapshot._replace(driver=driver, sources=sources)).fix)
-    assert headers in told
-    assert any(command.startswith(build) for command in told)
+    result = commands(primary(snapshot._replace(driver=driver, sources=sources)).fix)
+    assert headers in result
+    assert any(command.startswith(build) for command in result)
 
 
 def test_a_container_is_started_anew_and_the_host_gets_its_toolkit() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Library, Snapshot, Source, SourceState, Toolkit
 from gpuenv.model.versions import CudaVersion
-from tests.doctor.test_users import SITE, as_it_is, conda
+from tests.doctor.test_user_machines import SITE, as_it_is, conda
 
 Change = Callable[[Snapshot], Snapshot]
 LINUX, WINDOWS = ("os=linux", "arch=x86_64", "libc=glibc-2.35"), ("os=windows", "arch=x86_64")
@@ -61,20 +61,20 @@ def libraries(
     errors: Mapping[str, str] | None = None,
     gone: bool = False,
 ) -> Change:
-    """The CUDA libraries that were looked for: those with an error, or all, are not there."""
-    told = errors or {}
+    """The CUDA libraries that were probed: those with an error, or all, are missing."""
+    messages = errors or {}
 
     def one(name: str, number: str) -> Library:
         soname = f"lib{name}.so.{number}"
-        if gone or name in told:
-            return Library(name, soname, error=told.get(name, f"{soname}: {NOWHERE}"))
+        if gone or name in messages:
+            return Library(name, soname, error=messages.get(name, f"{soname}: {NOWHERE}"))
         return Library(name, soname, f"{at}/{soname}", "loader", release=release if name == "nvrtc" else None)
 
     found = tuple(one(*entry) for entry in zip(NAMES, RELEASES[major], strict=True))
-    asked = Source("libraries", SourceState.ANSWERED)
+    source = Source("libraries", SourceState.ANSWERED)
     return lambda snapshot: snapshot._replace(
         target=snapshot.target._replace(libraries=(*found, *further)),
-        sources=(*snapshot.sources, asked),
+        sources=(*snapshot.sources, source),
     )
 
 
@@ -90,13 +90,13 @@ def headers(*folders: str, cuda: str | None = None) -> Change:
     )
 
 
-def unloadable(said: str) -> Change:
+def unloadable(expected: str) -> Change:
     """What the loader says of CuPy's own module."""
-    return lambda snapshot: snapshot._replace(target=snapshot.target._replace(extension=missing(said)))
+    return lambda snapshot: snapshot._replace(target=snapshot.target._replace(extension=missing(expected)))
 
 
-def on(system: tuple[str, ...], *given: str) -> tuple[str, ...]:
-    return (*system, *given)
+def on(system: tuple[str, ...], *options: str) -> tuple[str, ...]:
+    return (*system, *options)
 
 
 BUILTINS_12 = Library("nvrtc-builtins", "nvrtc-builtins64_129.dll", error="failed to open nvrtc-builtins64_129.dll")
@@ -107,9 +107,9 @@ NO_RUNTIME = Library("cudart", "libcudart.so.13", error=f"libcudart.so.13: {NOWH
 
 def linker(symbol: str, folder: str) -> Change:
     """cuSPARSE of a wheel meets an older nvJitLink of a toolkit."""
-    said = f"{SITE}/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: {symbol}, version libnvJitLink.so.12"
+    result = f"{SITE}/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: {symbol}, version libnvJitLink.so.12"
     older = Library("nvJitLink", "libnvJitLink.so.12", f"{folder}/libnvJitLink.so.12", "dependency")
-    return libraries(12, older, release="12.4", errors={"cusparse": said})
+    return libraries(12, older, release="12.4", errors={"cusparse": result})
 
 
 WRONG, LACKING, OLD_DRIVER = "wrong-cupy-wheel-for-cuda-major", "cuda-library-missing", "driver-too-old-for-cuda"

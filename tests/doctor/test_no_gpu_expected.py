@@ -46,8 +46,8 @@ def allowing(machine: str) -> DiagnosisOptions:
 def test_an_error_says_how_it_is_expected_by_the_commands_that_have_the_option(matrix: Matrix, machine: str) -> None:
     found = of(machine, matrix, DEFAULT_OPTIONS)
     assert found.severity is Severity.ERROR
-    (told,) = [fix.text for fix in found.fix if OPTION in fix.text]
-    assert "doctor and preflight" in told
+    (result,) = [fix.text for fix in found.fix if OPTION in fix.text]
+    assert "doctor and preflight" in result
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -36,7 +36,7 @@ def primary(kind: Container, driver: Driver, nvml: SourceState, libcuda: SourceS
     return next(finding for finding in found if finding.primary)
 
 
-def said(finding: Finding) -> str:
+def fix_texts(finding: Finding) -> str:
     return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
 
 
@@ -63,7 +63,7 @@ def test_each_kind_of_container_is_told_its_own(kind: Container, cause: Cause) -
     by_hand = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
     assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if by_hand else cause)
     assert finding.fix
-    words = said(finding).lower()
+    words = fix_texts(finding).lower()
     for name, others in (
         ("docker", Container.DOCKER),
         ("podman", Container.PODMAN),
@@ -95,7 +95,7 @@ def test_mps_is_named_where_it_is_in_between(code: int) -> None:
     finding = primary(Container.NONE, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     assert finding.cause is Cause.CUDA_INITIALIZATION_FAILED
     assert "MPS" in finding.title
-    assert "modprobe" not in said(finding)
+    assert "modprobe" not in fix_texts(finding)
 
 
 @pytest.mark.parametrize(("kind", "of_host"), [(Container.NONE, False), (Container.DOCKER, True)])
@@ -122,8 +122,8 @@ def test_a_bus_that_is_hidden_from_a_container_is_no_machine_without_a_gpu(
         Source("kernel", SourceState.ANSWERED),
         *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
     )
-    told = known(sandbox, "/proc/version") if sandbox else Host().sandbox
-    host = Host(os=known("linux", "uname"), container=known(kind, "marks"), sandbox=told)
+    result = known(sandbox, "/proc/version") if sandbox else Host().sandbox
+    host = Host(os=known("linux", "uname"), container=known(kind, "marks"), sandbox=result)
     snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=())
     found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     assert [finding.cause for finding in found if finding.primary] == [cause]

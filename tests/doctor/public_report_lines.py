@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot
-from tests.doctor.reported import (
+from tests.doctor.public_reports import (
     LACKING,
     LINUX,
     NOWHERE,
@@ -18,7 +18,7 @@ from tests.doctor.reported import (
     toolkit,
     unloadable,
 )
-from tests.doctor.test_users import SITE
+from tests.doctor.test_user_machines import SITE
 
 DLL = "windows-dll-load-failure"
 NO_DLL = "Could not find module 'core.cp310-win_amd64.pyd' (or one of its dependencies)."
@@ -49,13 +49,13 @@ def astray(snapshot: Snapshot) -> Snapshot:
 
 def windows(cupy: str, python: str) -> Reported:
     """A wheel before CuPy 13 on a Windows without a toolkit."""
-    given = ("driver=560.94", "gpu=RTX 3070", f"python={python}", "numpy=1.23.5", f"cupy={cupy}", "toolkit=none")
-    return Reported(DLL, on(WINDOWS, *given), "CUDA_PATH", unloadable(NO_DLL))
+    result = ("driver=560.94", "gpu=RTX 3070", f"python={python}", "numpy=1.23.5", f"cupy={cupy}", "toolkit=none")
+    return Reported(DLL, on(WINDOWS, *result), "CUDA_PATH", unloadable(NO_DLL))
 
 
-def linked(soname: str, cause: str, cure: str, *given: str, change: Change) -> Reported:
+def linked(soname: str, cause: str, cure: str, *options: str, change: Change) -> Reported:
     """CuPy's module is linked with a library that the loader does not find."""
-    return Reported(cause, on(LINUX, *given), cure, changed(change, unloadable(f"{soname}: {NOWHERE}")))
+    return Reported(cause, on(LINUX, *options), cure, changed(change, unloadable(f"{soname}: {NOWHERE}")))
 
 
 def on_tegra(snapshot: Snapshot) -> Snapshot:

@@ -10,9 +10,9 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.snapshot import Snapshot
-from tests.doctor.reported import LINUX, libraries
-from tests.doctor.reported_lines import built
-from tests.doctor.test_users import conda
+from tests.doctor.public_report_lines import built
+from tests.doctor.public_reports import LINUX, libraries
+from tests.doctor.test_user_machines import conda
 
 SOUND = {
     "CUDA 10.0 on R418": ("driver=418.87.00", "gpu=V100", "python=3.6", "numpy=1.16.6", "cupy=cupy-cuda100==7.8.0"),
@@ -41,8 +41,8 @@ def test_what_is_of_its_drivers_time_is_not_unfit(name: str, matrix: Matrix) -> 
 def test_condas_toolkit_tells_the_cuda_of_a_cupy_before_there_was_cuda_version(
     release: str, driver: str, code: str | None, matrix: Matrix
 ) -> None:
-    given = (*LINUX, f"driver={driver}", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none")
-    snapshot = conda(cupy="9.6.0", cudatoolkit=release, numpy="1.21.0")(assume(Snapshot(), given, matrix))
+    result = (*LINUX, f"driver={driver}", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none")
+    snapshot = conda(cupy="9.6.0", cudatoolkit=release, numpy="1.21.0")(assume(Snapshot(), result, matrix))
     primary = next((finding for finding in findings(snapshot, matrix) if finding.primary), None)
     assert (primary and primary.code) == code
 
@@ -51,8 +51,8 @@ def test_condas_toolkit_tells_the_cuda_of_a_cupy_before_there_was_cuda_version(
 def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
     cuda: int, gpu: str, code: str | None, matrix: Matrix
 ) -> None:
-    given = (*LINUX, "driver=580.95.05", f"gpu={gpu}", "python=3.12", "numpy=2.1.0", "cupy=cupy==13.6.0")
-    snapshot = libraries(cuda, release=f"{cuda}.0")(built("13.6.0", cuda)(assume(Snapshot(), given, matrix)))
+    result = (*LINUX, "driver=580.95.05", f"gpu={gpu}", "python=3.12", "numpy=2.1.0", "cupy=cupy==13.6.0")
+    snapshot = libraries(cuda, release=f"{cuda}.0")(built("13.6.0", cuda)(assume(Snapshot(), result, matrix)))
     primary = next((finding for finding in findings(snapshot, matrix) if finding.primary), None)
     assert (primary and primary.code) == code
 
@@ -70,8 +70,8 @@ def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
 def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_not_measured(
     words: tuple[str, ...], numpy: str, matrix: Matrix, *, is_told: bool
 ) -> None:
-    given = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
-    snapshot = assume(Snapshot(), given, matrix)
+    result = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
+    snapshot = assume(Snapshot(), result, matrix)
     cupy = tuple(entry._replace(requires=words) for entry in snapshot.target.cupy)
     snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told
@@ -90,11 +90,13 @@ def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_n
 def test_of_condas_own_cupy_the_recipe_counts_and_not_the_metadata_within(
     release: str, numpy: str, matrix: Matrix, *, by_conda: bool, is_told: bool
 ) -> None:
-    given = (*LINUX, "driver=580.95.05", "gpu=H100", "python=3.12", f"numpy={numpy}", "cupy=none")
+    result = (*LINUX, "driver=580.95.05", "gpu=H100", "python=3.12", f"numpy={numpy}", "cupy=none")
     ours = {"numpy": numpy, "cuda_version": "12.9"}
-    snapshot = conda(**ours, cupy=release, cupy_core=release)(assume(Snapshot(), given, matrix))
+    snapshot = conda(**ours, cupy=release, cupy_core=release)(assume(Snapshot(), result, matrix))
     cupy = tuple(entry._replace(requires=("numpy<2.3,>=1.22",)) for entry in snapshot.target.cupy)
     assert [entry.distribution for entry in cupy] == ["cupy"]
-    records = {name: told for name, told in snapshot.target.conda_packages.items() if by_conda or "cupy" not in name}
+    records = {
+        name: result for name, result in snapshot.target.conda_packages.items() if by_conda or "cupy" not in name
+    }
     snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy, conda_packages=records))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told

@@ -22,8 +22,8 @@ ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", 
 LINUX_ALONE = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemctl", "python3")
 
 
-def windows(*given: str) -> Snapshot:
-    snapshot = assume(Snapshot(), [*HEALTHY, "driver=581.15", *given], MATRIX)
+def windows(*options: str) -> Snapshot:
+    snapshot = assume(Snapshot(), [*HEALTHY, "driver=581.15", *options], MATRIX)
     answered = (*(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda")),)
     return snapshot._replace(sources=answered, gpu_count=known(1, "nvml"))
 
@@ -71,11 +71,11 @@ NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Read
     ids=lambda value: value.value if isinstance(value, Cause) else "",
 )
 def test_windows_is_told_what_windows_has(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
-    told = findings(snapshot)
-    (primary,) = [finding for finding in told if finding.primary]
+    result = findings(snapshot)
+    (primary,) = [finding for finding in result if finding.primary]
     assert (primary.cause, [" ".join(fix.command) for fix in primary.fix if fix.command]) == (cause, commands)
     assert primary.fix
-    words = itertools.chain.from_iterable(fix.command or () for finding in told for fix in finding.fix)
+    words = itertools.chain.from_iterable(fix.command or () for finding in result for fix in finding.fix)
     assert not {*words} & {*LINUX_ALONE}
 
 
@@ -94,10 +94,10 @@ def test_paths_of_linux_are_named_on_linux_alone() -> None:
 @pytest.mark.parametrize("arch", ["arm64", "x86_64"])
 def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
     snapshot = assume(Snapshot(), ["os=darwin", f"arch={arch}", "python=3.12", f"cupy={cupy}"], MATRIX)
-    told = findings(snapshot._replace(sources=ABSENT))
-    assert [finding.cause for finding in told if finding.primary] == [Cause.NO_NVIDIA_GPU]
-    assert "Linux or Windows" in told[0].fix[0].text
-    assert Cause.NO_DRIVER not in {finding.cause for finding in told}
+    result = findings(snapshot._replace(sources=ABSENT))
+    assert [finding.cause for finding in result if finding.primary] == [Cause.NO_NVIDIA_GPU]
+    assert "Linux or Windows" in result[0].fix[0].text
+    assert Cause.NO_DRIVER not in {finding.cause for finding in result}
 
 
 def test_on_linux_cures_are_as_they_are() -> None:

@@ -17,8 +17,8 @@ from tests.support.matrix import MATRIX
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 
 
-def machine(*given: str) -> Snapshot:
-    snapshot = assume(Snapshot(), [*MACHINE, *given, "cupy=cupy-cuda12x==14.2.0"], MATRIX)
+def machine(*options: str) -> Snapshot:
+    snapshot = assume(Snapshot(), [*MACHINE, *options, "cupy=cupy-cuda12x==14.2.0"], MATRIX)
     return snapshot._replace(assumed=())
 
 
@@ -102,13 +102,13 @@ def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool
     target = snapshot.target._replace(needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
     snapshot = snapshot._replace(target=target, assumed=())
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    told = [finding for finding in findings if finding.code == "WHL515"]
-    assert (not told) == met
-    assert met or "needs cupy>=14, found cupy 13.6.0" in told[0].title
+    result = [finding for finding in findings if finding.code == "WHL515"]
+    assert (not result) == met
+    assert met or "needs cupy>=14, found cupy 13.6.0" in result[0].title
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "expected"),
     [
         ({"torch": "2.9.0+cpu"}, True),
         ({"tensorflow_cpu": "2.20.0"}, True),
@@ -120,9 +120,9 @@ def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool
         ({"tensorflow": "2.20.0"}, False),
     ],
 )
-def test_a_framework_for_the_cpu_is_a_note(there: dict[str, str], *, told: bool) -> None:
+def test_a_framework_for_the_cpu_is_a_note(there: dict[str, str], *, expected: bool) -> None:
     findings = found(packages(**there))
-    assert (findings.get("WHL516") == (Cause.CPU_ONLY_FRAMEWORK, Severity.NOTE)) == told
+    assert (findings.get("WHL516") == (Cause.CPU_ONLY_FRAMEWORK, Severity.NOTE)) == expected
 
 
 def with_target(**fields: object) -> Snapshot:
@@ -153,8 +153,8 @@ def test_the_kernel_cache() -> None:
 )
 def test_cupys_own_module(reason: str, cause: Cause | None) -> None:
     extension: Reading[str] = missing(reason)
-    told = found(with_target(extension=extension)).get("LIB607")
-    assert (told and told[0]) == cause
+    result = found(with_target(extension=extension)).get("LIB607")
+    assert (result and result[0]) == cause
 
 
 def test_cuda_path() -> None:
@@ -171,10 +171,10 @@ def test_cuda_path() -> None:
 
 def test_optional_libraries() -> None:
     there = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
-    asked = machine("env.CUPY_ACCELERATORS=cub,cutensor")
-    with_it = asked._replace(target=asked.target._replace(libraries=(there,)))
+    result = machine("env.CUPY_ACCELERATORS=cub,cutensor")
+    with_it = result._replace(target=result.target._replace(libraries=(there,)))
     assert "LIB609" not in found(with_it)
-    without = asked._replace(target=asked.target._replace(libraries=(there._replace(path=None),)))
+    without = result._replace(target=result.target._replace(libraries=(there._replace(path=None),)))
     assert found(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
     nobody = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
     assert "LIB609" not in found(nobody), "CuPy works without it"
@@ -199,28 +199,28 @@ def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, s
         visible_count=known(seen, "libcuda"),
         environment=variables,
     )
-    told = found(snapshot).get("GPU212")
-    assert (told and told[0]) == cause
+    result = found(snapshot).get("GPU212")
+    assert (result and result[0]) == cause
 
 
 @pytest.mark.parametrize(
-    ("suspends", "code", "told"), [(3, 999, True), (0, 999, False), (None, 999, False), (3, 802, False)]
+    ("suspends", "code", "expected"), [(3, 999, True), (0, 999, False), (None, 999, False), (3, 802, False)]
 )
-def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None, code: int, *, told: bool) -> None:
+def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None, code: int, *, expected: bool) -> None:
     snapshot = machine()
     snapshot = snapshot._replace(
         host=snapshot.host._replace(suspends=known(suspends, "x") if suspends is not None else missing("x")),
         driver=snapshot.driver._replace(cuda_init=known(code, "libcuda"), nvml_init=known(0, "nvml")),
         gpu_count=known(1, "nvml"),
     )
-    assert ("DRV117" in found(snapshot)) == told
+    assert ("DRV117" in found(snapshot)) == expected
 
 
 @pytest.mark.parametrize(
-    ("origin", "told"),
+    ("origin", "expected"),
     [(LibraryOrigin.SYSTEM, True), (LibraryOrigin.TEGRA, False), (LibraryOrigin.MOUNTED, False), (None, False)],
 )
-def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, told: bool) -> None:
+def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, expected: bool) -> None:
     snapshot = machine("arch=aarch64")
     snapshot = snapshot._replace(
         host=snapshot.host._replace(tegra=known("R36 (release)", "/etc/nv_tegra_release")),
@@ -229,4 +229,4 @@ def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, tol
             cuda_origin=known(origin, "its path") if origin else missing("none"),
         ),
     )
-    assert ("TEG901" in found(snapshot)) == told
+    assert ("TEG901" in found(snapshot)) == expected

@@ -57,8 +57,8 @@ def test_what_is_in_a_container_itself_starts_none() -> None:
 
 @pytest.mark.parametrize(("support", "is_told"), SUPPORTS)
 def test_an_image_for_gpus_needs_an_engine_that_hands_them_over(support: ContainerSupport, *, is_told: bool) -> None:
-    told = judge_machine("made", FOR_GPUS, machine(support), MATRIX, lambda: 0.0).findings
-    assert ("IMG920" in {entry.code for entry in told}) is is_told
+    result = judge_machine("made", FOR_GPUS, machine(support), MATRIX, lambda: 0.0).findings
+    assert ("IMG920" in {entry.code for entry in result}) is is_told
     assert not {"IMG920"} & {
         entry.code for entry in judge_machine("made", PLAIN, machine(support), MATRIX, lambda: 0.0).findings
     }

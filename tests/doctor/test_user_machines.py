@@ -61,11 +61,11 @@ def libraries(*found: str) -> Callable[[Snapshot], Snapshot]:
     names = {"nvrtc": "libnvrtc.so.12", "cublas": "libcublas.so.12", "cufft": "libcufft.so.11"}
 
     def made(snapshot: Snapshot) -> Snapshot:
-        told = tuple(
+        result = tuple(
             Library(name, soname, f"{SITE}/{soname}" if name in found else None, error=None if name in found else "x")
             for name, soname in names.items()
         )
-        return snapshot._replace(target=snapshot.target._replace(libraries=told))
+        return snapshot._replace(target=snapshot.target._replace(libraries=result))
 
     return made
 
@@ -146,8 +146,8 @@ class Machine:
     requires: tuple[str, ...] = ()
 
 
-def of(*given: str) -> tuple[str, ...]:
-    return (*LINUX, *given)
+def of(*options: str) -> tuple[str, ...]:
+    return (*LINUX, *options)
 
 
 USERS = {

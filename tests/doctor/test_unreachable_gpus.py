@@ -25,7 +25,7 @@ from tests.doctor.kernel_hosts import BUS, findings, working
 from tests.doctor.module_hosts import host_without_module, with_reading
 
 
-def told(finding: Finding) -> str:
+def fix_texts(finding: Finding) -> str:
     return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
 
 
@@ -45,8 +45,8 @@ def without_nodes(container: Container = Container.NONE) -> Snapshot:
 def test_a_process_with_a_dev_of_its_own_is_told_of_it_and_nothing_is_installed(matrix: Matrix) -> None:
     (finding,) = findings(without_nodes(), matrix)
     assert (finding.code, finding.cause) == ("CTR303", Cause.DEVICE_NODE_MISSING)
-    assert "PrivateDevices" in told(finding)
-    assert "nvidia-modprobe" in told(finding)
+    assert "PrivateDevices" in fix_texts(finding)
+    assert "nvidia-modprobe" in fix_texts(finding)
 
 
 def test_without_nodes_a_container_or_a_host_whose_module_drives_none_is_another_matter(matrix: Matrix) -> None:
@@ -83,7 +83,7 @@ def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
     (finding,) = findings(snapshot, matrix)
     assert finding.cause is Cause.CONTAINER_WITHOUT_GPU
     assert first in finding.fix[0].text
-    assert ("runtimeClassName" in told(finding)) is runtime
+    assert ("runtimeClassName" in fix_texts(finding)) is runtime
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release
     (finding,) = findings(snapshot._replace(driver=driver, gpus=(), gpu_count=Reading()), matrix)
     assert finding.cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH
     assert first in f"{finding.fix[0].text} {' '.join(finding.fix[0].command or ())}"
-    assert "flatpak update" in told(finding)
-    assert "nvidia-ctk" not in told(finding)
+    assert "flatpak update" in fix_texts(finding)
+    assert "nvidia-ctk" not in fix_texts(finding)
 
 
 def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix: Matrix) -> None:
@@ -133,7 +133,7 @@ def test_a_file_that_was_left_makes_no_gpu(matrix: Matrix, module: Module, displ
     (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off), matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.NO_NVIDIA_GPU)
     assert off[0] in {evidence.value for evidence in finding.evidence}
-    assert "alias nvidia off" in told(finding)
+    assert "alias nvidia off" in fix_texts(finding)
     assert not any(fix.command for fix in finding.fix)
 
 
@@ -142,11 +142,11 @@ def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: 
     snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held)
     (finding,) = findings(snapshot, matrix)
     assert finding.cause is Cause.NOUVEAU_LOADED
-    assert "update-initramfs" in told(finding)
-    assert "ubuntu-drivers" not in told(finding)
+    assert "update-initramfs" in fix_texts(finding)
+    assert "ubuntu-drivers" not in fix_texts(finding)
     absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
     bare = snapshot._replace(sources=(snapshot.sources[0], *absent))
-    assert "ubuntu-drivers install" in told(findings(bare, matrix)[0])
+    assert "ubuntu-drivers install" in fix_texts(findings(bare, matrix)[0])
 
 
 @pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])

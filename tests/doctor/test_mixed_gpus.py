@@ -10,8 +10,8 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability
 from tests.doctor.test_driver_support import found, machine
-from tests.doctor.test_remedies import commands, primary
-from tests.doctor.test_remedies import machine as without_driver
+from tests.doctor.test_fixes import commands, primary
+from tests.doctor.test_fixes import machine as without_driver
 
 K80, L4, GTX_1080_TI, RTX_5090, T4, V100 = "102d", "27b8", "1b06", "2b85", "1eb8", "1db6"
 WORKING = {"NVIDIA L4": (L4, (8, 9)), "Tesla K80": (K80, (3, 7)), "GeForce GTX 1080 Ti": (GTX_1080_TI, (6, 1))}
@@ -64,12 +64,12 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
 def test_a_branch_that_would_lose_a_gpu_that_works_is_not_advised(
     matrix: Matrix, snapshot: Snapshot, each: tuple[str, str], use: str
 ) -> None:
-    told = unknown_to_driver(snapshot, matrix)
-    assert commands(told.fix) == []
-    assert told.fix[0].text.startswith("No single driver drives all these GPUs: ")
-    assert all(words in told.fix[0].text for words in each)
-    assert told.fix[1].text.startswith("Keep the installed driver: ")
-    assert use in told.fix[1].text
+    result = unknown_to_driver(snapshot, matrix)
+    assert commands(result.fix) == []
+    assert result.fix[0].text.startswith("No single driver drives all these GPUs: ")
+    assert all(words in result.fix[0].text for words in each)
+    assert result.fix[1].text.startswith("Keep the installed driver: ")
+    assert use in result.fix[1].text
 
 
 def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
@@ -82,8 +82,8 @@ def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
 def test_a_gpu_that_is_passed_on_wants_nothing_of_the_driver(matrix: Matrix) -> None:
     snapshot = beside("NVIDIA L4", GTX_1080_TI, "595.58.03")
     third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
-    told = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
-    assert commands(told.fix) == ["sudo apt-get install nvidia-driver-580"]
+    result = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
+    assert commands(result.fix) == ["sudo apt-get install nvidia-driver-580"]
 
 
 def of_both(distribution: str, *devices: str) -> Finding:
@@ -95,7 +95,7 @@ def of_both(distribution: str, *devices: str) -> Finding:
 
 @pytest.mark.parametrize("distribution", ["ubuntu 24.04", "debian 12", "fedora 42", "rocky 9.5", "arch"])
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (K80, L4, "Install a driver of branch 520 or newer: it drives NVIDIA L4 at 0000:01:00.0. Use Tesla K80"),
         (
@@ -106,16 +106,16 @@ def of_both(distribution: str, *devices: str) -> Finding:
     ],
 )
 def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
-    distribution: str, old: str, new: str, told: str
+    distribution: str, old: str, new: str, expected: str
 ) -> None:
     fixes = of_both(distribution, old, new).fix
     assert commands(fixes) == []
     assert fixes[0].text.startswith("No single driver drives all these GPUs: ")
-    assert fixes[1].text.startswith(told)
+    assert fixes[1].text.startswith(expected)
 
 
 @pytest.mark.parametrize(
-    ("distribution", "devices", "told"),
+    ("distribution", "devices", "expected"),
     [
         ("ubuntu 24.04", (K80, T4), "nvidia-driver-470"),
         ("ubuntu 24.04", (GTX_1080_TI, L4), "nvidia-driver-580"),
@@ -125,6 +125,8 @@ def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
         ("debian 12", (RTX_5090,), "branch 570 or newer with its open kernel modules"),
     ],
 )
-def test_without_a_driver_one_that_drives_all_is_named(distribution: str, devices: tuple[str, ...], told: str) -> None:
+def test_without_a_driver_one_that_drives_all_is_named(
+    distribution: str, devices: tuple[str, ...], expected: str
+) -> None:
     fixes = of_both(distribution, *devices).fix
-    assert told in " ".join([fixes[0].text, *commands(fixes)])
+    assert expected in " ".join([fixes[0].text, *commands(fixes)])

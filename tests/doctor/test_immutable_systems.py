@@ -30,18 +30,18 @@ def without_driver(distribution: str, device: str, *, image: str | None = None) 
     )
 
 
-def told(finding: Finding) -> str:
+def fix_texts(finding: Finding) -> str:
     return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
 
 
 def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
     (finding,) = findings(without_driver("fedora 43", ADA, image="ostree"), matrix)
-    assert "rpm-ostree install akmod-nvidia" in told(finding)
-    assert "rpm-ostree kargs" in told(finding)
-    assert "dnf" not in told(finding)
+    assert "rpm-ostree install akmod-nvidia" in fix_texts(finding)
+    assert "rpm-ostree kargs" in fix_texts(finding)
+    assert "dnf" not in fix_texts(finding)
     (plain,) = findings(without_driver("fedora 43", ADA), matrix)
-    assert "sudo dnf install akmod-nvidia" in told(plain)
-    assert "rpm-ostree" not in told(plain)
+    assert "sudo dnf install akmod-nvidia" in fix_texts(plain)
+    assert "rpm-ostree" not in fix_texts(plain)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_nixos_is_told_by_its_configuration(
     matrix: Matrix, device: str, has: tuple[str, ...], has_not: tuple[str, ...]
 ) -> None:
     (finding,) = findings(without_driver("nixos 25.11", device), matrix)
-    assert all(words in told(finding) for words in has)
-    assert not any(words in told(finding) for words in has_not)
+    assert all(words in fix_texts(finding) for words in has)
+    assert not any(words in fix_texts(finding) for words in has_not)
 
 
 @pytest.mark.parametrize(("device", "ending"), [(ADA, "-nvidia-open."), (PASCAL, "-nvidia."), (UNKNOWN, "-nvidia for")])
@@ -85,14 +85,14 @@ def test_nixos_is_told_by_its_configuration(
 def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str, ending: str) -> None:
     snapshot = without_driver(name, device, image="ostree")
     (finding,) = findings(snapshot._replace(), matrix)
-    assert ending in told(finding)
-    assert "rebase" in told(finding)
+    assert ending in fix_texts(finding)
+    assert "rebase" in fix_texts(finding)
 
 
 @pytest.mark.parametrize("name", ["opensuse-microos 20261110", "sl-micro 6.1"])
 def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matrix: Matrix, name: str) -> None:
     (finding,) = findings(without_driver(name, ADA), matrix)
-    assert "transactional-update" in told(finding)
+    assert "transactional-update" in fix_texts(finding)
     assert not any(fix.command and "zypper" in fix.command for fix in finding.fix)
 
 
@@ -123,22 +123,22 @@ def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
 @pytest.mark.parametrize("blocked", [False, True])
 def test_nouveau_is_kept_out_by_nixos_configuration(matrix: Matrix, *, blocked: bool) -> None:
     (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked), matrix)
-    assert "configuration.nix" in told(finding)
-    assert "modprobe.d" not in told(finding)
-    assert "initramfs" not in told(finding)
+    assert "configuration.nix" in fix_texts(finding)
+    assert "modprobe.d" not in fix_texts(finding)
+    assert "initramfs" not in fix_texts(finding)
 
 
 @pytest.mark.parametrize("blocked", [False, True])
 def test_nouveau_is_kept_out_of_an_image_by_the_kernel_s_parameters(matrix: Matrix, *, blocked: bool) -> None:
     (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked), matrix)
-    assert "rpm-ostree kargs" in told(finding)
-    assert "blacklist nouveau" not in told(finding)
-    assert blocked or "initramfs" not in told(finding)
+    assert "rpm-ostree kargs" in fix_texts(finding)
+    assert "blacklist nouveau" not in fix_texts(finding)
+    assert blocked or "initramfs" not in fix_texts(finding)
     (plain,) = findings(held_by_nouveau(without_driver("fedora 43", ADA), blocked=blocked), matrix)
-    assert "blacklist nouveau" in told(plain)
+    assert "blacklist nouveau" in fix_texts(plain)
 
 
 def test_an_older_branch_that_is_layered_needs_the_parameters_too(matrix: Matrix) -> None:
     (finding,) = findings(without_driver("fedora 41", PASCAL, image="ostree"), matrix)
-    assert "rpm-ostree install akmod-nvidia-580xx" in told(finding)
-    assert "rpm-ostree kargs" in told(finding)
+    assert "rpm-ostree install akmod-nvidia-580xx" in fix_texts(finding)
+    assert "rpm-ostree kargs" in fix_texts(finding)
