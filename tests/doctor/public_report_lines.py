@@ -1,4 +1,4 @@
-"""Environments of public reports: lines that do not fit the CUDA that is there, and what lists and variables tell."""
+"""Environments of public reports: wheel lines that do not match the installed CUDA, and lists and variables."""
 
 from __future__ import annotations
 

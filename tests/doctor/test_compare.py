@@ -1,4 +1,4 @@
-"""Works there and not here: the difference that explains it stands first, whatever else differs."""
+"""It works there and not here: the difference that explains it comes first, whatever else differs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_machines_have_by_nature_is_no_difference() -> None:
     assert held(FIT, elsewhere).differences == ()
 
 
-def test_what_one_machine_alone_was_asked_is_no_difference() -> None:
+def test_facts_of_only_one_machine_are_no_difference() -> None:
     untold = FIT._replace(host=Snapshot().host, target=FIT.target._replace(kind=Snapshot().target.kind))
     assert held(FIT, untold).differences == ()
 
@@ -103,7 +103,7 @@ def test_gpus_are_compared_by_kind() -> None:
     assert difference.fact == "gpus[].name"
 
 
-def test_a_device_file_that_is_not_accessible_is_told() -> None:
+def test_an_inaccessible_device_file_is_reported() -> None:
     def with_node(accessible: bool) -> Snapshot:  # noqa: FBT001 - one argument
         node = DeviceNode("/dev/nvidia0", accessible, "crw-rw----", "0:44")
         return FIT._replace(driver=FIT.driver._replace(device_nodes=(node,)))
@@ -140,7 +140,7 @@ def test_where_another_library_would_be_loaded_what_leads_there_comes_first() ->
     assert alone.differences[0].fact == "target.libraries.nvrtc"
 
 
-def test_the_gpu_that_a_finding_speaks_of_explains_it() -> None:
+def test_the_gpu_of_a_finding_explains_it() -> None:
     there = of_paste(table("580.95.05", "13.0") + "cupy-cuda13x==14.2.0\n")
     here = of_paste(table("580.95.05", "13.0", "Tesla V100-SXM2-16GB") + "cupy-cuda13x==14.2.0\n")
     first = held(there, here).differences[0]
@@ -153,7 +153,7 @@ def test_pastes_without_python_differ_in_their_cupy() -> None:
     assert [entry.fact for entry in held(there, here).differences] == ["target.cupy"]
 
 
-def test_what_a_paste_may_have_left_out_is_no_difference() -> None:
+def test_facts_missing_from_a_paste_are_no_difference() -> None:
     """A list that was searched, and device files, of which no output tells."""
     node = DeviceNode("/dev/nvidia-uvm", accessible=True, mode="0666", owner="root")
     full = FIT._replace(driver=FIT.driver._replace(device_nodes=(node,)))
@@ -264,7 +264,7 @@ def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
     assert held(WITHOUT_GPU, eight).differences  # the other way round as well
 
 
-def test_what_nobody_could_see_is_not_called_absent() -> None:
+def test_unknown_facts_are_not_reported_as_absent() -> None:
     unseen = WITHOUT_GPU._replace(pci_gpus=None, sources=())
     assert not {"gpu_count", "driver.version"} & {entry.fact for entry in held(FIT, unseen).differences}
 
@@ -290,7 +290,7 @@ def test_no_advice_is_about_the_device_files_of_gpus_that_are_not_there() -> Non
     assert [step.text for step in comparison.try_first if "device_nodes" in step.text] == []
 
 
-def test_a_device_file_that_is_not_there_is_told_in_words() -> None:
+def test_a_missing_device_file_is_described_in_words() -> None:
     refused = known(999, "libcuda")
     there = with_nodes(2, cuda_init=refused)
     here = there._replace(driver=there.driver._replace(device_nodes=NODES[:1]))

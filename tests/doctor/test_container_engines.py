@@ -1,4 +1,4 @@
-"""What the engine of a container is to be told, by its kind: what is Docker's is told to users of Docker alone."""
+"""Fixes by container engine: Docker's commands are for users of Docker only."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WITHOUT = {
 
 @pytest.mark.parametrize("cause", WITHOUT)
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_container_is_told_its_own(kind: Container, cause: Cause) -> None:
+def test_each_kind_of_container_gets_its_own_command(kind: Container, cause: Cause) -> None:
     finding = primary(kind, *WITHOUT[cause])
     by_hand = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
     assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if by_hand else cause)
@@ -81,7 +81,7 @@ def test_lxc_needs_the_libraries_of_the_host() -> None:
     assert "550.163.01" in nodes_alone.fix[0].text
 
 
-def test_lxc_is_given_the_node_that_it_lacks_in_its_configuration() -> None:
+def test_lxc_gets_the_missing_node_in_its_configuration() -> None:
     driver = LOADED._replace(device_nodes=EVERY[:2], cuda_init=known(999, "libcuda"))
     finding = primary(Container.LXC, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     assert finding.cause is Cause.DEVICE_NODE_MISSING
@@ -90,7 +90,7 @@ def test_lxc_is_given_the_node_that_it_lacks_in_its_configuration() -> None:
 
 
 @pytest.mark.parametrize("code", range(805, 811))
-def test_mps_is_named_where_it_is_in_between(code: int) -> None:
+def test_mps_is_named_if_it_is_in_use(code: int) -> None:
     driver = LOADED._replace(device_nodes=EVERY, cuda_init=known(code, "libcuda"))
     finding = primary(Container.NONE, driver, SourceState.ANSWERED, SourceState.ANSWERED)
     assert finding.cause is Cause.CUDA_INITIALIZATION_FAILED
@@ -115,7 +115,7 @@ def test_the_daemon_of_mps_is_the_host_s(kind: Container, *, of_host: bool) -> N
         (Container.NONE, LOADED, None, Cause.NO_NVIDIA_GPU),
     ],
 )
-def test_a_bus_that_is_hidden_from_a_container_is_no_machine_without_a_gpu(
+def test_a_hidden_bus_in_a_container_does_not_mean_that_there_is_no_gpu(
     kind: Container, driver: Driver, sandbox: str | None, cause: Cause
 ) -> None:
     sources = (

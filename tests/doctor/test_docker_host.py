@@ -1,4 +1,4 @@
-"""Docker on a host with a GPU: whether it can hand that over is a note, and an error for an image that needs one."""
+"""Docker on a host with a GPU: a missing toolkit is a note, and an error for an image that needs a GPU."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_in_a_container_itself_starts_none() -> None:
 
 
 @pytest.mark.parametrize(("support", "is_told"), SUPPORTS)
-def test_an_image_for_gpus_needs_an_engine_that_hands_them_over(support: ContainerSupport, *, is_told: bool) -> None:
+def test_an_image_for_gpus_needs_an_engine_that_can_share_them(support: ContainerSupport, *, is_told: bool) -> None:
     result = judge_machine("made", FOR_GPUS, machine(support), MATRIX, lambda: 0.0).findings
     assert ("IMG920" in {entry.code for entry in result}) is is_told
     assert not {"IMG920"} & {

@@ -1,4 +1,4 @@
-"""The driver: its kernel module, what keeps it from being loaded, its libraries and their versions."""
+"""The driver: its kernel module, what blocks it, its libraries and their versions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_refusal_in_the_log_is_the_cause(matrix: Matrix, module: Module, lines
     assert finding.code == code
 
 
-def test_secure_boot_without_a_log_is_told_beside_the_module(matrix: Matrix) -> None:
+def test_secure_boot_without_a_log_is_reported_with_the_module(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_LOADED, BUILT)
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
     (finding,) = findings(secure, matrix)
@@ -119,7 +119,7 @@ def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
         ("ubuntu 24.04", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
     ],
 )
-def test_a_module_that_another_kernel_has_is_brought_by_a_package_or_built(
+def test_a_module_of_another_kernel_is_installed_by_package_or_built(
     matrix: Matrix, distribution: str, folder: str, expected: str
 ) -> None:
     (finding,) = findings(of_another_kernel(distribution, KERNEL, f"{OTHER}/{folder}/nvidia.ko"), matrix)
@@ -147,7 +147,7 @@ OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
         (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"boot {OTHER}"),
     ],
 )
-def test_where_it_is_not_certain_what_brings_the_module_no_command_is_told(
+def test_no_command_is_given_if_the_module_s_source_is_uncertain(
     matrix: Matrix, snapshot: Snapshot, expected: str
 ) -> None:
     (finding,) = findings(snapshot, matrix)
@@ -187,7 +187,7 @@ def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: M
 @pytest.mark.parametrize(
     ("running", "restarts"), [("6.18.1-arch1-1", True), ("6.18.2-3-cachyos", False), ("6.12.1-2-lts", False)]
 )
-def test_only_a_kernel_of_the_same_kind_is_what_an_update_has_brought(
+def test_only_a_kernel_of_the_same_kind_comes_from_an_update(
     matrix: Matrix,
     running: str,
     restarts: bool,  # noqa: FBT001 - a table
@@ -202,7 +202,7 @@ def test_only_a_kernel_of_the_same_kind_is_what_an_update_has_brought(
     assert not any(fix.command and "linux-headers" in fix.command for fix in finding.fix)
 
 
-def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix) -> None:
+def test_a_kernel_without_any_module_gets_no_load_command_first(matrix: Matrix) -> None:
     (finding,) = findings(host_without_module(Module.NOT_INSTALLED), matrix)
     commands = [fix.command for fix in finding.fix]
     assert finding.code == "DRV105"
@@ -226,7 +226,7 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
 
 
 @pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
-def test_the_compiler_that_a_build_lacks_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
+def test_a_missing_compiler_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
     failed = FAILED._replace(compiler="gcc-12")
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED, failed), distribution)
     (finding,) = findings(snapshot, matrix)
@@ -340,7 +340,7 @@ def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | Non
 
 
 @pytest.mark.parametrize(("holder", "named"), [("vfio-pci", True), ("nvidia", False), (None, False)])
-def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
+def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
     matrix: Matrix,
     holder: str | None,
     named: bool,  # noqa: FBT001 - a table
@@ -366,7 +366,7 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
         ("crw-rw----", "slurm", 1, "group that owns"),
     ],
 )
-def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
+def test_access_to_the_nodes_depends_on_mode_and_grant(
     matrix: Matrix, mode: str, by: str | None, gpus: int | None, expected: str
 ) -> None:
     snapshot = working(cuda=100)
@@ -389,7 +389,7 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
 
 
 @pytest.mark.parametrize(("container", "by_docker"), [(Container.DOCKER, True), (Container.LXC, False)])
-def test_only_docker_is_told_to_docker(
+def test_only_docker_gets_docker_commands(
     matrix: Matrix,
     container: Container,
     by_docker: bool,  # noqa: FBT001 - a table
@@ -444,7 +444,7 @@ def test_what_keeps_the_module_out_is_taken_out(
     ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
 )
 @pytest.mark.parametrize("nouveau", [True, False])
-def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
+def test_a_host_that_passes_its_gpus_through_need_not_take_them_back(
     matrix: Matrix,
     module: Module | None,
     code: str,
@@ -472,7 +472,7 @@ def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
     assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
 
 
-def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
+def test_a_line_that_only_hides_aliases_keeps_the_other_fixes(matrix: Matrix) -> None:
     block = "/etc/modprobe.d/x.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
@@ -603,13 +603,13 @@ def test_no_folder_with_a_c_library_is_put_on_the_loaders_path(matrix: Matrix, f
     ],
     ids=["another release", "compat", "stub", "of 32 bits"],
 )
-def test_another_library_is_none(matrix: Matrix, snapshot: Snapshot) -> None:
+def test_a_library_of_another_driver_is_not_used(matrix: Matrix, snapshot: Snapshot) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV108"
     assert "Install the compute package" in finding.fix[0].text
 
 
-def test_no_loader_of_musl_s_is_told_where_a_library_of_glibc_s_lies(matrix: Matrix) -> None:
+def test_a_musl_loader_gets_no_path_of_a_glibc_library(matrix: Matrix) -> None:
     snapshot = lying_in("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
     codes = {}
     for libc in ("musl-1.2.5", "glibc-2.36"):
@@ -693,7 +693,7 @@ def both(release: str, *, mounted: bool | None = False) -> tuple[DriverLibrary, 
         (LXC, both(NEWER, mounted=True), MISMATCH, f"exactly {MODULE} in the container", True),
     ],
 )
-def test_who_waits_for_what(
+def test_the_container_and_its_libraries_decide_whether_to_restart(
     matrix: Matrix,
     container: Container,
     used: tuple[DriverLibrary, ...],
@@ -737,7 +737,7 @@ def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
     assert [fix.command for fix in finding.fix] == [command]
 
 
-def test_of_two_libcudas_in_one_folder_the_link_is_mended_and_none_installed(matrix: Matrix) -> None:
+def test_with_two_libcudas_in_one_folder_the_link_is_repaired_and_none_installed(matrix: Matrix) -> None:
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
     assert OLDER in finding.title
@@ -775,7 +775,7 @@ def fix_texts(finding: Finding) -> str:
         ("ubuntu 22.04", PLACE, (library("libcuda", MODULE),)),
     ],
 )
-def test_after_an_update_a_restart_is_due_whatever_lies_about(
+def test_after_an_update_a_restart_is_needed_whatever_other_files_exist(
     matrix: Matrix, distribution: str, place: str, left: tuple[DriverLibrary, ...]
 ) -> None:
     used = (library("libcuda", NEWER, place), library("libnvidia-ml", NEWER, place))
@@ -814,7 +814,7 @@ def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(("release", "known_there"), [(OLDER, True), (OLDER, False), (NEWER, True)])
-def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
+def test_a_libcuda_on_the_path_of_a_variable_is_removed_from_the_path(
     matrix: Matrix,
     release: str,
     known_there: bool,  # noqa: FBT001 - a table

@@ -1,4 +1,4 @@
-"""GPUs that the driver does not drive for its kind, and starts of CUDA that the kernel's log explains. Pure."""
+"""GPUs that need another kind of kernel modules, and failures of CUDA that the kernel log explains."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def found(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
         (machine(UNKNOWN, "open", NEEDS_GSP), Cause.GPU_REMOVED_FROM_DRIVER, "nvidia-driver-570"),
     ],
 )
-def test_a_gpu_of_the_other_kind_of_modules_is_told_with_the_right_package(
+def test_a_gpu_that_needs_other_modules_is_reported_with_the_right_package(
     matrix: Matrix, snapshot: Snapshot, cause: Cause, package: str
 ) -> None:
     (finding,) = found(snapshot, matrix)
@@ -112,7 +112,7 @@ def test_a_gpu_that_this_kind_drives_fails_for_another_reason(matrix: Matrix, de
     assert [finding.code for finding in found(machine(device, flavor), matrix)] == ["DRV113"]
 
 
-def test_a_gpu_that_is_passed_on_is_not_the_driver_s(matrix: Matrix) -> None:
+def test_a_passed_through_gpu_is_not_the_driver_s(matrix: Matrix) -> None:
     snapshot = machine(BLACKWELL, "proprietary")
     passed = snapshot._replace(pci_gpus=(PciGpu(PCI, "10de", BLACKWELL, None, "vfio-pci"),))
     assert [finding.code for finding in found(passed, matrix)] == ["DRV113"]
@@ -132,7 +132,7 @@ def test_a_gpu_in_no_table_is_judged_by_its_neighbours(matrix: Matrix, device: s
 
 
 @pytest.mark.parametrize("device", ["", "unknown"])
-def test_a_gpu_whose_id_the_system_does_not_tell_is_near_to_none(matrix: Matrix, device: str) -> None:
+def test_a_gpu_of_unknown_id_has_no_neighbours(matrix: Matrix, device: str) -> None:
     snapshot = machine(device, "proprietary", NOT_SUPPORTED)
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
     assert [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED] == []
@@ -146,7 +146,7 @@ def test_a_missing_firmware_is_named(matrix: Matrix) -> None:
     assert finding.fix[0].command == ("sudo", "apt-get", "install", "nvidia-firmware-570-570.133.07")
 
 
-def test_what_the_driver_said_stands_beside_a_failure_that_nothing_explains(matrix: Matrix) -> None:
+def test_an_unexplained_failure_shows_the_driver_s_messages(matrix: Matrix) -> None:
     result = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
     (finding,) = found(machine(ADA, "open", OPEN, result), matrix)
     assert finding.code == "DRV113"
@@ -187,7 +187,7 @@ def test_only_a_gpu_that_a_switch_can_join_waits_for_the_fabric_manager(
 
 
 @pytest.mark.parametrize("code", [3, 802, 999])
-def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, code: int) -> None:
+def test_a_kernel_without_an_address_range_for_the_gpu_is_reported(matrix: Matrix, code: int) -> None:
     (finding,) = found(listed("NVIDIA H100 80GB HBM3", None, code, NO_ROOM), matrix)
     assert (finding.code, finding.cause) == ("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE)
     assert found(listed("NVIDIA H100 80GB HBM3", None, 0, NO_ROOM), matrix) == []
@@ -200,7 +200,7 @@ def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, cod
         (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
-def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
+def test_a_gpu_that_the_driver_cannot_start_is_recognised_by_its_message(
     matrix: Matrix, expected: str, code: str, cause: Cause, cure: str
 ) -> None:
     snapshot = machine(ADA, "open", expected)
@@ -243,7 +243,7 @@ def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(
     assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
 
 
-def test_what_else_explains_that_cuda_fails_is_told_before_it(matrix: Matrix) -> None:
+def test_other_explanations_come_before_a_failing_cuda(matrix: Matrix) -> None:
     asleep = beside_one_that_nvml_lists(NO_POWER, 999)
     asleep = asleep._replace(host=asleep.host._replace(suspends=known(1, "/sys/power")))
     assert [finding.code for finding in found(asleep, matrix)] == ["DRV117", "DRV120"]

@@ -1,4 +1,4 @@
-"""What lies beside CuPy, and what a scheduler grants: each check with what looks like it and is healthy. Pure."""
+"""Checks of packages next to CuPy and of the scheduler's grant, each with a similar healthy case."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_built_on_cupy_is_no_lookalike(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cupy_gpu", "cupy_cuda", "cupy_cuda14", "cupycuda12x", "cupy_cuda120", "cupy_nvidia"])
-def test_a_lookalike_is_told(name: str) -> None:
+def test_a_lookalike_is_reported(name: str) -> None:
     assert found(packages(**{name: "1.0"}))["WHL514"] == (Cause.UNTRUSTED_PACKAGE_NAME, Severity.WARNING)
 
 

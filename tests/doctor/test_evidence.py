@@ -1,4 +1,4 @@
-"""Facts as evidence: spelt as a Snapshot spells them."""
+"""Facts as evidence: written as in a snapshot."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def test_several_are_a_list_and_nothing_has_its_reason() -> None:
     assert (unknown.value, unknown.source) == ("unknown", "nobody told")
 
 
-def test_a_yes_and_a_no_are_words_of_people() -> None:
+def test_booleans_are_shown_as_yes_and_no() -> None:
     reading = Reading(True, "nvml", (Answer(False, "nvidia-smi"),))
     assert [entry.value for entry in fact("gpus[0].health.rows_failed", reading)] == ["yes", "no"]

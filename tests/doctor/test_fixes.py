@@ -1,4 +1,4 @@
-"""What a person is told to run, by the machine at hand; gpuenv itself runs nothing of it."""
+"""Commands for the user by machine; gpuenv itself runs none of them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
         ("ubuntu 24.04", K80, "ubuntu-drivers install"),
     ],
 )
-def test_an_old_gpu_without_a_driver_is_given_one_that_drives_it(distribution: str, device: str, expected: str) -> None:
+def test_an_old_gpu_without_a_driver_gets_one_that_drives_it(distribution: str, device: str, expected: str) -> None:
     found = primary(machine(distribution, device))
     assert found.cause == "no-driver"
     assert expected in " ".join([found.fix[0].text, *commands(found.fix)])
@@ -159,7 +159,7 @@ def outdated(**host: object) -> Snapshot:
     ("host", "expected"),
     [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])],
 )
-def test_where_a_restart_is_the_cure_nothing_is_installed(host: dict[str, object], expected: list[str]) -> None:
+def test_if_a_restart_is_the_fix_nothing_is_installed(host: dict[str, object], expected: list[str]) -> None:
     found = primary(outdated(**host))
     assert found.cause == "driver-library-version-mismatch"
     assert commands(found.fix) == expected
@@ -189,7 +189,7 @@ def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: st
     assert any(command.startswith(build) for command in result)
 
 
-def test_a_container_is_started_anew_and_the_host_gets_its_toolkit() -> None:
+def test_a_container_is_restarted_and_the_host_gets_the_toolkit() -> None:
     docker = commands(primary(machine("debian 12", container=Container.DOCKER)).fix)
     assert docker[0].startswith("docker run --gpus all")
     assert "sudo nvidia-ctk runtime configure --runtime=docker" in docker
@@ -226,7 +226,7 @@ def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
         *(("Linux From Scratch", None), ("nixos 24.05", None), ("", None)),
     ],
 )
-def test_a_distribution_is_known_by_its_id_and_by_its_name_as_people_see_it(name: str, kind: str | None) -> None:
+def test_a_distribution_is_known_by_its_id_and_by_its_display_name(name: str, kind: str | None) -> None:
     assert family(Snapshot(host=Host(distribution=known(name, "paste")))) == kind
 
 
@@ -238,7 +238,7 @@ def test_a_distribution_is_known_by_its_id_and_by_its_name_as_people_see_it(name
         *(("arch", ""), ("Arch Linux", ""), ("", "")),
     ],
 )
-def test_so_is_its_release(name: str, release: str) -> None:
+def test_the_release_number_is_found_in_either_name(name: str, release: str) -> None:
     assert release_of(Snapshot(host=Host(distribution=known(name, "paste")))) == release
 
 

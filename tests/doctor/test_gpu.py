@@ -1,4 +1,4 @@
-"""The state of the GPUs, and hardware events in the kernel's log."""
+"""The state of the GPUs, and hardware events in the kernel log."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_server_of_mps_lets_others_in(
     assert bool(found(matrix, checks.compute_mode, snapshot)) is closed
 
 
-def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) -> None:
+def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> None:
     hidden = HELD._replace(ordinal=Gpu().ordinal)
     assert (
         found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda"))))) == []
@@ -115,7 +115,7 @@ def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) 
         (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
     ],
 )
-def test_memory_errors_that_wait_are_warnings_and_those_past_mending_errors(
+def test_memory_errors_that_need_a_reset_are_warnings_and_permanent_ones_errors(
     matrix: Matrix, health: GpuHealth, severity: Severity | None
 ) -> None:
     symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(EMPTY._replace(health=health),)))
@@ -163,7 +163,7 @@ def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) ->
         ((), 0),
     ],
 )
-def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
+def test_only_heat_and_lack_of_power_throttle_a_gpu(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
     gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
     assert len(found(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))) == findings
 
@@ -240,13 +240,13 @@ def test_a_hardware_event_is_the_cause_where_cuda_does_not_start(matrix: Matrix)
     assert (finding.code, finding.severity, finding.primary) == ("GPU209", Severity.ERROR, True)
 
 
-def test_another_gpu_of_the_host_is_not_a_containers_affair(matrix: Matrix) -> None:
+def test_another_gpu_of_the_host_does_not_concern_a_container(matrix: Matrix) -> None:
     snapshot = working(container=Container.DOCKER)._replace(kernel_log=log("NVRM: Xid", xid=79, pci="0000:81:00.0"))
     assert findings(snapshot, matrix) == []
     assert [f.code for f in findings(snapshot._replace(host=working().host), matrix)] == ["GPU209"]
 
 
-def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) -> None:
+def test_a_lost_gpu_is_reported_once_with_its_event(matrix: Matrix) -> None:
     snapshot = working(cuda=101)._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
     lost = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
     (finding,) = findings(lost, matrix)
@@ -261,7 +261,7 @@ def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) 
         ([0, 3], "GPU 0 (NVIDIA L4), GPU 3 (NVIDIA L4) have fallen off the bus"),
     ],
 )
-def test_it_is_told_which_of_several_has_fallen_off_the_bus(matrix: Matrix, lost: list[int], title: str) -> None:
+def test_the_gpu_that_fell_off_the_bus_is_named(matrix: Matrix, lost: list[int], title: str) -> None:
     one = working().gpus[0]
     gpus = tuple(
         one._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
@@ -280,7 +280,7 @@ def test_a_log_that_cannot_be_read_is_not_called_clean(matrix: Matrix) -> None:
     assert runs["GPU209"].reason == "unknown: /dev/kmsg: Operation not permitted"
 
 
-def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) -> None:
+def test_a_hanging_driver_is_reported_with_the_event_behind_it(matrix: Matrix) -> None:
     snapshot = working()._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
     hung = snapshot._replace(sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
     (finding,) = findings(hung, matrix)

@@ -1,4 +1,4 @@
-"""Systems that no package manager changes in place: images that packages are layered onto, and configurations."""
+"""Systems without a package manager: images onto which packages are layered, and configurations."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: t
         (UNKNOWN, ("videoDrivers",), ("open =", "legacy_")),
     ],
 )
-def test_nixos_is_told_by_its_configuration(
+def test_nixos_is_fixed_by_its_configuration(
     matrix: Matrix, device: str, has: tuple[str, ...], has_not: tuple[str, ...]
 ) -> None:
     (finding,) = findings(without_driver("nixos 25.11", device), matrix)

@@ -1,4 +1,4 @@
-"""The installed CuPy: its files, its interpreter, its dependencies, what is left of others, and the repair."""
+"""The installed CuPy: its files, interpreter and dependencies, leftovers of others, and the repair."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_healthy_target_has_no_finding(matrix: Matrix, healthy: Snapshot) -> N
         ("cupy_cuda12x-14.2.0.dist-info/licenses/LICENSE", FileState.MISSING, None),
     ],
 )
-def test_a_file_at_fault_is_as_grave_as_its_use(
+def test_the_severity_of_a_damaged_file_depends_on_its_use(
     matrix: Matrix, healthy: Snapshot, path: str, state: FileState, severity: Severity | None
 ) -> None:
     finding = found(matrix, faulty(healthy, path, state)).get("WHL510")
@@ -78,7 +78,7 @@ def test_no_command_installs_nothing(matrix: Matrix, healthy: Snapshot) -> None:
     assert [fix.command for fix in finding.fix] == [None]
 
 
-def test_files_out_of_reach_are_not_installed_again(matrix: Matrix, healthy: Snapshot) -> None:
+def test_unreadable_files_are_not_reinstalled(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, faulty(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
     assert finding.severity is Severity.ERROR
     assert [fix.command for fix in finding.fix] == [None]
@@ -102,7 +102,7 @@ def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
 
 
 @pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
-def test_what_conda_put_there_only_conda_puts_in_anew(
+def test_packages_of_conda_are_reinstalled_by_conda(
     matrix: Matrix, healthy: Snapshot, of_conda: tuple[str, ...], program: str
 ) -> None:
     snapshot = faulty(healthy, "numpy/__init__.py", FileState.MISSING, "numpy")
@@ -176,7 +176,7 @@ def test_a_wheel_of_another_platform_is_called_that(
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
+def test_a_cupy_of_pythonpath_is_removed_from_it_and_the_right_one_kept(
     matrix: Matrix, healthy: Snapshot, *, others: bool
 ) -> None:
     """To uninstall by name would remove the environment's own."""
@@ -190,7 +190,7 @@ def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
     assert any("install" in (fix.command or ()) for fix in fixes) is not others
 
 
-def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
+def test_both_pip_s_and_conda_s_cupy_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, changed(healthy, conda_packages={"cupy-core": "14.2.0", "cupy": "14.2.0"}))["WHL513"]
     assert (finding.cause, finding.severity) == (Cause.MIXED_PIP_CONDA, Severity.ERROR)
 
@@ -253,7 +253,7 @@ def unmet(matrix: Matrix, requires: str, **packages: str) -> list[Finding]:
         ("fastrlock >=0.5", {}, Severity.ERROR),
     ],
 )
-def test_what_is_missing_is_named_with_its_cure(
+def test_a_missing_dependency_is_reported_with_its_fix(
     matrix: Matrix, requires: str, packages: dict[str, str], severity: Severity
 ) -> None:
     (finding,) = unmet(matrix, requires, **packages)
@@ -326,7 +326,7 @@ def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot,
     assert not any("Remove" in fix.text for fix in finding.fix)
 
 
-def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Matrix, healthy: Snapshot) -> None:
+def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, healthy: Snapshot) -> None:
     older = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
     snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
     findings = found(matrix, snapshot)
@@ -341,22 +341,20 @@ def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Ma
 
 
 @pytest.mark.parametrize("has_files", [True, False])
-def test_metadata_that_tell_nothing_matter_where_files_lie_beside_them(
-    matrix: Matrix, healthy: Snapshot, *, has_files: bool
-) -> None:
+def test_empty_metadata_matters_next_to_files(matrix: Matrix, healthy: Snapshot, *, has_files: bool) -> None:
     snapshot = unowned(healthy, "/venv", "/venv/src")
     empty = LeftMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
     finding = stale_finding(matrix, changed(snapshot, left_metadata=(empty,)))
     assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
 
 
-def test_what_tells_nothing_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
+def test_metadata_without_a_name_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
     empty = LeftMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
     assert found(matrix, changed(healthy, left_metadata=(empty,))) == {}
 
 
 @pytest.mark.parametrize("release", ["2.1.0", "2.1"])
-def test_the_same_release_told_twice_is_no_finding(matrix: Matrix, healthy: Snapshot, release: str) -> None:
+def test_the_same_release_listed_twice_is_no_finding(matrix: Matrix, healthy: Snapshot, release: str) -> None:
     again = LeftMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
     snapshot = changed(healthy, left_metadata=(again,), packages={**healthy.target.packages, "numpy": "2.1.0"})
     assert found(matrix, snapshot) == {}
@@ -415,7 +413,7 @@ def two(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Fi
         (PackagePlace.ELSEWHERE, "outside of this environment"),
     ],
 )
-def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
+def test_the_right_one_is_kept_and_the_other_excluded(
     matrix: Matrix, healthy: Snapshot, place: PackagePlace, words: str
 ) -> None:
     finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN)
@@ -568,7 +566,7 @@ def test_conda_s_own_cupy_is_conda_s_by_either_package(
     assert is_managed_by_conda(snapshot.target)
 
 
-def test_a_cupy_that_no_record_of_conda_s_is_of_is_another_installer_s(healthy: Snapshot) -> None:
+def test_a_cupy_without_a_conda_record_belongs_to_another_installer(healthy: Snapshot) -> None:
     assert not is_managed_by_conda(environment(healthy, {"cuda-version": "12.9"}, CONDAS).target)
 
 
@@ -592,7 +590,7 @@ def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_reinsta
     assert repair_plan(findings, snapshot) is None
 
 
-def test_pip_s_cupy_over_conda_s_records_alone_has_the_same_cure(matrix: Matrix, healthy: Snapshot) -> None:
+def test_pip_s_cupy_over_conda_s_records_alone_has_the_same_fix(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, environment(healthy, BOTH, CUPY))["WHL513"]
     assert commands(finding)[1] == (*ANEW, "cupy=14.1.1", "cupy-core=14.1.1")
 
@@ -677,7 +675,7 @@ def test_a_python_that_the_system_manages_is_for_a_person() -> None:
     assert planned_repairs(managed) is None
 
 
-def test_what_is_allowed_is_not_mended() -> None:
+def test_suppressed_findings_are_not_repaired() -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda11x=13.6.0")
     entry = Suppression("WHL502", "x", "2999-01-01", "x")
     notes = [replace(f, severity=Severity.NOTE, allowed=entry) for f in findings(snapshot)]
@@ -708,7 +706,7 @@ def with_libraries(folder: str) -> Snapshot:
     return snapshot._replace(target=snapshot.target._replace(libraries=(library,)))
 
 
-def test_a_choice_without_its_libraries_will_do_where_they_are() -> None:
+def test_a_wheel_without_libraries_is_enough_if_they_are_installed() -> None:
     need = RepairPlan(("WHL506",), may_replace=True)
     assert satisfies(PLAIN._replace(extra="ctk"), need, machine())
     assert not satisfies(PLAIN, need, machine())

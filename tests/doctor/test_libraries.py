@@ -1,4 +1,4 @@
-"""The CUDA libraries that CuPy loads: missing, refused, not to be loaded, of another major; and their headers."""
+"""The CUDA libraries that CuPy loads: missing, refused, unloadable, of another major; and their headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) ->
     assert found(matrix, changed(healthy, libraries=(*LIBRARIES, nccl))) == {}
 
 
-def test_of_a_build_whose_cuda_nobody_told_no_major_is_said(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_build_of_unknown_cuda_has_no_major(matrix: Matrix, healthy: Snapshot) -> None:
     built = healthy.target.cupy[0]._replace(distribution="cupy")
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     libraries = tuple(entry._replace(path=None) for entry in LIBRARIES)
@@ -93,7 +93,7 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
         ("/x/libcusparse.so.12: undefined symbol: no_function_of_cuda", {"LIB601"}),
     ],
 )
-def test_what_is_not_there_is_told_from_what_is_refused(
+def test_a_missing_library_differs_from_a_refused_one(
     matrix: Matrix, healthy: Snapshot, expected: str, codes: set[str]
 ) -> None:
     gone = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
@@ -158,7 +158,7 @@ def test_the_ways_to_another_nvrtc_are_alternatives(
     assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), result.fix
 
 
-def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_nvrtc_older_than_the_gpu_is_enough_if_ptx_is_requested(matrix: Matrix, healthy: Snapshot) -> None:
     """The driver compiles PTX of 9.0 for a GPU of 12.0."""
     libraries = (LIBRARIES[0]._replace(release="12.4"), *LIBRARIES[1:6])
     facts = ["gpu=RTX 5090", "driver=580.95.05"]
@@ -211,7 +211,7 @@ def test_headers_that_are_not_found_are_an_error(matrix: Matrix, healthy: Snapsh
 
 
 @pytest.mark.parametrize("cuda", ["11", "12", "12.8"])
-def test_the_headers_that_cupy_13_brings_are_enough(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
+def test_the_headers_of_cupy_13_are_enough(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
     own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
     assert found(matrix, changed(healthy, headers=known(own, "x"), headers_cuda=Target().headers_cuda)) == {}
 
@@ -237,7 +237,7 @@ def test_a_toolkit_in_the_target_is_not_one_of_the_host(matrix: Matrix, healthy:
     assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without, matrix)
 
 
-def test_what_was_seen_of_one_cupy_is_not_said_of_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
+def test_facts_of_the_installed_cupy_do_not_apply_to_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
     broken = faulty(healthy, "cupy/_core/core.so", FileState.MISSING)
     broken = changed(broken, headers=known((), "x"), cupy_module=known("/home/me/cupy.py", "x"))
     assert {"WHL510", "WHL511"} <= set(found(matrix, broken))
@@ -261,7 +261,7 @@ def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> N
         ({}, {"WHL517", "LIB601"}),
     ],
 )
-def test_without_the_finder_cuda_wheels_that_are_there_are_not_missing(
+def test_without_the_finder_installed_cuda_wheels_are_not_missing(
     matrix: Matrix, healthy: Snapshot, wheels: dict[str, str], codes: set[str]
 ) -> None:
     cupy = healthy.target.cupy[0]._replace(requires=("cuda-pathfinder==1.*,>=1.3.4",))
@@ -282,7 +282,7 @@ LACKING = "libnvrm_gpu.so: cannot open shared object file: No such file or direc
 
 
 @pytest.mark.parametrize(("message", "helps"), [(SHORT, "Remove the file"), (LACKING, "Reinstall the driver")])
-def test_it_is_told_what_helps(matrix: Matrix, message: str, helps: str) -> None:
+def test_the_fix_depends_on_the_loader_s_message(matrix: Matrix, message: str, helps: str) -> None:
     snapshot = host_without_module(Module.LOADED, BUILT)
     kept = tuple(source for source in snapshot.sources if source.name != "libcuda")
     driver = snapshot.driver._replace(cuda_init=missing(message), cuda_library=missing(message))
@@ -334,7 +334,7 @@ def test_why_the_loader_does_not_take_a_file(
         "no answer within 30.0 s",
     ],
 )
-def test_what_is_no_matter_of_the_file_is_not_told_of_it(matrix: Matrix, healthy: Snapshot, expected: str) -> None:
+def test_other_faults_are_not_blamed_on_the_file(matrix: Matrix, healthy: Snapshot, expected: str) -> None:
     assert found(matrix, changed(healthy, extension=missing(expected))) == {}
 
 
@@ -432,14 +432,14 @@ def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, 
     assert fixes[1].text.startswith("Or ")
 
 
-def test_a_framework_of_cupys_own_major_has_not_brought_them(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_framework_of_cupys_own_major_is_not_blamed(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, beside(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))["LIB603"]
     assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
     assert "nvidia-cuda-nvrtc" in (finding.fix[0].command or ())
 
 
 @pytest.mark.parametrize("packages", [{}, ALL])
-def test_the_first_cure_is_no_alternative(matrix: Matrix, healthy: Snapshot, packages: dict[str, str]) -> None:
+def test_the_first_fix_is_not_an_alternative(matrix: Matrix, healthy: Snapshot, packages: dict[str, str]) -> None:
     """A toolkit that comes first may be of no package."""
     libraries = [astray(library, "libnvrtc.so.13", "/usr/local/cuda-13.0/lib64") for library in LIBRARIES[:1]]
     finding = found(matrix, beside(healthy, packages, *libraries))["LIB603"]

@@ -1,4 +1,4 @@
-"""GPUs of several ages in one machine: no cure may lose one that works, and what no driver can do is said in words."""
+"""GPUs of several generations in one machine: no fix may lose a GPU that works."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
     assert "branch 520 to 580" in new.fix[0].text, "a newer one would lose the older GPU"
 
 
-def test_a_gpu_that_is_passed_on_wants_nothing_of_the_driver(matrix: Matrix) -> None:
+def test_a_passed_through_gpu_needs_no_driver(matrix: Matrix) -> None:
     snapshot = beside("NVIDIA L4", GTX_1080_TI, "595.58.03")
     third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
     result = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
@@ -125,8 +125,6 @@ def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
         ("debian 12", (RTX_5090,), "branch 570 or newer with its open kernel modules"),
     ],
 )
-def test_without_a_driver_one_that_drives_all_is_named(
-    distribution: str, devices: tuple[str, ...], expected: str
-) -> None:
+def test_without_a_driver_one_for_all_gpus_is_named(distribution: str, devices: tuple[str, ...], expected: str) -> None:
     fixes = of_both(distribution, *devices).fix
     assert expected in " ".join([fixes[0].text, *commands(fixes)])

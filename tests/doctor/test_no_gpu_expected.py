@@ -1,4 +1,4 @@
-"""What is said of a GPU that nobody expects: a note advises nothing that would make a note of it. Pure."""
+"""Findings about a GPU where none is expected: a note does not suggest the option that made it a note."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def allowing(machine: str) -> DiagnosisOptions:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_an_error_says_how_it_is_expected_by_the_commands_that_have_the_option(matrix: Matrix, machine: str) -> None:
+def test_an_error_names_the_option_of_the_commands_that_have_it(matrix: Matrix, machine: str) -> None:
     found = of(machine, matrix, DEFAULT_OPTIONS)
     assert found.severity is Severity.ERROR
     (result,) = [fix.text for fix in found.fix if OPTION in fix.text]

@@ -1,4 +1,4 @@
-"""Environments older than all that the matrix covers: what is there may run, and is not called unfit."""
+"""Environments older than the matrix: the installed CuPy may run, and is not called incompatible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_of_its_drivers_time_is_not_unfit(name: str, matrix: Matrix) -> 
     ("release", "driver", "code"),
     [("10.0", "418.87.00", None), ("11.2.2", "470.82.01", None), ("11.2.2", "440.33.01", "WHL504")],
 )
-def test_condas_toolkit_tells_the_cuda_of_a_cupy_before_there_was_cuda_version(
+def test_condas_toolkit_determines_the_cuda_of_a_cupy_before_cuda_version(
     release: str, driver: str, code: str | None, matrix: Matrix
 ) -> None:
     result = (*LINUX, f"driver={driver}", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none")

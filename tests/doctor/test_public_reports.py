@@ -1,4 +1,4 @@
-"""Environments of public reports are told as their threads have settled them: the cause, and the cure that helped."""
+"""Environments of public reports get the cause and the fix that settled their threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = 3  # the removal of another line stands before what comes in its place
 
 
 @pytest.mark.parametrize("source", EVERY)
-def test_the_cause_and_the_cure_are_those_of_the_report(source: str, matrix: Matrix) -> None:
+def test_the_cause_and_the_fix_are_those_of_the_report(source: str, matrix: Matrix) -> None:
     reported = EVERY[source]
     snapshot = reported.change(assume(Snapshot(), reported.given, matrix))
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings

@@ -1,4 +1,4 @@
-"""What every check must bring, and how the runner treats them."""
+"""Properties of every check, and how the runner treats checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
         assert cause not in cause.explains
 
 
-def test_the_sentence_of_wsl_is_true_of_each_state_that_bears_it() -> None:
+def test_the_sentence_about_wsl_is_true_for_each_state() -> None:
     """A Linux libcuda before that of Windows, a loader that does not know the folder, and an old driver of Windows."""
     for words in ("shadowed by a Linux one", "not found by the loader", "too old"):
         assert words in Cause.WSL_LIBCUDA.sentence
@@ -80,7 +80,7 @@ def test_exactly_one_finding_is_primary(matrix: Matrix) -> None:
     assert {finding.cause for finding in diagnosis.findings} == {Cause.NO_DRIVER, Cause.CUPY_NOT_INSTALLED}
 
 
-def test_a_crashed_check_is_told_and_the_others_go_on(matrix: Matrix) -> None:
+def test_a_crashed_check_is_reported_and_the_others_run(matrix: Matrix) -> None:
     def crash(ctx: CheckContext) -> Iterator[Symptom | NotKnown]:
         yield NotKnown(str(len(ctx.snapshot.schema) // 0))
 
@@ -143,7 +143,7 @@ def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
     assert _diagnose(matrix, snapshot._replace(toolkits=())).findings == ()
 
 
-def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> None:
+def test_an_independent_symptom_follows_from_nothing(matrix: Matrix) -> None:
     """Of two requirements the one for a GPU follows from a missing driver, the one for a Python does not."""
     requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
     snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
@@ -157,9 +157,7 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
     ("text", "primary"),
     [("gpu>=2", "GPU203"), ("gpu==2", "GPU203"), ("gpu>=3", "REQ801"), ("gpu>=1", None), ("cc>=12", "REQ801")],
 )
-def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
-    matrix: Matrix, text: str, primary: str | None
-) -> None:
+def test_a_lost_gpu_is_the_cause_if_it_is_the_missing_one(matrix: Matrix, text: str, primary: str | None) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
     snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
@@ -180,7 +178,7 @@ def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
         ("H100", "driver >= 580.65.06, install cupy-cuda13x[ctk] 14.2.0"),
     ],
 )
-def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: Matrix, gpu: str, expected: str) -> None:
+def test_without_a_driver_the_later_installation_is_named(matrix: Matrix, gpu: str, expected: str) -> None:
     """And which driver: a newer one than the last for a GPU would not help."""
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
     diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
@@ -228,7 +226,7 @@ def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str,
 @pytest.mark.parametrize(
     ("source", "expected"), [("nvidia-smi", True), ("nvml", True), ("/proc/driver/nvidia/gpus", False)]
 )
-def test_a_container_is_judged_by_the_gpus_that_it_was_given(matrix: Matrix, source: str, *, expected: bool) -> None:
+def test_a_container_is_judged_by_its_own_gpus(matrix: Matrix, source: str, *, expected: bool) -> None:
     """The kernel lists the host's to every container; which of those one will be given is not known."""
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
     snapshot = assume(Snapshot(), [*result, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)

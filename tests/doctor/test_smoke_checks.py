@@ -1,4 +1,4 @@
-"""What failed GPU tests come to: which cause, which evidence, what follows from what."""
+"""Findings of failed GPU tests: cause, evidence and consequences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ended(trouble: Trouble, cause: Cause | None = None, status: TestStatus = Tes
     ],
     ids=lambda value: f"{value.trouble} {value.cause}" if isinstance(value, TestResult) else "",
 )
-def test_a_failure_is_an_error_with_a_cause_and_its_own_words(test: TestResult, cause: Cause) -> None:
+def test_a_failure_is_an_error_with_a_cause_and_its_message(test: TestResult, cause: Cause) -> None:
     (finding,) = found(smoke(PASSED, test))
     assert (finding.code, finding.cause, finding.severity, finding.primary) == ("SMK902", cause, Severity.ERROR, True)
     assert [entry.value for entry in finding.evidence] == [f"{test.status.value}: {test.detail}"]
@@ -94,7 +94,7 @@ def test_a_broken_gpu_explains_what_else_fails_on_it() -> None:
     assert (second.cause, second.evidence[0].fact) == (Cause.GPU_TEST_FAILED, f"blas.gemv on {OTHER}")
 
 
-def test_where_the_kernel_has_killed_a_test_neither_driver_nor_gpu_is_to_be_cured() -> None:
+def test_a_test_killed_by_the_kernel_blames_neither_driver_nor_gpu() -> None:
     """The report told of a want of the host's memory, and to restart the machine or reset the GPU for it."""
     (finding,) = found(smoke(PASSED, ended(Trouble.KILLED, None, TestStatus.CRASHED)))
     cures = " ".join(fix.text for fix in finding.fix)
@@ -159,14 +159,14 @@ def test_where_it_fails_on_both_or_passed_only_elsewhere_in_part_the_environment
         assert not [entry for entry in finding.evidence if entry.fact == "the same tests"]
 
 
-def test_no_program_of_the_user_s_is_blamed_where_a_test_of_ours_leaves_its_arrays() -> None:
+def test_the_user_s_program_is_not_blamed_for_an_illegal_access_of_a_test() -> None:
     (finding,) = found(smoke(ended(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED)))
     commands = [fix.command for fix in finding.fix]
     assert {word for command in commands for word in command or ()} >= REINSTALL
     assert ("gpuenv", "explain", "illegal-memory-access") not in commands
 
 
-def test_what_is_installed_is_put_in_anew_by_a_command_that_does_so() -> None:
+def test_installed_packages_are_reinstalled_by_the_right_command() -> None:
     """Where the right releases are there, gpuenv install says so and changes nothing."""
     (finding,) = found(smoke(PASSED, WRONG))
     commands = [fix.command for fix in finding.fix if fix.command]
@@ -178,7 +178,7 @@ def test_what_is_installed_is_put_in_anew_by_a_command_that_does_so() -> None:
     assert not any(fix.safe for fix in finding.fix)
 
 
-def test_a_fault_that_was_asked_for_is_told_as_such() -> None:
+def test_an_injected_fault_is_reported_as_injected() -> None:
     (finding,) = found(smoke(PASSED, WRONG)._replace(fault="no-order"))
     assert finding.evidence[0].value == "no-order: a deliberately injected fault"
     assert [(fix.text.partition(":")[0], fix.command) for fix in finding.fix] == [("Unset GPUENV_SMOKE_FAULT", None)]
@@ -225,7 +225,7 @@ def test_a_slow_gpu_is_a_warning_with_its_rate_and_the_reference(against: str, t
     ],
     ids=["others", "memory errors", "heat", "link"],
 )
-def test_why_it_is_slow_is_told(gpu: Gpu, cause: Cause, fact: str) -> None:
+def test_the_reason_of_slowness_is_reported(gpu: Gpu, cause: Cause, fact: str) -> None:
     (finding,) = found(slow(), FIT._replace(gpus=(gpu,)))
     assert finding.cause is cause
     assert f"gpus[0].{fact}" in {entry.fact for entry in finding.evidence}

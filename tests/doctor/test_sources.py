@@ -1,4 +1,4 @@
-"""Sources that hang, refuse or contradict each other."""
+"""Sources that hang, refuse or disagree."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def refusing(smi: SourceState) -> Snapshot:
 
 
 @pytest.mark.parametrize("smi", [SourceState.FAILED, SourceState.TIMED_OUT, SourceState.ABSENT])
-def test_that_it_refuses_is_told_where_nobody_starts_it(matrix: Matrix, smi: SourceState) -> None:
+def test_a_refusing_nvml_is_reported_if_no_program_starts_it(matrix: Matrix, smi: SourceState) -> None:
     assert [finding.code for finding in findings(refusing(smi), matrix)] == ["DRV103"]
 
 
-def test_nvidia_smi_that_answers_is_not_said_to_fail(matrix: Matrix) -> None:
+def test_an_nvidia_smi_that_answers_is_not_reported_as_failing(matrix: Matrix) -> None:
     assert findings(refusing(SourceState.ANSWERED), matrix) == []
 
 
@@ -45,9 +45,7 @@ ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, d
 
 
 @pytest.mark.parametrize("expected", [LOST, ASLEEP])
-def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_left(
-    matrix: Matrix, expected: str
-) -> None:
+def test_a_gpu_that_does_not_respond_is_a_hardware_fault_even_without_a_module(matrix: Matrix, expected: str) -> None:
     snapshot = machine(ADA, "open", expected)
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     for one in (snapshot, snapshot._replace(driver=unloaded)):
@@ -56,7 +54,7 @@ def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_l
         assert not any("modprobe" in (fix.command or ()) for fix in finding.fix)
 
 
-def test_what_another_device_or_an_event_tells_is_not_told_twice(matrix: Matrix) -> None:
+def test_a_fault_is_not_reported_twice(matrix: Matrix) -> None:
     other = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
     assert "DRV122" not in {finding.code for finding in found(machine(ADA, "open", other), matrix)}
     snapshot = machine(ADA, "open", LOST)

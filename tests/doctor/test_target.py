@@ -1,4 +1,4 @@
-"""Targets that cannot be used: what is wrong with them, and a cure that fits."""
+"""Unusable targets: what is wrong with them, and a fix that fits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def commands(finding: Finding) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["PYTHONHOME", "LD_PRELOAD"])
-def test_a_variable_is_unset_and_no_environment_is_made_again(matrix: Matrix, healthy: Snapshot, name: str) -> None:
+def test_a_variable_is_unset_and_the_environment_is_kept(matrix: Matrix, healthy: Snapshot, name: str) -> None:
     finding = broken(matrix, healthy._replace(environment={name: "/x"}), starts_without=known(name, "x"))
     assert f"does not work with {name} set" in finding.title
     assert commands(finding) == [f"env -u {name} gpuenv doctor"]
@@ -41,7 +41,7 @@ def test_a_variable_is_unset_and_no_environment_is_made_again(matrix: Matrix, he
 
 
 @pytest.mark.parametrize(("without", "word"), [("startup", HOOK), ("variables", "PYTHON")])
-def test_what_runs_at_the_start_is_mended(matrix: Matrix, healthy: Snapshot, without: str, word: str) -> None:
+def test_start_up_files_are_repaired(matrix: Matrix, healthy: Snapshot, without: str, word: str) -> None:
     finding = broken(matrix, healthy, starts_without=known(without, "x"), startup_files=(HOOK,))
     assert word in finding.fix[0].text
     assert commands(finding) == [""]
@@ -60,14 +60,16 @@ def test_what_runs_at_the_start_is_mended(matrix: Matrix, healthy: Snapshot, wit
         ("/dev/null", False),
     ],
 )
-def test_what_is_no_python_is_not_made_again(matrix: Matrix, healthy: Snapshot, path: str, *, again: bool) -> None:
+def test_a_target_that_is_not_a_python_is_not_recreated(
+    matrix: Matrix, healthy: Snapshot, path: str, *, again: bool
+) -> None:
     assert any("--clear" in command for command in commands(broken(matrix, healthy, path))) is again
 
 
 @pytest.mark.parametrize(
     ("why", "again"), [("/opt/gone/python3.12 is not there", True), ("/root may not be entered by this user", False)]
 )
-def test_why_it_cannot_be_started_decides_what_helps(
+def test_the_fix_depends_on_why_the_interpreter_does_not_start(
     matrix: Matrix, healthy: Snapshot, why: str, *, again: bool
 ) -> None:
     finding = broken(matrix, healthy, unstartable=known(why, "x"))
@@ -81,7 +83,7 @@ def test_packages_that_this_user_may_not_read_are_not_called_missing(matrix: Mat
     assert "may not read" in findings["ENV401"].title
 
 
-def test_a_folder_that_nobody_needs_may_be_closed(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_unneeded_folder_may_be_unreadable(matrix: Matrix, healthy: Snapshot) -> None:
     """As /usr/local/lib is after a pip of root's with a tight umask, where CuPy is among the user's own packages."""
     assert found(matrix, changed(healthy, unreadable=("/usr/local/lib/python3.12/site-packages",))) == {}
 

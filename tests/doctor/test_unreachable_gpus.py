@@ -1,4 +1,4 @@
-"""GPUs that are there and out of this process's reach: no nodes, no runtime, switched off, or nouveau's."""
+"""GPUs that this process cannot reach: no nodes, no runtime, switched off, or held by nouveau."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_nodes(container: Container = Container.NONE) -> Snapshot:
     )
 
 
-def test_a_process_with_a_dev_of_its_own_is_told_of_it_and_nothing_is_installed(matrix: Matrix) -> None:
+def test_a_process_with_a_private_dev_gets_no_install_command(matrix: Matrix) -> None:
     (finding,) = findings(without_nodes(), matrix)
     assert (finding.code, finding.cause) == ("CTR303", Cause.DEVICE_NODE_MISSING)
     assert "PrivateDevices" in fix_texts(finding)
@@ -127,7 +127,7 @@ def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix:
     ],
     ids=["no driver", "a server's display", "no display"],
 )
-def test_a_file_that_was_left_makes_no_gpu(matrix: Matrix, module: Module, display: PciGpu | None) -> None:
+def test_a_leftover_file_does_not_imply_a_gpu(matrix: Matrix, module: Module, display: PciGpu | None) -> None:
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
     server = host_without_module(module)._replace(pci_gpus=(display,) if display else ())
     (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off), matrix)

@@ -1,4 +1,4 @@
-"""Machines that users have: what to cure first on each, and how, written down before any was run."""
+"""Machines of users: what to fix first on each, and how, written down before any was run."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def findings(machine: Machine) -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("name", USERS)
-def test_the_one_cause_and_its_cure(name: str) -> None:
+def test_the_only_cause_and_its_fix(name: str) -> None:
     machine = USERS[name]
     primary = next((finding for finding in findings(machine) if finding.primary), None)
     assert (primary.cause.value if primary else None) == machine.cause

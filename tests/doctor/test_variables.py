@@ -1,4 +1,4 @@
-"""The values of CuPy's variables that CuPy refuses; each was tried by importing CuPy with it."""
+"""Values of CuPy's variables that CuPy refuses; each was tried by importing CuPy with it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
         ("CUPY_CACHE_DIR", ""),
     ],
 )
-def test_what_cupy_refuses_is_named(matrix: Matrix, name: str, value: str) -> None:
+def test_values_that_cupy_refuses_are_named(matrix: Matrix, name: str, value: str) -> None:
     (finding,) = found(matrix, "cupy-cuda12x==14.2.0", **{name: value})
     assert finding.cause is Cause.CUPY_VARIABLE_INVALID
     assert finding.title == f"{name}={value or '(empty)'}: CuPy does not accept this value"
@@ -62,7 +62,7 @@ def test_what_cupy_refuses_is_named(matrix: Matrix, name: str, value: str) -> No
         ("CUPY_TF32", "yes"),
     ],
 )
-def test_what_cupy_takes_is_no_matter(matrix: Matrix, name: str, value: str) -> None:
+def test_values_that_cupy_accepts_are_no_finding(matrix: Matrix, name: str, value: str) -> None:
     assert found(matrix, "cupy-cuda12x==14.2.0", **{name: value}) == []
 
 
@@ -72,7 +72,7 @@ def test_an_empty_folder_is_refused_by_newer_releases_alone(matrix: Matrix) -> N
 
 
 @pytest.mark.parametrize(("release", "code"), [("14.0.1", "CCH701"), ("14.1.0", "ENV402")])
-def test_an_empty_folder_is_told_once(matrix: Matrix, release: str, code: str) -> None:
+def test_an_empty_folder_is_reported_once(matrix: Matrix, release: str, code: str) -> None:
     """By the variable where CuPy cannot be imported, and else by the cache that cannot be written."""
     snapshot = assume(Snapshot(), [*GIVEN, f"cupy=cupy-cuda12x=={release}"], matrix)
     target = snapshot.target._replace(kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))

@@ -1,4 +1,4 @@
-"""A Snapshot of Windows or of macOS: the same causes, and cures that can be had there."""
+"""Snapshots of Windows and of macOS: the same causes, and fixes that are possible there."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Read
     ],
     ids=lambda value: value.value if isinstance(value, Cause) else "",
 )
-def test_windows_is_told_what_windows_has(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
+def test_windows_gets_commands_of_windows(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
     result = findings(snapshot)
     (primary,) = [finding for finding in result if finding.primary]
     assert (primary.cause, [" ".join(fix.command) for fix in primary.fix if fix.command]) == (cause, commands)
@@ -100,7 +100,7 @@ def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
     assert Cause.NO_DRIVER not in {finding.cause for finding in result}
 
 
-def test_on_linux_cures_are_as_they_are() -> None:
+def test_on_linux_fixes_are_unchanged() -> None:
     fixes = (Fix("Look.", ("sudo", "dmesg")), Fix("Unset it.", ("env", "-u", "NAME", "python")))
     assert adapt_for_system(fixes, "linux") == adapt_for_system(fixes, None) == fixes
     assert adapt_for_system((), "windows") == ()

@@ -1,4 +1,4 @@
-"""Where the doctor finds no GPU the resolver knows of none either, and the other way round: one rule for both."""
+"""If the doctor finds no GPU the resolver finds none either, and vice versa."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _codes(snapshot: Snapshot) -> list[str]:
     return [entry.code for entry in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings]
 
 
-def test_a_driver_alone_is_not_called_the_change_that_is_wanted() -> None:
+def test_a_driver_alone_is_not_the_suggested_change() -> None:
     resolution = resolve(BARE, MATRIX)
     assert resolution.next_better is not None
     assert "gpus" in {change.fact for change in resolution.next_better.changes}
@@ -97,11 +97,11 @@ def test_a_driver_alone_is_not_called_the_change_that_is_wanted() -> None:
 
 
 @pytest.mark.parametrize("case", [("driver=580.95.05",), ("driver-cuda=13.0",)], ids=" ".join)
-def test_whoever_assumes_a_driver_means_another_machine(case: tuple[str, ...]) -> None:
+def test_an_assumed_driver_means_another_machine(case: tuple[str, ...]) -> None:
     facts = ("arch=x86_64", "libc=glibc-2.36", "python=3.12", *case)
     resolution = resolve(assume(BARE, facts, MATRIX), MATRIX)
     assert resolution.wheel is not None, resolution.explanation
 
 
-def test_a_driver_that_is_assumed_to_be_absent_brings_no_gpu() -> None:
+def test_assuming_no_driver_implies_no_gpu() -> None:
     assert _rejected_for_want_of_a_gpu(resolve(assume(BARE, ("driver=none",), MATRIX), MATRIX))

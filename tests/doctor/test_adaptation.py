@@ -1,4 +1,4 @@
-"""Fixes adapted to conda, to pixi and to the interpreter that was named."""
+"""Fixes adapted to conda, to pixi and to the interpreter of --python."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_conda_s_own_way_comes_first(facts: tuple[str, ...], command: tuple[str,
     assert "mamba" in first.text
 
 
-def test_a_way_of_pip_s_is_another_one_and_said_to_be() -> None:
+def test_an_installation_by_pip_is_offered_as_an_alternative() -> None:
     result = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
     assert result[1].text.startswith("Or, by pip, install: cupy-cuda11x")
 
 
-def test_where_conda_has_no_way_that_is_said() -> None:
+def test_a_lack_of_conda_builds_is_reported() -> None:
     """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
     facts = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
     result = fixes("WHL503", *facts)
@@ -119,7 +119,7 @@ def of_pixi(prefix: str = PREFIX) -> Target:
         ("conda remove --prefix=/x cupy", "pixi remove cupy"),
     ],
 )
-def test_every_installer_s_words_have_their_counterpart(command: str, expected: str) -> None:
+def test_every_installer_s_command_has_a_pixi_equivalent(command: str, expected: str) -> None:
     (fix,) = adapt_for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
     assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(expected.split()), safe=False)
 
@@ -190,7 +190,7 @@ def test_each_names_the_target(snapshot: Snapshot) -> None:
     assert not any(NAMED in shlex.join(fix.command or ()) for finding in before for fix in finding.fix)
 
 
-def test_such_commands_are_there() -> None:
+def test_findings_contain_gpuenv_commands() -> None:
     assert any(_ours(finding.fix) for finding in _findings(HIDDEN, NAMED))
     assert any(_ours(finding.fix) for finding in _findings(MISSPELT, NAMED))
     assert any("gpuenv install" in command for finding in _findings(NO_CUPY, NAMED) for command in _ours(finding.fix))
@@ -209,7 +209,7 @@ def test_such_commands_are_there() -> None:
         (("python", "-m", "pip", "install", "gpuenv"), ("python", "-m", "pip", "install", "gpuenv")),
     ],
 )
-def test_of_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+def test_options_are_added_to_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     assert with_target_option((Fix("A cure.", before),), NAMED) == (Fix("A cure.", after),)
     assert with_target_option((Fix("A cure.", before),), None) == (Fix("A cure.", before),)
 
@@ -237,7 +237,7 @@ def test_of_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_of_words(before: str, after: str) -> None:
+def test_options_are_added_to_commands_in_texts(before: str, after: str) -> None:
     assert add_target_option(before, "v12") == after
     assert add_target_option(before, None) == before
 
