@@ -41,7 +41,7 @@ LIBRARIES = tuple(
 
 @pytest.fixture(scope="module")
 def healthy(matrix: Matrix) -> Snapshot:
-    """A right machine whose target has told all there is to tell."""
+    """A healthy machine with every fact of the target."""
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
     snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
     target = snapshot.target._replace(

@@ -53,9 +53,9 @@ def windows(cupy: str, python: str) -> Reported:
     return Reported(DLL, on(WINDOWS, *result), "CUDA_PATH", unloadable(NO_DLL))
 
 
-def linked(soname: str, cause: str, cure: str, *options: str, change: Change) -> Reported:
+def linked(soname: str, cause: str, fix_text: str, *options: str, change: Change) -> Reported:
     """CuPy's module is linked with a library that the loader does not find."""
-    return Reported(cause, on(LINUX, *options), cure, changed(change, unloadable(f"{soname}: {NOWHERE}")))
+    return Reported(cause, on(LINUX, *options), fix_text, changed(change, unloadable(f"{soname}: {NOWHERE}")))
 
 
 def on_tegra(snapshot: Snapshot) -> Snapshot:

@@ -32,14 +32,14 @@ class Reported:
     Attributes:
         cause: the root cause that its thread came to.
         given: its facts.
-        cure: words of the first cures.
-        change: what else is told of it.
-        error: whether it is the cause to cure first; else a warning.
+        fix_text: words of the first fix.
+        change: further facts.
+        error: whether it is the cause to fix first; else a warning.
     """
 
     cause: str
     given: tuple[str, ...]
-    cure: str
+    fix_text: str
     change: Change = as_it_is
     error: bool = True
 

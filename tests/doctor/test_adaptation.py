@@ -210,8 +210,8 @@ def test_findings_contain_gpuenv_commands() -> None:
     ],
 )
 def test_options_are_added_to_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
-    assert with_target_option((Fix("A cure.", before),), NAMED) == (Fix("A cure.", after),)
-    assert with_target_option((Fix("A cure.", before),), None) == (Fix("A cure.", before),)
+    assert with_target_option((Fix("A fix.", before),), NAMED) == (Fix("A fix.", after),)
+    assert with_target_option((Fix("A fix.", before),), None) == (Fix("A fix.", before),)
 
 
 @pytest.mark.parametrize(

@@ -519,7 +519,7 @@ def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
     (finding,) = findings(held, matrix)
     assert finding.code == "DRV104"
     assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
-    missing = module is Module.NOT_INSTALLED  # one whose module is there is not installed again, whoever chose nouveau
+    missing = module is Module.NOT_INSTALLED  # a driver whose module is installed is not reinstalled
     assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is missing
     assert (block in {entry.value for entry in finding.evidence}) or not chosen
 
@@ -731,7 +731,7 @@ def test_a_second_driver_s_libraries_that_are_found_first_are_removed(matrix: Ma
 def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
     matrix: Matrix, release: str, command: tuple[str, ...]
 ) -> None:
-    """Newer ones wait for the restart, whatever lies beside them."""
+    """Newer libraries need the restart, whatever other files exist."""
     finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(release), *both(MODULE)), matrix)
     assert finding.cause.value == MISMATCH
     assert [fix.command for fix in finding.fix] == [command]

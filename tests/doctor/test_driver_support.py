@@ -93,7 +93,7 @@ def test_a_gpu_that_needs_other_modules_is_reported_with_the_right_package(
 
 
 def test_several_gpus_of_a_kind_are_one_finding_with_the_address_of_each(matrix: Matrix) -> None:
-    """As the two halves of a K80; another GPU beside them is a finding of its own."""
+    """As the two halves of a K80; another GPU is a finding of its own."""
     places = ("0000:05:00.0", "0000:06:00.0")
     kepler = tuple(PciGpu(place, "10de", "102d", None, "nvidia") for place in places)
     both = machine(driver="580.159.04", flavor="proprietary")._replace(pci_gpus=kepler)
@@ -194,19 +194,19 @@ def test_a_kernel_without_an_address_range_for_the_gpu_is_reported(matrix: Matri
 
 
 @pytest.mark.parametrize(
-    ("expected", "code", "cause", "cure"),
+    ("expected", "code", "cause", "fix_text"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
         (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_the_driver_cannot_start_is_recognised_by_its_message(
-    matrix: Matrix, expected: str, code: str, cause: Cause, cure: str
+    matrix: Matrix, expected: str, code: str, cause: Cause, fix_text: str
 ) -> None:
     snapshot = machine(ADA, "open", expected)
     (finding,) = found(snapshot, matrix)
     assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
-    assert cure in finding.fix[0].text
+    assert fix_text in finding.fix[0].text
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     assert [entry.code for entry in found(snapshot._replace(driver=unloaded), matrix)] == [code]
     other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
@@ -219,7 +219,7 @@ def test_a_gpu_that_the_driver_cannot_start_is_recognised_by_its_message(
     )
     assert [(entry.code, entry.severity) for entry in found(others, matrix)] == [(code, Severity.WARNING)]
     started = others._replace(gpus=(other, other._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))))
-    assert found(started, matrix) == [], "what was said before it was started is past"
+    assert found(started, matrix) == [], "messages before the start do not count"
 
 
 def beside_one_that_nvml_lists(expected: str, cuda: int) -> Snapshot:

@@ -148,7 +148,7 @@ def test_the_kernel_cache() -> None:
         ("core.so: undefined symbol: _ZNSt7", Cause.CORRUPT_INSTALLATION),
         ("libgomp.so.1: cannot open shared object file: No such file or directory", Cause.CORRUPT_INSTALLATION),
         ("libcuda.so.1: cannot open shared object file: No such file or directory", None),
-        ("nobody looked", None),
+        ("not checked", None),
     ],
 )
 def test_cupys_own_module(reason: str, cause: Cause | None) -> None:
@@ -164,7 +164,7 @@ def test_cuda_path() -> None:
     other = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
     assert found(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
     default = other._replace(toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
-    assert "LIB608" not in found(default), "a toolkit that nobody names is none of CuPy's affair"
+    assert "LIB608" not in found(default), "CuPy does not use a toolkit that no variable names"
     nowhere = machine("env.CUDA_HOME=/opt/cuda")._replace(pointing_nowhere=("CUDA_HOME",))
     assert found(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
 
@@ -176,8 +176,8 @@ def test_optional_libraries() -> None:
     assert "LIB609" not in found(with_it)
     without = result._replace(target=result.target._replace(libraries=(there._replace(path=None),)))
     assert found(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
-    nobody = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
-    assert "LIB609" not in found(nobody), "CuPy works without it"
+    unrequested = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
+    assert "LIB609" not in found(unrequested), "CuPy works without it"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_optional_libraries() -> None:
     ],
 )
 def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, str], cause: Cause | None) -> None:
-    gpus = known(granted, "SLURM_JOB_GPUS") if granted is not None else missing("nobody said")
+    gpus = known(granted, "SLURM_JOB_GPUS") if granted is not None else missing("not granted")
     snapshot = machine()._replace(
         grant=Grant(by=known("slurm", "SLURM_JOB_ID"), gpus=gpus),
         visible_count=known(seen, "libcuda"),

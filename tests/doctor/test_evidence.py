@@ -16,8 +16,8 @@ def test_a_state_is_spelt_as_in_a_snapshot() -> None:
 def test_several_are_a_list_and_nothing_has_its_reason() -> None:
     assert fact("grant.devices", known(("0", "1"), "slurm"))[0].value == "0, 1"
     assert fact("grant.devices", known((), "slurm"))[0].value == "none"
-    (unknown,) = fact("driver.version", Reading(reason="nobody told"))
-    assert (unknown.value, unknown.source) == ("unknown", "nobody told")
+    (unknown,) = fact("driver.version", Reading(reason="no source"))
+    assert (unknown.value, unknown.source) == ("unknown", "no source")
 
 
 def test_booleans_are_shown_as_yes_and_no() -> None:

@@ -219,7 +219,7 @@ def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: 
         (["0000:01:00.0", None], []),
         ([f"0000:{n}1:00.0" for n in range(8)], []),
     ],
-    ids=["one", "two", "nobody knows which", "all of eight"],
+    ids=["one", "two", "unknown", "all of eight"],
 )
 def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
     """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""

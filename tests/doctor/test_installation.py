@@ -95,7 +95,7 @@ def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
     fixes = found(matrix, changed(snapshot, packages=packages))["WHL510"].fix
     removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
     assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if goes else [])
-    assert not any(fix.safe for fix in fixes if "uninstall" in (fix.command or ())), "nobody knows what else needs it"
+    assert not any(fix.safe for fix in fixes if "uninstall" in (fix.command or ())), "something else may need it"
     again = fixes[-1].command or ()
     assert ("nvidia-cublas-cu11==11.11.3.6" in again) is not goes
     assert "nvidia-cublas-cu12==12.9.2.10" in again
@@ -172,7 +172,7 @@ def test_a_wheel_of_another_platform_is_called_that(
     assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
     assert (f"another platform: {tag}" in finding.title) is foreign
     commands = [fix.command for fix in finding.fix if fix.command]
-    assert len(commands) == len(set(commands)), "what is to be removed is said once"
+    assert len(commands) == len(set(commands)), "each removal is listed once"
 
 
 @pytest.mark.parametrize("others", [True, False])
@@ -584,9 +584,9 @@ def test_of_conda_s_and_pip_s_pip_s_goes_and_every_package_of_conda_s_is_reinsta
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
     finding = next(entry for entry in findings if entry.code == "WHL502")
     assert (finding.title, finding.cause) == (title, Cause.MIXED_PIP_CONDA)
-    removal, anew = commands(finding)
+    removal, reinstall = commands(finding)
     assert removal[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda12x")
-    assert anew == (*ANEW, *specs)
+    assert reinstall == (*ANEW, *specs)
     assert repair_plan(findings, snapshot) is None
 
 

@@ -32,7 +32,7 @@ def test_a_build_of_unknown_cuda_has_no_major(matrix: Matrix, healthy: Snapshot)
     kit = Toolkit("/usr/local/cuda", "/usr/local", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
     snapshot = changed(healthy, cupy=(built,), packages={**packages, "cupy": built.release}, libraries=libraries)
     finding = found(matrix, snapshot._replace(toolkits=(kit,)))["LIB601"]
-    assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "whether that toolkit is of another major nobody knows"
+    assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "whether that toolkit is of another major is unknown"
     assert "None" not in " ".join([finding.title, *(fix.text for fix in finding.fix)])
 
 
@@ -312,7 +312,7 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
 def test_why_the_loader_does_not_take_a_file(
     matrix: Matrix, healthy: Snapshot, expected: str, cause: Cause, helps: str
 ) -> None:
-    """Of CuPy's own module, and of a library: nothing is missing, and nothing is to be installed beside it."""
+    """Of CuPy's own module, and of a library: nothing is missing, and nothing must be installed."""
     path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
     refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {expected}")
     of_library = changed(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
@@ -330,7 +330,7 @@ def test_why_the_loader_does_not_take_a_file(
     [
         "libcuda.so.1: cannot open shared object file: No such file or directory",
         "/usr/lib/libcuda.so.1: file too short",
-        "nobody looked",
+        "not probed",
         "no answer within 30.0 s",
     ],
 )
@@ -392,7 +392,7 @@ def astray(library: Library, soname: str, folder: str = PLACE) -> Library:
 NVRTC, CUBLAS = astray(LIBRARIES[0], "libnvrtc.so.13"), astray(LIBRARIES[1], "libcublas.so.13")
 
 
-def beside(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snapshot:
+def with_wheels(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snapshot:
     """The healthy target with further packages, and with these libraries in place of its first ones."""
     there = {**healthy.target.packages, **packages}
     return changed(healthy, packages=there, libraries=(*first, *LIBRARIES[len(first) :]))
@@ -400,21 +400,21 @@ def beside(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snap
 
 def test_every_wheel_of_the_other_major_is_to_be_removed(matrix: Matrix, healthy: Snapshot) -> None:
     """One that stays is still loaded first, whatever its own version counts by."""
-    finding = found(matrix, beside(healthy, {**ALL, "nvidia-cublas-cu12": "12.9.2.10"}, NVRTC, CUBLAS))["LIB603"]
+    finding = found(matrix, with_wheels(healthy, {**ALL, "nvidia-cublas-cu12": "12.9.2.10"}, NVRTC, CUBLAS))["LIB603"]
     assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
     command = finding.fix[0].command or ()
     assert [word for word in command if word.startswith("nvidia-")] == list(ALL)
 
 
 def test_one_library_without_its_nvrtc_is_removed_too(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = found(matrix, beside(healthy, {"nvidia-cublas": "13.1.0.3"}, LIBRARIES[0], CUBLAS))["LIB603"]
+    finding = found(matrix, with_wheels(healthy, {"nvidia-cublas": "13.1.0.3"}, LIBRARIES[0], CUBLAS))["LIB603"]
     assert "nvidia-cublas" in (finding.fix[0].command or ())
     assert any(entry.fact == "target.packages.nvidia-cublas" for entry in finding.evidence)
 
 
 def test_what_a_framework_needs_is_not_removed(matrix: Matrix, healthy: Snapshot) -> None:
     """CuPy follows it, or one of them moves out."""
-    finding = found(matrix, beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS))["LIB603"]
+    finding = found(matrix, with_wheels(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS))["LIB603"]
     assert finding.cause is Cause.TORCH_CUPY_CONFLICT
     *kept, alone = finding.fix
     assert not any("nvidia-" in " ".join(fix.command or ()) for fix in kept)
@@ -425,7 +425,7 @@ def test_what_a_framework_needs_is_not_removed(matrix: Matrix, healthy: Snapshot
 
 
 def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, healthy: Snapshot) -> None:
-    older = assume(beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix)
+    older = assume(with_wheels(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix)
     fixes = found(matrix, older)["LIB603"].fix
     assert {"torch", *ALL} <= {*(fixes[0].command or ())}
     assert not fixes[0].safe
@@ -433,7 +433,7 @@ def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, 
 
 
 def test_a_framework_of_cupys_own_major_is_not_blamed(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = found(matrix, beside(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))["LIB603"]
+    finding = found(matrix, with_wheels(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))["LIB603"]
     assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
     assert "nvidia-cuda-nvrtc" in (finding.fix[0].command or ())
 
@@ -442,11 +442,11 @@ def test_a_framework_of_cupys_own_major_is_not_blamed(matrix: Matrix, healthy: S
 def test_the_first_fix_is_not_an_alternative(matrix: Matrix, healthy: Snapshot, packages: dict[str, str]) -> None:
     """A toolkit that comes first may be of no package."""
     libraries = [astray(library, "libnvrtc.so.13", "/usr/local/cuda-13.0/lib64") for library in LIBRARIES[:1]]
-    finding = found(matrix, beside(healthy, packages, *libraries))["LIB603"]
+    finding = found(matrix, with_wheels(healthy, packages, *libraries))["LIB603"]
     assert not finding.fix[0].text.startswith(("Or ", "Then "))
 
 
 def test_a_title_names_each_library_and_a_folder_once(matrix: Matrix, healthy: Snapshot) -> None:
-    title = found(matrix, beside(healthy, ALL, NVRTC, CUBLAS))["LIB603"].title
+    title = found(matrix, with_wheels(healthy, ALL, NVRTC, CUBLAS))["LIB603"].title
     assert "libnvrtc.so.12, libcublas.so.12" in title
     assert title.count(PLACE) == 1

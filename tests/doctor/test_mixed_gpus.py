@@ -17,7 +17,7 @@ K80, L4, GTX_1080_TI, RTX_5090, T4, V100 = "102d", "27b8", "1b06", "2b85", "1eb8
 WORKING = {"NVIDIA L4": (L4, (8, 9)), "Tesla K80": (K80, (3, 7)), "GeForce GTX 1080 Ti": (GTX_1080_TI, (6, 1))}
 
 
-def beside(name: str, device: str, driver: str, flavor: str = "proprietary") -> Snapshot:
+def two_gpus(name: str, device: str, driver: str, flavor: str = "proprietary") -> Snapshot:
     """A GPU that works, and one on the bus that this driver does not list."""
     snapshot, (own, capability) = machine(device, flavor, driver=driver), WORKING[name]
     gpu = Gpu(
@@ -45,17 +45,17 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
     ("snapshot", "each", "use"),
     [
         (
-            beside("NVIDIA L4", K80, "550.54.14"),
+            two_gpus("NVIDIA L4", K80, "550.54.14"),
             ("Tesla K80 at 0000:01:00.0 needs branch 470 or older", "NVIDIA L4 (8.9) needs branch 520 or newer"),
             "Use Tesla K80 at 0000:01:00.0 in another machine",
         ),
         (
-            beside("Tesla K80", RTX_5090, "470.256.02"),
+            two_gpus("Tesla K80", RTX_5090, "470.256.02"),
             ("Tesla K80 (3.7) needs branch 470 or older", "GeForce RTX 5090 at 0000:01:00.0 needs branch 570 or newer"),
             "Use GeForce RTX 5090 at 0000:01:00.0 in another machine",
         ),
         (
-            beside("GeForce GTX 1080 Ti", RTX_5090, "550.54.14"),
+            two_gpus("GeForce GTX 1080 Ti", RTX_5090, "550.54.14"),
             ("branch 580 or older with its proprietary", "branch 570 or newer with its open"),
             "Use GeForce RTX 5090 at 0000:01:00.0 in another machine",
         ),
@@ -73,14 +73,14 @@ def test_a_branch_that_would_lose_a_gpu_that_works_is_not_advised(
 
 
 def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
-    old = unknown_to_driver(beside("NVIDIA L4", GTX_1080_TI, "595.58.03"), matrix)
+    old = unknown_to_driver(two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03"), matrix)
     assert commands(old.fix) == ["sudo apt-get install nvidia-driver-580"]
-    new = unknown_to_driver(beside("GeForce GTX 1080 Ti", L4, "470.256.02"), matrix)
+    new = unknown_to_driver(two_gpus("GeForce GTX 1080 Ti", L4, "470.256.02"), matrix)
     assert "branch 520 to 580" in new.fix[0].text, "a newer one would lose the older GPU"
 
 
 def test_a_passed_through_gpu_needs_no_driver(matrix: Matrix) -> None:
-    snapshot = beside("NVIDIA L4", GTX_1080_TI, "595.58.03")
+    snapshot = two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03")
     third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
     result = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
     assert commands(result.fix) == ["sudo apt-get install nvidia-driver-580"]

@@ -28,5 +28,5 @@ def test_the_cause_and_the_fix_are_those_of_the_report(source: str, matrix: Matr
     named = [finding for finding in found if finding.cause.value == reported.cause]
     assert named, result
     assert bool(primary) is reported.error, result
-    cures = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in named[0].fix[:FIRST])
-    assert reported.cure.lower() in cures.lower(), cures
+    fixes = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in named[0].fix[:FIRST])
+    assert reported.fix_text.lower() in fixes.lower(), fixes

@@ -95,7 +95,7 @@ def test_a_broken_gpu_explains_what_else_fails_on_it() -> None:
 
 
 def test_a_test_killed_by_the_kernel_blames_neither_driver_nor_gpu() -> None:
-    """The report told of a want of the host's memory, and to restart the machine or reset the GPU for it."""
+    """A report of a lack of host memory suggested restarting the machine or resetting the GPU."""
     (finding,) = found(smoke(PASSED, ended(Trouble.KILLED, None, TestStatus.CRASHED)))
     cures = " ".join(fix.text for fix in finding.fix)
     assert "memory" in cures

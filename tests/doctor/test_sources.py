@@ -71,7 +71,7 @@ def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("branch", "cause", "cure"),
+    ("branch", "cause", "fix_text"),
     [
         (390, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, "Use another GPU"),
         (470, Cause.GPU_REMOVED_FROM_DRIVER, "branch 470"),
@@ -79,17 +79,17 @@ def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
     ],
 )
 def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
-    matrix: Matrix, branch: int, cause: Cause, cure: str
+    matrix: Matrix, branch: int, cause: Cause, fix_text: str
 ) -> None:
     line = f"NVRM:  supported through the NVIDIA {branch}.xx Legacy drivers. Please"
     (finding,) = found(machine("0861", "proprietary", line, driver="595.58.03"), matrix)
     assert (finding.code, finding.cause) == ("GPU204", cause)
-    assert cure in finding.fix[0].text
+    assert fix_text in finding.fix[0].text
     assert line in {entry.value for entry in finding.evidence}
     others = beside_one_that_nvml_lists(line, 0)
     unknown = PciGpu(PCI, "10de", "0861", None, None)
     ignored = others._replace(pci_gpus=(unknown, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
-    assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
+    assert found(ignored, matrix) == [], "an old display card does not matter"
 
 
 @pytest.mark.parametrize(("device", "name", "last"), [("1080", "GeForce GTX 580", 390), ("0a65", "GeForce 210", 340)])
@@ -103,7 +103,7 @@ def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
     others = beside_one_that_nvml_lists("", 0)
     old = PciGpu(PCI, "10de", device, None, None)
     ignored = others._replace(pci_gpus=(old, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
-    assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"
+    assert found(ignored, matrix) == [], "an old display card does not matter"
 
 
 GPUS = ("Tesla K80", "Tesla M60", "P100", "V100", "T4", "A100", "A10", "RTX 4090", "H100", "B200", "RTX 5090")

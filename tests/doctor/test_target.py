@@ -17,11 +17,11 @@ HOOK = "/venv/lib/python3.12/site-packages/sitecustomize.py"
 
 
 def broken(matrix: Matrix, healthy: Snapshot, path: str = "/venv/bin/python3", **facts: object) -> Finding:
-    """The finding of a target that told nothing."""
+    """The finding of a target without an answer."""
     result = {"executable": known(path, "--python"), "python": missing("it did not tell"), "cupy": (), **facts}
     snapshot = changed(healthy, **result)
     kept = tuple(source for source in snapshot.sources if source.name != "target")
-    sources = (*kept, Source("target", SourceState.FAILED, "exit code 1: it said nothing"))
+    sources = (*kept, Source("target", SourceState.FAILED, "exit code 1: no output"))
     findings = found(matrix, snapshot._replace(sources=sources))
     assert findings["ENV401"].cause is Cause.TARGET_ENVIRONMENT_BROKEN
     assert not any(code.startswith(("WHL", "LIB")) for code in findings)

@@ -72,7 +72,7 @@ def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
     variable: str | None,
     devices: bool,  # noqa: FBT001 - a table
     first: str,
-    runtime: bool,  # noqa: FBT001 - likewise
+    runtime: bool,  # noqa: FBT001 - a table
 ) -> None:
     named: tuple[str, ...] = (variable or "",)
     granted: Reading[tuple[str, ...]] = known(named, "NVIDIA_VISIBLE_DEVICES") if devices else Reading()

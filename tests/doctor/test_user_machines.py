@@ -124,7 +124,7 @@ def built(major: int, *requires: str) -> Callable[[Snapshot], Snapshot]:
 
 
 def module_at(file: str) -> Callable[[Snapshot], Snapshot]:
-    """A package cupy that no distribution owns, in an environment that was asked."""
+    """A package cupy that no distribution owns, in an environment that was probed."""
 
     def made(snapshot: Snapshot) -> Snapshot:
         target = snapshot.target._replace(prefix=known("/venv", "x"), cupy_module=known(file, "x"))
@@ -137,11 +137,11 @@ def module_at(file: str) -> Callable[[Snapshot], Snapshot]:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is told of it, what is changed, the cause to cure first, and words of the first cure; or none."""
+    """What is told of it, what is changed, the cause to fix first, and words of the first fix; or none."""
 
     given: tuple[str, ...]
     cause: str | None
-    cure: str = ""
+    fix_text: str = ""
     change: Callable[[Snapshot], Snapshot] = as_it_is
     requires: tuple[str, ...] = ()
 
@@ -271,4 +271,6 @@ def test_the_only_cause_and_its_fix(name: str) -> None:
     assert (primary.cause.value if primary else None) == machine.cause
     if primary is not None:
         first = primary.fix[:2]  # the removal of another line stands before what comes in its place
-        assert machine.cure.lower() in " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in first).lower()
+        assert (
+            machine.fix_text.lower() in " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in first).lower()
+        )

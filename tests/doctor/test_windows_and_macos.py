@@ -87,7 +87,7 @@ def test_paths_of_linux_are_named_on_linux_alone() -> None:
     full = windows().target._replace(kernel_cache_fault=known("no space is left", "the target"))
     fixes = [fix.text for finding in findings(windows()._replace(target=full)) for fix in finding.fix]
     assert fixes
-    assert not any("/tmp/" in text for text in fixes)  # noqa: S108 - what is not to be said
+    assert not any("/tmp/" in text for text in fixes)  # noqa: S108 - must not appear
 
 
 @pytest.mark.parametrize("cupy", ["none", "cupy-cuda12x==14.2.0"])

@@ -129,7 +129,7 @@ DRIVER = (
             DIFFERENT,
             target(NUMPY_1, toolkit=None),
         ),
-        cure="Make the container anew",
+        cure="recreate the container",
     ),
     case(
         "easydiffusion/easydiffusion#379",
