@@ -20,7 +20,7 @@ CONTAINER = (
         "container-cgroup-lost-gpu",
         "cgroup-lost-gpu",
         host(container=Container.KUBERNETES),
-        cure="again",
+        cure="restart the container",
     ),
     case(
         "NVIDIA/nvidia-container-toolkit#251",
@@ -30,9 +30,9 @@ CONTAINER = (
             host(container=Container.KUBERNETES),
             files(sys__fs__cgroup__devices__devices__list="c *:* m\nb *:* m\nc 195:* m\nc 1:3 rwm\nc 136:* rwm\n"),
         ),
-        cure="again",
+        cure="restart the container",
     ),
-    case("NVIDIA/nvidia-docker#1678", "container-cgroup-lost-gpu", "cgroup-lost-gpu", cure="again"),
+    case("NVIDIA/nvidia-docker#1678", "container-cgroup-lost-gpu", "cgroup-lost-gpu", cure="restart the container"),
     case(
         "NVIDIA/nvidia-docker#1034",
         "container-toolkit-broken",

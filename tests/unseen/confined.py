@@ -57,7 +57,7 @@ CONFINED = (
         "a driver whose module for CUDA's memory is at work, and an error of no kind that is known",
         "l4-550",
         stub(cuda__return__cuInit="214"),
-        first="kernel's log",
+        first="kernel log",
         unsaid=("nvidia-modprobe",),
     ),
     unseen(
@@ -104,7 +104,7 @@ CONFINED = (
             stub(nvml__delay__nvmlInitWithFlags="9", cuda__delay__cuInit="9", smi__delay="9"),
             lambda profile: replace(profile, timeout=3.0),
         ),
-        first="kernel's log",
+        first="kernel log",
         named=("--timeout",),
     ),
     unseen(
