@@ -60,7 +60,7 @@ class Doctor(NamedTuple):
 
 def import_in_child(child: Child, module: str) -> Imported:
     """Imports a module as a program of the target's would."""
-    command = [*in_target(child.executable, "importing", module)]
+    command = [*in_target(child.executable, "module_import", module)]
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:

@@ -22,24 +22,24 @@ def main() -> None:
 
     from gpuenv.model.codec import decode, encode  # noqa: PLC0415
     from gpuenv.model.snapshot import Snapshot  # noqa: PLC0415
-    from gpuenv.plugins.answer import answer_of  # noqa: PLC0415
+    from gpuenv.plugins.check_result import run_check  # noqa: PLC0415
 
-    def tell(fact: dict[str, object]) -> None:
+    def emit(fact: dict[str, object]) -> None:
         sys.stdout.write(f"\ngpuenv:{json.dumps(fact)}\n")
         sys.stdout.flush()
 
     path, function = sys.argv[1:3]
     snapshot = None if path == "-" else decode(Snapshot, json.loads(Path(path).read_text(encoding="utf-8")))
-    tell({"asking": "import"})
+    emit({"asking": "import"})
     module, _, name = function.partition(":")
     check: object = importlib.import_module(module)
     for part in filter(None, name.split(".")):
         check = getattr(check, part)
     if snapshot is None:
-        tell({"doc": inspect.getdoc(check) or ""})
+        emit({"doc": inspect.getdoc(check) or ""})
         return
-    tell({"asking": "run"})
-    tell({"answer": encode(answer_of(check, snapshot))})
+    emit({"asking": "run"})
+    emit({"answer": encode(run_check(check, snapshot))})
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ from gpuenv.probe.raw import (
     SmiFacts,
     answer,
     file_version,
-    message_of,
-    parsed,
+    parse_answer,
+    parse_message,
     reading,
 )
 from gpuenv.probe.request import ProbeRequest
@@ -78,7 +78,9 @@ _MOST = 256  # devices of a range
 _UNASSIGNED = ("10000", "none")
 
 
-def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float) -> Snapshot:
+def assemble_snapshot(
+    answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float
+) -> Snapshot:
     """The Snapshot of a session.
 
     Args:
@@ -118,13 +120,13 @@ def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: 
         target_reason=target_source.detail,
         libraries=libraries,
         files=files,
-        environment=relevant(request.environment),
+        environment=relevant_variables(request.environment),
         sources=tuple(source._replace(started=max(0.0, source.started - began)) for source in sources),
     )
     return assemble(raw, request.taken_at)
 
 
-def relevant(environment: Mapping[str, str]) -> dict[str, str]:
+def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that decide which GPU, CUDA and Python are used."""
     return {name: environment[name] for name in sorted(environment) if name.startswith(_VARIABLES)}
 
@@ -147,7 +149,7 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
         rocm=rocm(kernel),
         kernel_log=kernel_log(kernel),
         container_support=container_support(kernel),
-        grant=grant(kernel, raw.environment),
+        grant=find_grant(kernel, raw.environment),
         mps=mps(kernel),
         target=assemble_target(raw),
         environment=dict(raw.environment),
@@ -160,7 +162,7 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
 
 def _host(raw: RawFacts) -> Host:
     kernel, uname, tegra = raw.kernel, raw.kernel.part("uname"), raw.kernel.part("tegra")
-    container = parsed(Container, kernel.text("container"), "the marks container engines leave")
+    container = parse_answer(Container, kernel.text("container"), "the marks container engines leave")
     # linux-x86_64: what wheels for the target must be built for.
     system, _, arch = (raw.target.text("platform") or "").partition("-")
     of_target = arch if system == "linux" and arch else None
@@ -169,7 +171,7 @@ def _host(raw: RawFacts) -> Host:
         distribution=kernel.reading("distribution", str, "/etc/os-release"),
         kernel=uname.reading("kernel", str, "uname"),
         arch=settle([answer(INTERPRETER, of_target), answer("uname", uname.text("arch"))], NO_SOURCE),
-        libc=settle([parsed(Libc.parse, raw.target.text("libc"), INTERPRETER)], f"{INTERPRETER} did not tell"),
+        libc=settle([parse_answer(Libc.parse, raw.target.text("libc"), INTERPRETER)], f"{INTERPRETER} did not tell"),
         container=settle([container], NO_SOURCE),
         wsl=kernel.reading("wsl", bool, "kernel release and /dev/dxg"),
         tegra=tegra.reading("told", str, tegra.text("source") or ""),
@@ -196,7 +198,7 @@ def kernel_log(kernel: Raw) -> Reading[tuple[KernelMessage, ...]]:
     source = log.text("source")
     if source is None:
         return missing(log.text("reason") or NOT_READ)
-    return known(tuple(message_of(line) for line in log.all("lines", str)), source)
+    return known(tuple(parse_message(line) for line in log.all("lines", str)), source)
 
 
 def amd_gpus(kernel: Raw) -> tuple[AmdGpu, ...]:
@@ -258,17 +260,17 @@ def _driver(raw: RawFacts) -> Driver:
     version = settle(
         [
             answer(module_version.source or "", module_version.value),
-            parsed(DriverVersion.parse, nvml.text("driver_version"), "nvml"),
-            parsed(DriverVersion.parse, raw.smi.driver_version, "nvidia-smi"),
+            parse_answer(DriverVersion.parse, nvml.text("driver_version"), "nvml"),
+            parse_answer(DriverVersion.parse, raw.smi.driver_version, "nvidia-smi"),
         ],
         no_driver,
     )
     if not version.known and library.known and cuda_library and "compat" not in cuda_library:
         version = library
     level = [
-        parsed(CudaVersion.from_number, cuda.get("cuda", int), "libcuda"),
-        parsed(CudaVersion.from_number, nvml.get("cuda", int), "nvml"),
-        parsed(CudaVersion.parse, raw.smi.cuda, "nvidia-smi"),
+        parse_answer(CudaVersion.from_number, cuda.get("cuda", int), "libcuda"),
+        parse_answer(CudaVersion.from_number, nvml.get("cuda", int), "nvml"),
+        parse_answer(CudaVersion.parse, raw.smi.cuda, "nvidia-smi"),
     ]
     flavor = "open" if banner and "Open Kernel Module" in banner else "proprietary"
     files = kernel.get("module_files", tuple[str, ...])
@@ -300,8 +302,8 @@ def _driver(raw: RawFacts) -> Driver:
 def _module_version(kernel: Raw) -> Reading[DriverVersion]:
     match = _MODULE_VERSION.search(kernel.text("proc_version") or "")
     answers = [
-        parsed(DriverVersion.parse, match[1] if match else None, PROC_VERSION),
-        parsed(DriverVersion.parse, kernel.text("sys_version"), SYS_VERSION),
+        parse_answer(DriverVersion.parse, match[1] if match else None, PROC_VERSION),
+        parse_answer(DriverVersion.parse, kernel.text("sys_version"), SYS_VERSION),
     ]
     return settle(answers, f"neither {PROC_VERSION} nor {SYS_VERSION} is there")
 
@@ -368,9 +370,9 @@ def _toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:
 def _toolkit(entry: Raw, reason: str, nvcc: Mapping[str, str]) -> Toolkit:
     path, others = entry.text("path") or "", entry.get("others", dict[str, str]) or {}
     versions = [
-        parsed(CudaVersion.parse, entry.text("toolkit"), entry.text("source") or ""),
-        *(parsed(CudaVersion.parse, version, source) for source, version in others.items()),
-        parsed(CudaVersion.parse, nvcc.get(path), "nvcc"),
+        parse_answer(CudaVersion.parse, entry.text("toolkit"), entry.text("source") or ""),
+        *(parse_answer(CudaVersion.parse, version, source) for source, version in others.items()),
+        parse_answer(CudaVersion.parse, nvcc.get(path), "nvcc"),
     ]
     return Toolkit(
         path=path,
@@ -414,7 +416,7 @@ def mps(kernel: Raw) -> Mps:
     return Mps(known(folder, named_in), known(bool(facts.get("daemon", bool)), f"{folder}/control"))
 
 
-def grant(kernel: Raw, environment: Mapping[str, str]) -> Grant:
+def find_grant(kernel: Raw, environment: Mapping[str, str]) -> Grant:
     """The GPUs that were granted, by the first who says so: Slurm, HTCondor, the container engine.
 
     CUDA_VISIBLE_DEVICES is no grant: anybody may set it.

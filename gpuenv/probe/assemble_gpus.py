@@ -23,7 +23,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.text import LARGEST, pattern
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
+from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parse_answer
 
 T = TypeVar("T")
 
@@ -164,7 +164,9 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
     fault = None if nvml is None or _refused(nvml) else nvml.get("fault", int)
     every = (("nvml", by_nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
     alike = (every[0], ("libcuda", whole), *every[2:])
-    capabilities = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in every if gpu]
+    capabilities = [
+        parse_answer(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in every if gpu
+    ]
     totals = [answer(source, gpu.memory_total) for source, gpu in alike if gpu]
     return Gpu(
         index=settle([answer(source, gpu.number) for source, gpu in (every[0], every[3]) if gpu], NO_SOURCE),

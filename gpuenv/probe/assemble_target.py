@@ -17,7 +17,7 @@ from gpuenv.model.snapshot import (
     Target,
 )
 from gpuenv.model.versions import CudaVersion, PythonVersion
-from gpuenv.probe.raw import NOT_READ, RawFacts, parsed, reading
+from gpuenv.probe.raw import NOT_READ, RawFacts, parse_answer, reading
 
 V = TypeVar("V")
 
@@ -46,7 +46,7 @@ def assemble_target(raw: RawFacts) -> Target:
         prefix=facts.reading("prefix", str, INTERPRETER, reason),
         kind=facts.reading("kind", str, INTERPRETER, reason),
         made_by=known_or("made_by", "pyvenv.cfg or conda-meta", "no tool has left its mark"),
-        python=settle([parsed(PythonVersion.parse, facts.text("python"), INTERPRETER)], reason),
+        python=settle([parse_answer(PythonVersion.parse, facts.text("python"), INTERPRETER)], reason),
         implementation=facts.reading("implementation", str, INTERPRETER, reason),
         platform=facts.reading("platform", str, INTERPRETER, reason),
         externally_managed=facts.reading("externally_managed", bool, INTERPRETER, reason),
@@ -108,8 +108,8 @@ def _headers_cuda(raw: RawFacts) -> Reading[CudaVersion]:
     folder = found.text("folder")
     return settle(
         [
-            parsed(CudaVersion.from_number, found.get("runtime", int), f"{folder}/cuda_runtime_api.h"),
-            parsed(CudaVersion.from_number, found.get("driver", int), f"{folder}/cuda.h"),
+            parse_answer(CudaVersion.from_number, found.get("runtime", int), f"{folder}/cuda_runtime_api.h"),
+            parse_answer(CudaVersion.from_number, found.get("driver", int), f"{folder}/cuda.h"),
         ],
         "the headers tell no version",
     )

@@ -175,7 +175,7 @@ def run_child(
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
     try:
-        out, err = _Reader(process.stdout), _Reader(process.stderr, on_stderr)
+        out, err = _PipeReader(process.stdout), _PipeReader(process.stderr, on_stderr)
         if process.stdin is not None:
             threading.Thread(target=_write, args=(process.stdin, stdin or ""), daemon=True).start()
         ending = _wait(process, (out, err), deadline)
@@ -191,7 +191,7 @@ def run_child(
     return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
 
 
-class _Reader(threading.Thread):
+class _PipeReader(threading.Thread):
     """Reads a pipe to its end and keeps the beginning."""
 
     def __init__(self, pipe: IO[bytes] | None, on_text: OnText | None = None) -> None:
@@ -219,7 +219,7 @@ def _write(pipe: IO[bytes], text: str) -> None:
         pipe.write(text.encode())
 
 
-def _wait(process: Process, readers: Sequence[_Reader], deadline: float) -> Ending:
+def _wait(process: Process, readers: Sequence[_PipeReader], deadline: float) -> Ending:
     """Waits for the end of a child and of its output; kills the whole group at the deadline."""
     ending = Ending.EXITED
     if not _has_ended(process, readers, deadline):
@@ -232,7 +232,7 @@ def _wait(process: Process, readers: Sequence[_Reader], deadline: float) -> Endi
     return ending
 
 
-def _has_ended(process: Process, readers: Iterable[_Reader], deadline: float) -> bool:
+def _has_ended(process: Process, readers: Iterable[_PipeReader], deadline: float) -> bool:
     """Waits for the end; that of the pipes mostly shows it at once."""
     for reader in readers:
         while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:

@@ -99,7 +99,7 @@ def last_line(text: str) -> str:
     return lines[-1][:300] if lines else "it said nothing"
 
 
-def first_words(stdout: str, stderr: str) -> str:
+def first_lines(stdout: str, stderr: str) -> str:
     """The first lines that say why a program failed."""
     lines = [line.strip() for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
     return " ".join(lines[:2])[:300] or "it said nothing"

@@ -150,7 +150,7 @@ class RawFacts(NamedTuple):
     sources: tuple[Source, ...] = ()
 
 
-def parsed(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] | None:
+def parse_answer(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] | None:
     """A source's answer as a value, or None where it gave none that makes sense."""
     if given is None:
         return None
@@ -176,7 +176,7 @@ def file_version(path: str | None) -> Answer[DriverVersion] | None:
     return Answer(DriverVersion.parse(match[1]), f"the name of {PurePath(path or '').name}") if match else None
 
 
-def message_of(text: str) -> KernelMessage:
+def parse_message(text: str) -> KernelMessage:
     """A line of the kernel's log with the Xid event or the GPU that it names."""
     event = xid_event(text)
     if event:

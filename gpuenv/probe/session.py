@@ -79,7 +79,7 @@ class ProbeSession:
         Raises:
             Exception: a fault of this program in reading an answer, which is no silence of the source.
         """
-        from gpuenv.probe.assemble import snapshot_of  # noqa: PLC0415 - see the module
+        from gpuenv.probe.assemble import assemble_snapshot  # noqa: PLC0415 - see the module
 
         try:
             self._wait(announce)
@@ -88,7 +88,7 @@ class ProbeSession:
             self.close()
         if self._faults:
             raise self._faults[0]
-        return snapshot_of(answers, self._request, self._interpreter, self._started)
+        return assemble_snapshot(answers, self._request, self._interpreter, self._started)
 
     def _work(self, name: str, task: Callable[[], Any]) -> None:
         try:
@@ -124,45 +124,45 @@ def take_snapshot(request: ProbeRequest) -> Snapshot:
 
 def _kernel(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_kernel(ctx)
-    from gpuenv.probe.ask_driver import ask_nvcc, kernel_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import kernel_facts, probe_nvcc  # noqa: PLC0415 - see the module
 
     kernel, source = kernel_facts(result)
-    return kernel, source, *ask_nvcc(ctx, kernel)
+    return kernel, source, *probe_nvcc(ctx, kernel)
 
 
 def _nvml(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_nvml(ctx)
-    from gpuenv.probe.ask_driver import nvml_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import nvml_facts  # noqa: PLC0415 - see the module
 
     return nvml_facts(result)
 
 
 def _cuda(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_cuda(ctx)
-    from gpuenv.probe.ask_driver import cuda_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import cuda_facts  # noqa: PLC0415 - see the module
 
     return cuda_facts(result)
 
 
 def _smi(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
-    from gpuenv.probe.ask_driver import ask_smi  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import probe_smi  # noqa: PLC0415 - see the module
 
-    return ask_smi(ctx)
+    return probe_smi(ctx)
 
 
 def _target(ctx: ProbeContext, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
     """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
     try:
         result = run_target(ctx, interpreter, "interpreter")
-        from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
+        from gpuenv.probe.target_probes import probe_libraries, target_facts  # noqa: PLC0415 - see the module
 
         target, source = target_facts(result)
         if target.text("python") is None:
-            from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
+            from gpuenv.probe.startup_failure import diagnose_startup  # noqa: PLC0415 - few targets need it
 
-            target = how_it_starts(ctx, interpreter, target, source)
+            target = diagnose_startup(ctx, interpreter, target, source)
         facts.put((target, source))
-        libraries, libraries_source = ask_libraries(ctx, interpreter, target)
+        libraries, libraries_source = probe_libraries(ctx, interpreter, target)
     finally:
         facts.put(None)
     return target, source, libraries, libraries_source
@@ -174,6 +174,6 @@ def _files(ctx: ProbeContext, facts: SimpleQueue[tuple[Raw, Source] | None], *, 
         found = facts.get(timeout=max(0.0, ctx.deadline - time.monotonic()))
     if found is None:
         return None
-    from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - see the module
+    from gpuenv.probe.target_probes import probe_files  # noqa: PLC0415 - see the module
 
-    return ask_files(ctx, *found, deep=deep)
+    return probe_files(ctx, *found, deep=deep)

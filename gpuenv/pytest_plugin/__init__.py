@@ -30,7 +30,7 @@ _HEADER = "gpuenv_header"  # of a worker's output: the line of the verdict
 
 
 @dataclass(slots=True)
-class State:
+class RunState:
     """The state of one test run.
 
     Attributes:
@@ -54,11 +54,11 @@ class State:
     line: str | None = None
     ran: int = 0
     skipped: int = 0
-    read: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    read_mark: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
     lost: str | None = None
 
 
-_STATE = pytest.StashKey[State]()
+_STATE = pytest.StashKey[RunState]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,7 +95,7 @@ def _seconds(text: str) -> float:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark."""
-    state = State(str(config.getini("gpuenv_mark")), float(config.getoption("--gpu-timeout")))
+    state = RunState(str(config.getini("gpuenv_mark")), float(config.getoption("--gpu-timeout")))
     shared = getattr(config, "workerinput", {}).get(_SHARED)
     state.shared = Path(shared) if shared else None
     config.stash[_STATE] = state
@@ -136,9 +136,9 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
     state = config.stash[_STATE]
     if config.option.collectonly or not any(_marks(item, state) for item in items):
         return None
-    from gpuenv.pytest_plugin.machine import ask  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import run_doctor_once  # noqa: PLC0415 - needed for a mark alone
 
-    ask(state)
+    run_doctor_once(state)
     return state.line
 
 
@@ -149,10 +149,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     marks = _marks(item, state)
     if not marks or any(item.iter_markers("skip")):
         return
-    from gpuenv.pytest_plugin.machine import read, reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import read_mark, reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
 
     try:
-        requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))
+        requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read_mark(mark, state)))
     except ValueError as error:
         pytest.fail(str(error), pytrace=False)
     reason = reason_against(state, requirements)
@@ -175,14 +175,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report.gpuenv = True  # type: ignore[attr-defined]
     if call.excinfo is None or not report.failed or report.when != "call":
         return
-    from gpuenv.pytest_plugin.machine import ask, blames_machine, context_lost, report_text  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import blames_machine, context_lost, report_text, run_doctor_once  # noqa: PLC0415 - needed for a mark alone
 
     message = str(call.excinfo.value)
     earlier = context_lost(state, item.nodeid, message)
     if earlier is not None:
         report.sections.append((f"{_NAME}: the CUDA context was lost before this test", earlier))
     if blames_machine(message):
-        ask(state)
+        run_doctor_once(state)
         report.sections.append((f"{_NAME} doctor: this error is the machine's, not the test's", report_text(state)))
 
 
@@ -192,7 +192,7 @@ class Counter:
     No dataclass: before 9.1 pytest puts plug-ins into a set, and a record that compares by value has no hash.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: RunState) -> None:
         self.state = state
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -235,5 +235,5 @@ def _all_skipped(config: pytest.Config) -> bool:
     return bool(config.getoption("--gpu-fail-if-all-skipped")) and state.skipped > 0 and state.ran == 0
 
 
-def _marks(item: pytest.Item, state: State) -> tuple[pytest.Mark, ...]:
+def _marks(item: pytest.Item, state: RunState) -> tuple[pytest.Mark, ...]:
     return tuple(item.iter_markers(state.mark)) if state.mark else ()

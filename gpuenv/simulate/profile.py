@@ -27,7 +27,7 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 
 
-class Module(Enum):
+class KernelModule(Enum):
     """The kernel module that has the GPU."""
 
     OPEN = "open"
@@ -39,10 +39,10 @@ class Module(Enum):
     @property
     def loaded(self) -> bool:
         """Whether NVIDIA's own module is loaded."""
-        return self in (Module.OPEN, Module.PROPRIETARY)
+        return self in (KernelModule.OPEN, KernelModule.PROPRIETARY)
 
 
-class Container(Enum):
+class ContainerEngine(Enum):
     """The engine that started the container, or none."""
 
     NONE = "none"
@@ -51,7 +51,7 @@ class Container(Enum):
     APPTAINER = "apptainer"
 
 
-class Shown(Enum):
+class PciVisibility(Enum):
     """How far a GPU on the PCI bus is shown to a process of this machine."""
 
     NVML = "nvml"
@@ -64,7 +64,7 @@ class Shown(Enum):
     """The kernel module has not taken it: it is none that this driver supports."""
 
 
-class Planted(Enum):
+class LibraryFault(Enum):
     """What is the matter with a library that the loader finds first."""
 
     EMPTY = "empty"
@@ -84,7 +84,7 @@ class HostSpec:
     arch: str
     kernel: str | None
     distribution: str
-    container: Container
+    container: ContainerEngine
     kernel_files: bool
 
 
@@ -118,7 +118,7 @@ class DriverSpec:
         compat: a libcuda of a cuda-compat package.
     """
 
-    module: Module
+    module: KernelModule
     version: str
     built: str
     library: str
@@ -161,7 +161,7 @@ class GpuSpec:
     pci_class: str
     uuid: str
     on_bus: bool
-    shown: Shown
+    shown: PciVisibility
     mig: tuple[MigSpec, ...] | None
 
 
@@ -238,7 +238,7 @@ class Profile:
     gpus: tuple[GpuSpec, ...]
     other_devices: tuple[PciSpec, ...]
     toolkit: str | None
-    found_first: Mapping[str, Planted]
+    found_first: Mapping[str, LibraryFault]
     files: Mapping[str, str]
     links: Mapping[str, str]
     environment: Mapping[str, str]
@@ -260,7 +260,7 @@ class ProfileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Section:
     """A mapping of the file, and where it stands; every reader raises ``ProfileError`` for another kind of value."""
 
     where: str
@@ -270,7 +270,7 @@ class _Part:
         found = f"found {self.values[key]!r}" if key in self.values else "it is missing"
         return ProfileError(f"{self.where}: {key}: expected {expected}; {found}")
 
-    def only(self, *known: str) -> _Part:
+    def only(self, *known: str) -> _Section:
         """The part itself, where it has no key but these."""
         for key in self.values:
             if key not in known:
@@ -379,18 +379,18 @@ class _Part:
                 raise ProfileError(f"{self.where}: {key}: expected {_BELOW}; found {path!r}")
         return texts
 
-    def part(self, key: str) -> _Part:
+    def part(self, key: str) -> _Section:
         """A mapping within this one; an empty one where it is missing."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.fault(key, "a mapping")
-        return _Part(f"{self.where}: {key}", value or {})
+        return _Section(f"{self.where}: {key}", value or {})
 
-    def parts(self, key: str) -> tuple[_Part, ...]:
+    def parts(self, key: str) -> tuple[_Section, ...]:
         value = self.values.get(key)
         entries = value if isinstance(value, list) else []
         parts = tuple(
-            _Part(f"{self.where}: {key}[{number}]", entry)
+            _Section(f"{self.where}: {key}[{number}]", entry)
             for number, entry in enumerate(entries)
             if isinstance(entry, dict)
         )
@@ -439,7 +439,7 @@ def _placed(message: str, lines: Mapping[str, int]) -> str:
 
 
 def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
-    top = _Part(path.name, value).only(
+    top = _Section(path.name, value).only(
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
@@ -472,35 +472,35 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
     )
 
 
-def _toolkit(top: _Part) -> str:
+def _toolkit(top: _Section) -> str:
     """A toolkit of a major version whose libraries are known by name."""
     majors = [str(major) for major in WANTED]
     expected = f"a CUDA version such as 12.4, of major {', '.join(majors)}"
     return top.of_form("toolkit", rf"({'|'.join(majors)})\.\d", expected)
 
 
-def _host(part: _Part) -> HostSpec:
+def _host(part: _Section) -> HostSpec:
     part.only("arch", "kernel", "distribution", "container", "kernel_files")
     return HostSpec(
         arch=part.file_name("arch", "x86_64"),
         kernel=part.file_name("kernel") if "kernel" in part.values else None,
         distribution=part.text("distribution", "ubuntu 22.04"),
-        container=part.one_of("container", Container, Container.NONE),
+        container=part.one_of("container", ContainerEngine, ContainerEngine.NONE),
         kernel_files=part.flag("kernel_files", default=True),
     )
 
 
-def _found_first(part: _Part) -> dict[str, Planted]:
+def _found_first(part: _Section) -> dict[str, LibraryFault]:
     for name in part.values:
         if not re.fullmatch(r"lib[\w-]+\.so(\.\d+)*", name):
             raise ProfileError(f"{part.where}: {name} is no file name of a library")
-    return {name: part.one_of(name, Planted) for name in part.values}
+    return {name: part.one_of(name, LibraryFault) for name in part.values}
 
 
-def _driver(part: _Part) -> DriverSpec:
+def _driver(part: _Section) -> DriverSpec:
     part.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
-    module = part.one_of("module", Module)
-    there = module.loaded or module is Module.INSTALLED_NOT_LOADED
+    module = part.one_of("module", KernelModule)
+    there = module.loaded or module is KernelModule.INSTALLED_NOT_LOADED
     version = part.file_name("version", None if there else "none")
     compat = part.part("compat").only("version", "cuda")
     return DriverSpec(
@@ -518,7 +518,7 @@ def _driver(part: _Part) -> DriverSpec:
     )
 
 
-def _node(part: _Part, text: str) -> DeviceNodeSpec:
+def _node(part: _Section, text: str) -> DeviceNodeSpec:
     """``nvidia0``, or with its mode ``nvidia0 0660``."""
     match = re.fullmatch(r"([\w-]+(?:/[\w-]+)*)(?: (0[0-7]{3}))?", text, re.ASCII)
     if match is None:
@@ -526,7 +526,7 @@ def _node(part: _Part, text: str) -> DeviceNodeSpec:
     return DeviceNodeSpec(match[1], int(match[2] or "0666", 8))
 
 
-def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
+def _gpus(part: _Section) -> tuple[GpuSpec, ...]:
     """One entry with several PCI addresses is as many GPUs of a kind."""
     part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "shown", "mig")
     on_bus = part.flag("on_bus", default=True)
@@ -547,19 +547,19 @@ def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
             pci_class=part.pci_class() if on_bus else "",
             uuid=part.text("uuid", ""),
             on_bus=on_bus,
-            shown=part.one_of("shown", Shown, Shown.NVML),
+            shown=part.one_of("shown", PciVisibility, PciVisibility.NVML),
             mig=tuple(_mig(instance) for instance in part.parts("mig")) if "mig" in part.values else None,
         )
         for address in addresses
     )
 
 
-def _mig(part: _Part) -> MigSpec:
+def _mig(part: _Section) -> MigSpec:
     part.only("profile", "memory", "count")
     return MigSpec(part.text("profile"), part.mebibytes("memory") or 0, part.number("count", 1))
 
 
-def _device(part: _Part) -> PciSpec:
+def _device(part: _Section) -> PciSpec:
     part.only("pci", "class", "vendor", "device", "kernel_driver")
     return PciSpec(
         pci=part.of_form("pci", _ADDRESS, _ADDRESSES),
@@ -570,7 +570,7 @@ def _device(part: _Part) -> PciSpec:
     )
 
 
-def _expectation(part: _Part) -> Expectation:
+def _expectation(part: _Section) -> Expectation:
     part.only("exit_code", "status", "primary", "causes", "wheel", "facts")
     causes, primary = part.texts("causes"), part.unless_none("primary")
     unknown = [slug for slug in causes if slug not in set(Cause)]

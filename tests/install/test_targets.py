@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.gpus import VARIABLE
-from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
 from tests.install.standins import LIMIT, MACHINE, contents, versions

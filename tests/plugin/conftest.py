@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import gpuenv
-from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.layout import SimulatedMachine, materialise
 from gpuenv.simulate.profile import load
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpuenv.simulate.build import StubDriver
     from gpuenv.simulate.profile import TargetSpec
+    from gpuenv.simulate.stub_driver import StubDriver
 
 OLDEST = "7.4.0"  # the oldest pytest that the plug-in works with; pyproject.toml names it too
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -17,7 +17,7 @@ import pytest
 import gpuenv
 from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
-from gpuenv.plugins.answer import answer_of
+from gpuenv.plugins.check_result import run_check
 from tests.cli.recorded import FIT, UNFIT, record
 from tests.support.target import metadata_wheel
 
@@ -215,7 +215,7 @@ def test_one_that_yields_without_end_is_heard_for_a_while() -> None:
         yield from (NotKnown("not yet") for _ in range(10_000))
         pytest.fail("it was asked for more than anybody reads")
 
-    assert len(answer_of(endless, FIT).unknown) == 50
+    assert len(run_check(endless, FIT).unknown) == 50
 
 
 def test_two_packages_with_the_same_code_are_told(home: Home) -> None:

@@ -11,8 +11,8 @@ from gpuenv.probe.assemble import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_cuda, ask_nvml
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
+from tests.probe.probe_runs import probe_cuda, probe_nvml
 from tests.probe.raw_facts import CudaFacts, NvmlFacts
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def environment_of(
 
 def nvml_of(stub: StubDriver, folder: Path, keys: Mapping[str, str], limit: float = 20.0) -> tuple[NvmlFacts, Source]:
     """What NVML says of a machine."""
-    return ask_nvml(ProbeContext(environment_of(stub, folder, keys), "/", time.monotonic() + limit, ChildGroup()))
+    return probe_nvml(ProbeContext(environment_of(stub, folder, keys), "/", time.monotonic() + limit, ChildGroup()))
 
 
 def cuda_of(
@@ -122,7 +122,9 @@ def cuda_of(
     more: Mapping[str, str] | None = None,
 ) -> tuple[CudaFacts, Source]:
     """What libcuda says of a machine."""
-    return ask_cuda(ProbeContext(environment_of(stub, folder, keys, more), "/", time.monotonic() + limit, ChildGroup()))
+    return probe_cuda(
+        ProbeContext(environment_of(stub, folder, keys, more), "/", time.monotonic() + limit, ChildGroup())
+    )
 
 
 def snapshot_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.reading import Reading
-from gpuenv.probe.assemble import container_support, grant, listed, mps, relevant
+from gpuenv.probe.assemble import container_support, find_grant, listed, mps, relevant_variables
 from tests.probe.raw_facts import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
@@ -42,7 +42,7 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
 def test_who_granted_which_gpus(
     kernel: KernelFacts, environment: dict[str, str], told: tuple[str | None, int | None, tuple[str, ...] | None]
 ) -> None:
-    found = grant(kernel, environment)
+    found = find_grant(kernel, environment)
     assert (found.by.value, found.gpus.value, found.devices.value) == told
     for reading in (found.by, found.gpus, found.devices):
         assert (reading.source is not None) is reading.known
@@ -50,9 +50,9 @@ def test_who_granted_which_gpus(
 
 
 def test_mounts_in_place_of_the_variable_are_read_first() -> None:
-    found = grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
+    found = find_grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
     assert (found.gpus.value, found.gpus.source) == (2, "/var/run/nvidia-container-devices")
-    every = grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
+    every = find_grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
     assert (every.by.value, every.gpus.value) == ("container-engine", None)
 
 
@@ -66,7 +66,7 @@ def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None
     kept |= {"GPU_DEVICE_ORDINAL": "0", "_CONDOR_AssignedGPUs": "CUDA0"}
     names = ("SLURM_JOB_USER", "SLURM_JOB_NAME", "SLURM_SUBMIT_HOST", "SLURM_JOB_ACCOUNT", "SLURM_JOB_NODELIST")
     dropped = dict.fromkeys((*names, "_CONDOR_SCRATCH_DIR", "KUBERNETES_SERVICE_HOST"), "somebody")
-    assert relevant({**kept, **dropped}) == kept
+    assert relevant_variables({**kept, **dropped}) == kept
 
 
 def test_what_gives_containers_their_gpus() -> None:

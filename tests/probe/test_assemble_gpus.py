@@ -163,7 +163,7 @@ def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
 
 
 def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
-    why = {"memory_total": "nvmlDeviceGetMemoryInfo answered with return code 3"}
+    why = {"memory_total": "nvmlDeviceGetMemoryInfo returned code 3"}
     (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, why=why),)))
     assert gpu.fault.value is None
     assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])

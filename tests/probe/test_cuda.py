@@ -12,9 +12,9 @@ from gpuenv.probe.assemble import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_cuda, ask_nvml
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, environment_of, snapshot_of
+from tests.probe.probe_runs import probe_cuda, probe_nvml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,8 +135,8 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
     keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
     environment = environment_of(stub_driver, tmp_path, keys)
     environment["LD_LIBRARY_PATH"] = f"{compat}:{environment['LD_LIBRARY_PATH']}"
-    asking = ProbeContext(environment, "/", time.monotonic() + 20, ChildGroup())
-    (nvml, nvml_source), (cuda, cuda_source) = ask_nvml(asking), ask_cuda(asking)
+    probe_context = ProbeContext(environment, "/", time.monotonic() + 20, ChildGroup())
+    (nvml, nvml_source), (cuda, cuda_source) = probe_nvml(probe_context), probe_cuda(probe_context)
     assert cuda.library == str(compat / "libcuda.so.580.65.06")
     driver = assemble(RawFacts(nvml=nvml, cuda=cuda, sources=(nvml_source, cuda_source)), None).driver
     assert (str(driver.version.value), driver.version.source) == ("535.183.01", "nvml")

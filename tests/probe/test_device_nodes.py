@@ -15,9 +15,9 @@ from tests.cli.program import gpuenv
 MAKE = """
 import os, stat, sys
 sys.path.insert(0, sys.argv[1])
-from shared import make_none
+from shared import forbid_device_nodes
 if len(sys.argv) > 3:
-    make_none(sys.argv[3])
+    forbid_device_nodes(sys.argv[3])
 os.mknod(sys.argv[2], stat.S_IFCHR | 0o600, os.makedev(195, 255))
 """
 # As NVML and libcuda do for root where the node is missing, and what each then says without a kernel module.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import PackagePlace, SourceState
-from tests.probe.asking import ask_libraries, asking, target_of
+from tests.probe.probe_runs import probe_context, probe_libraries, target_of
 from tests.probe.raw_facts import Distribution, TargetFacts
 from tests.probe.targets import cupy_lines, distribution
 from tests.probe.venvs import interpreter_of, site_packages
@@ -78,7 +78,7 @@ def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
 def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
-    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    told, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
     assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
     assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
 
@@ -92,7 +92,7 @@ def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
     placed = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
-    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
+    told, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
     assert (source.state, told.libraries) == (SourceState.ANSWERED, ())
     assert "file too short" in (told.extension_error or "")
 
@@ -117,7 +117,7 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
     (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
     facts, _ = target_of(interpreter_of(venv))
     assert [entry.cuda_major for entry in facts.distributions if entry.distribution.startswith("cupy")] == [major]
-    told, _ = ask_libraries(asking(), str(interpreter_of(venv)), facts)
+    told, _ = probe_libraries(probe_context(), str(interpreter_of(venv)), facts)
     wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
     assert wanted == ([release] if release else [])
 
@@ -130,7 +130,7 @@ def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Pa
     (site_packages(venv) / "system.pth").write_text(f"{behind}\n", encoding="utf-8")
     facts, _ = target_of(interpreter_of(venv))
     assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
-    assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
+    assert probe_libraries(probe_context(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
 
 
 def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackagePlace | None]]:

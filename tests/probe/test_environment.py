@@ -16,7 +16,7 @@ import pytest
 from gpuenv.model.snapshot import JupyterKernel
 from gpuenv.probe.context import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, target_of
+from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.raw_facts import CupyModule, TargetFacts
 from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv

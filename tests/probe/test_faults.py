@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 # nvmlReturn_t of nvidia-ml-py 13.615.71, and what no release defines.
 NVML_CODES = (*range(1, 31), 999, 31, -1, 2147483647)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import FileState, SourceState
-from tests.probe.asking import ask_files, ask_files_of, ask_target, asking
+from tests.probe.probe_runs import probe_context, probe_files, probe_files_of, probe_target
 from tests.probe.pythons import python
 from tests.probe.raw_facts import FileFacts
 from tests.probe.venvs import install, interpreter_of, site_packages
@@ -20,7 +20,7 @@ HEADER = b"#ifndef X\n#define CUDART_VERSION  12090\n#endif\n"
 
 
 def files_of(interpreter: Path, *, deep: bool = False) -> FileFacts:
-    facts, source = ask_files(asking(), str(interpreter), deep=deep)
+    facts, source = probe_files(probe_context(), str(interpreter), deep=deep)
     assert source.state is SourceState.ANSWERED, source.detail
     return facts
 
@@ -131,7 +131,7 @@ def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Pa
     (tmp_path / "site/cupy/__init__.py").write_bytes(b"x = 2\n")
     (tmp_path / "site/cupy/_core/core.so").unlink()
     environment = {"PYTHONPATH": str(tmp_path / "site")}
-    facts, source = ask_files(asking(environment), str(python(version)), deep=True)
+    facts, source = probe_files(probe_context(environment), str(python(version)), deep=True)
     assert source.state is SourceState.ANSWERED, source.detail
     here = [entry for entry in facts.file_faults if Path(entry.path).is_relative_to(tmp_path)]
     assert [entry.state for entry in here] == [FileState.MISSING, FileState.CHANGED]
@@ -168,10 +168,10 @@ def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
 def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
     """Such as one in a container, which a wrapper enters: what lies here under its names is something else."""
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
-    asked = asking()
-    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
+    asked = probe_context()
+    target, source = probe_target(asked, str(interpreter_of(with_cupy)))
     elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
-    facts, found = ask_files_of(asked, elsewhere, source, deep=False)
+    facts, found = probe_files_of(asked, elsewhere, source, deep=False)
     assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
     assert "another file system" in (found.detail or "")
 
@@ -184,9 +184,9 @@ def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) ->
 
 
 def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
-    asked = asking()
-    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
-    facts, found = ask_files_of(asked, target.plus(path=[]), source, deep=False)
+    asked = probe_context()
+    target, source = probe_target(asked, str(interpreter_of(with_cupy)))
+    facts, found = probe_files_of(asked, target.plus(path=[]), source, deep=False)
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,

@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.target import TargetError, find_interpreter
-from tests.probe.asking import MINIMAL, ask_target, asking
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_target
 from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of
 
@@ -103,7 +103,7 @@ def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -
         gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
         found = find_interpreter(None, gone)
         assert found == str(tmp_path / "gone/bin/python3")
-        assert ask_target(asking(gone), found)[1].state is SourceState.FAILED
+        assert probe_target(probe_context(gone), found)[1].state is SourceState.FAILED
 
 
 def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:

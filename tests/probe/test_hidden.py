@@ -16,7 +16,7 @@ from tests.probe.raw_facts import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 OTHER = "GPU-9aaaaaaa-0000-4000-8000-000000000001"
 TWO = {**PAIR, "gpu.0.mig": "0", "gpu.0.compute_mode": "0", "gpu.1.uuid": OTHER}

@@ -16,7 +16,7 @@ from gpuenv.probe.context import in_target
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.target import find_interpreter
-from tests.probe.asking import MINIMAL, target_of
+from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.targets import NOTHING, libraries_request, program
 from tests.probe.venvs import interpreter_of, site_packages
@@ -226,7 +226,7 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
-        "import time; from gpuenv.probe.context import *; from gpuenv.probe.ask_driver import *\n"
+        "import time; from gpuenv.probe.context import *; from gpuenv.probe.driver_probes import *\n"
         f"asking = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
         "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"

@@ -14,7 +14,7 @@ import pytest
 from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import bus, held_by, lay
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import CdiFile
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import RawContainerToolkit, RawMps, RawRules
 from tests.probe.roots import lay
 

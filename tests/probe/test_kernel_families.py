@@ -10,7 +10,7 @@ import pytest
 from gpuenv.model.snapshot import DkmsBuild
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, kernel_of
+from tests.probe.probe_runs import MINIMAL, kernel_of
 from tests.probe.roots import lay
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay
 
 # /proc/1/cgroup and /proc/self/mountinfo as each engine leaves them.

@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.probe.assemble import kernel_log
 from tests.install.mounts import mounted
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import KernelFacts, RawLog
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.context import script
 from tests.install.mounts import mounted
-from tests.probe.asking import ask_libraries, asking
+from tests.probe.probe_runs import probe_context, probe_libraries
 from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.probe.venvs import interpreter_of, make_venv
 
@@ -63,7 +63,7 @@ class Libraries:
     def ask(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
         """What a CuPy 13 would load from here."""
         where = {"LD_LIBRARY_PATH": str(self.folder), **variables}
-        return ask_libraries(asking(where, limit=limit), str(interpreter), CUPY)
+        return probe_libraries(probe_context(where, limit=limit), str(interpreter), CUPY)
 
 
 @pytest.fixture
@@ -207,8 +207,8 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy/_environment.py").write_text("def get_cuda_path(:", encoding="utf-8")
     target = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(tmp_path)),))
-    where = asking({"LD_LIBRARY_PATH": str(libraries.folder)})
-    facts, source = ask_libraries(where, str(interpreter), target)
+    where = probe_context({"LD_LIBRARY_PATH": str(libraries.folder)})
+    facts, source = probe_libraries(where, str(interpreter), target)
     assert source.state is SourceState.ANSWERED
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
     assert "cuda_path" not in facts
@@ -261,5 +261,5 @@ def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path,
         command = ["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", str(core / f"core{suffix}")]
         subprocess.run(command, check=True)
         facts = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(folder)),))
-        told = ask_libraries(asking({}, limit=20.0), str(interpreter), facts)[0]
+        told = probe_libraries(probe_context({}, limit=20.0), str(interpreter), facts)[0]
     assert (told.extension_error or "").endswith("[its file system is mounted noexec]")

@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_driver import nvml_facts
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import script
-from gpuenv.simulate.build import compile_library
-from tests.probe.asking import MINIMAL, ask_cuda, ask_nvml, asking
+from gpuenv.probe.driver_probes import nvml_facts
+from gpuenv.simulate.stub_driver import compile_library
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_cuda, probe_nvml
 
 NEEDED = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its containers
 
 
 def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(asked)[1].state, probe_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
 
 
 def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / name).symlink_to(f"{name}.gone")
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(asked)[1].state, probe_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
 
 
 def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
         command = ["cc", "-shared", "-fPIC", *linked, f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
         subprocess.run(command, check=True, timeout=60)
     (tmp_path / NEEDED).unlink()
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    for _, source in (ask_cuda(asked), ask_nvml(asked)):
+    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    for _, source in (probe_cuda(asked), probe_nvml(asked)):
         assert source.state is SourceState.FAILED
         assert f"{NEEDED}: cannot open shared object file: No such file" in (source.detail or "")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_driver import ask_nvcc
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.driver_probes import probe_nvcc
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
-from tests.probe.asking import MINIMAL, asking
+from tests.probe.probe_runs import MINIMAL, probe_context
 from tests.probe.raw_facts import KernelFacts, RawToolkit
 
 # As CUDA 13.0's prints.
@@ -48,7 +48,7 @@ def asked(*paths: str) -> KernelFacts:
 
 def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER))
-    told, source = ask_nvcc(asking(), asked(path))
+    told, source = probe_nvcc(probe_context(), asked(path))
     assert told == {path: "13.0"}
     assert (source.name, source.state, source.detail) == ("nvcc", SourceState.ANSWERED, f"{path}/bin/nvcc")
 
@@ -66,7 +66,7 @@ def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
 )
 def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
     bad, good = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", saying(ANSWER))
-    told, source = ask_nvcc(asking(), asked(good, bad))
+    told, source = probe_nvcc(probe_context(), asked(good, bad))
     assert told == {good: "13.0"}
     assert source.state is state
     assert words in (source.detail or "")
@@ -74,7 +74,7 @@ def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, s
 
 
 def test_no_compiler_is_an_absent_source() -> None:
-    told, source = ask_nvcc(asking(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
+    told, source = probe_nvcc(probe_context(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
     assert (told, source.state) == ({}, SourceState.ABSENT)
 
 

@@ -16,7 +16,7 @@ from gpuenv.probe.assemble import assemble
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver
+from gpuenv.simulate.stub_driver import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
     NVML_CALLED,
@@ -82,7 +82,7 @@ def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver:
         (gpu.fabric.state, "nvmlDeviceGetGpuFabricInfo"),
     ):
         assert reading.value is None
-        assert reading.reason == f"{function} answered with return code 3"
+        assert reading.reason == f"{function} returned code 3"
     assert gpu.nvlinks == ()
     assert gpu.name.value == "NVIDIA A100-SXM4-80GB"
 
@@ -121,7 +121,7 @@ def test_a_number_that_no_gpu_can_have_is_no_answer(
     assert said[0] is None
     if path != "compute_capability":
         assert function in (said[1] or "")
-        assert "no name" in (said[1] or "") or "makes no sense" in (said[1] or "")
+        assert "no name" in (said[1] or "") or "out of range" in (said[1] or "")
     assert gpu.name.value == "NVIDIA H100 80GB HBM3"
 
 
@@ -135,7 +135,7 @@ def facts_of(gpu: Gpu, path: str) -> tuple[object, str | None]:
 def test_a_number_of_gpus_that_makes_no_sense_is_no_number(stub_driver: StubDriver, tmp_path: Path) -> None:
     snapshot = _snapshot(*nvml_of(stub_driver, tmp_path, {**MACHINE, "nvml.count": "1000000000"}))
     assert (snapshot.gpus, snapshot.gpu_count.value) == ((), None)
-    assert snapshot.gpu_count.reason == "nvmlDeviceGetCount answered 1000000000, which makes no sense"
+    assert snapshot.gpu_count.reason == "nvmlDeviceGetCount returned 1000000000, which is out of range"
 
 
 @pytest.mark.parametrize("pages", ["1073741823", "2147483647", "4294967295"])

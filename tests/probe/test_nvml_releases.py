@@ -16,7 +16,7 @@ from gpuenv.probe.protocol import nested, parse_facts
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 pytestmark = pytest.mark.network
 
@@ -44,7 +44,7 @@ def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) ->
     gpus = nested(facts, "gpu")
     for gpu in gpus:
         reasons = gpu.get("why", {}).items()
-        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is not known to the nvidia-ml-py there")}
+        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is unknown to the installed nvidia-ml-py")}
     return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
 
 

@@ -118,7 +118,7 @@ ASKED = {
     "interpreter": ((), "python"),
     "libraries": ((libraries_request("loader", []),), "trying"),
     "scheme": ((), "executable"),
-    "importing": (("json",), "started"),
+    "module_import": (("json",), "started"),
 }
 
 

@@ -18,14 +18,14 @@ import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.context import in_target, script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, asking, how_it_starts
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup
 from tests.probe.raw_facts import TargetFacts
 
 SYSTEM = Path("/usr/bin/python3")
 AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 UNSTARTABLE = (
     f"import json, sys; sys.path.insert(0, {str(Path(gpuenv.__file__).parents[1])!r})\n"
-    "from gpuenv.probe.ask_start import _unstartable\n"
+    "from gpuenv.probe.startup_failure import _unstartable\n"
     "print('gpuenv:' + json.dumps({path: _unstartable(path) for path in sys.argv[1:]}))"
 )
 
@@ -92,7 +92,7 @@ def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Pa
     (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
     (tmp_path / "bin/python3").symlink_to("python")
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
-    told = how_it_starts(asking(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
+    told = probe_startup(probe_context(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
     assert os.path.normpath((told.unstartable or "").removesuffix(" is not there")) == str(gone)
     assert (told.starts_without, told.startup_files) == (None, None)
 
@@ -100,12 +100,12 @@ def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Pa
 def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path) -> None:
     failed = Source("target", SourceState.FAILED, "could not be started")
     (tmp_path / "python3").symlink_to("python3")
-    told = how_it_starts(asking(), str(tmp_path / "python3"), TargetFacts(), failed)
+    told = probe_startup(probe_context(), str(tmp_path / "python3"), TargetFacts(), failed)
     assert told.unstartable == "its links lead nowhere"
     (tmp_path / "python").write_text("", encoding="utf-8")
-    told = how_it_starts(asking(), str(tmp_path / "python"), TargetFacts(), failed)
+    told = probe_startup(probe_context(), str(tmp_path / "python"), TargetFacts(), failed)
     assert told.unstartable == f"{tmp_path}/python may not be run by this user"
-    whole = how_it_starts(asking(), sys.executable, TargetFacts(), failed)
+    whole = probe_startup(probe_context(), sys.executable, TargetFacts(), failed)
     assert whole.unstartable is None
 
 

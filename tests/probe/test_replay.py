@@ -10,15 +10,15 @@ import pytest
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.probe.assemble import assemble, relevant
+from gpuenv.probe.assemble import assemble, relevant_variables
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from gpuenv.simulate.machine import stub_table
+from gpuenv.simulate.layout import stub_table
 from gpuenv.simulate.profile import load
-from tests.probe.asking import ask_cuda, ask_nvml, ask_smi
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.probe.nvidia import MACHINE, PAIR, STATE
+from tests.probe.probe_runs import probe_cuda, probe_nvml, probe_smi
 from tests.support.stub_profile import lasting, replay_environment, stub_of
 
 if TYPE_CHECKING:
@@ -47,13 +47,17 @@ def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment:
         "LD_LIBRARY_PATH": str(folder / "lib"),
         **environment,
     }
-    asking = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
-    (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = ask_nvml(asking), ask_cuda(asking), ask_smi(asking)
+    ctx = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
+    (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = (
+        probe_nvml(ctx),
+        probe_cuda(ctx),
+        probe_smi(ctx),
+    )
     raw = RawFacts(
         nvml=nvml,
         cuda=cuda,
         smi=smi,
-        environment=relevant(whole),
+        environment=relevant_variables(whole),
         sources=(nvml_source, cuda_source, smi_source),
     )
     return decode(Snapshot, encode(assemble(raw, None)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import MINIMAL
+from tests.probe.probe_runs import MINIMAL
 from tests.probe.pythons import python
 from tests.probe.test_environment import asked_from, facts_of
 from tests.probe.venvs import install, interpreter_of, site_packages
@@ -69,7 +69,7 @@ def test_a_numpy_that_is_none_or_for_another_interpreter_is_told(tmp_path: Path,
     (tmp_path / "script").mkdir()
     (tmp_path / "script/numpy.py").write_text("raise SystemExit(9)", encoding="utf-8")
     told = asked_from(interpreter, tmp_path / "script")
-    assert told["numpy_fault"] == f"{tmp_path}/script/numpy.py is taken for it"
+    assert told["numpy_fault"] == f"{tmp_path}/script/numpy.py is imported in its place"
     core = tmp_path / "packages/numpy/core"
     core.mkdir(parents=True)
     (core.parent / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")

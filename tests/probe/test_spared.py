@@ -8,7 +8,15 @@ import pytest
 
 from gpuenv.model.secrets import for_the_driver, without_secrets
 from gpuenv.model.snapshot import SourceState
-from tests.probe.asking import ask_cuda, ask_files, ask_kernel, ask_nvml, ask_smi, ask_target, asking
+from tests.probe.probe_runs import (
+    probe_context,
+    probe_cuda,
+    probe_files,
+    probe_kernel,
+    probe_nvml,
+    probe_smi,
+    probe_target,
+)
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
 from tests.support.target import run_at_start
 
@@ -35,7 +43,7 @@ def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n/usr/bin/env >> {tmp_path}/seen\n", encoding="utf-8")
     program.chmod(0o755)
-    ask_smi(asking({**SECRETS, **NEEDED, "OF_NO_USE": "here", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
+    probe_smi(probe_context({**SECRETS, **NEEDED, "OF_NO_USE": "here", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
     seen = (tmp_path / "seen").read_text(encoding="utf-8")
     assert "sesame" not in seen
     assert "OF_NO_USE" not in seen
@@ -54,9 +62,9 @@ def telling(tmp_path: Path) -> Path:
 
 def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> None:
     """What else it may depend on nobody knows."""
-    caller = asking({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
-    ask_target(caller, str(telling))
-    ask_files(caller, str(telling), deep=False)
+    caller = probe_context({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
+    probe_target(caller, str(telling))
+    probe_files(caller, str(telling), deep=False)
     seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
     assert len(seen) >= 2
     assert all("sesame" not in line for line in seen)
@@ -66,8 +74,8 @@ def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> 
 def test_the_driver_s_libraries_are_asked_without_secrets(tmp_path: Path) -> None:
     caller = {**SECRETS, **NEEDED, "OF_NO_USE": "here"}
     assert for_the_driver(caller) == NEEDED
-    for ask in (ask_kernel, ask_nvml, ask_cuda):
-        _, source = ask(asking(caller, str(tmp_path)))
+    for ask in (probe_kernel, probe_nvml, probe_cuda):
+        _, source = ask(probe_context(caller, str(tmp_path)))
         assert source.state in (SourceState.ANSWERED, SourceState.ABSENT), "nothing that was left out is missed"
 
 

@@ -15,7 +15,7 @@ from tests.simulate.running import on
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 LOAD = """
 import ctypes, sys

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 
-from shared import records, tell
+from shared import emit, records
 
 _WHOLE = 8_000_000  # bytes of a long file that are read
 _TREE = "/lib/modules"
@@ -880,7 +880,7 @@ def main() -> None:
     root = sys.argv[1].rstrip("/")
     for key, ask in FACTS.items():
         try:
-            tell(key, ask(root))
+            emit(key, ask(root))
         except (OSError, ValueError, RecursionError) as error:
-            tell("failed", {key: f"{type(error).__name__}: {error}"})
-    tell("done", True)
+            emit("failed", {key: f"{type(error).__name__}: {error}"})
+    emit("done", True)

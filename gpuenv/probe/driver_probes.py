@@ -13,12 +13,12 @@ from gpuenv.model.nvidia import Nvml
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.text import pattern
-from gpuenv.probe import smi
+from gpuenv.probe import nvidia_smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.context import ProbeContext
-from gpuenv.probe.protocol import first_words, nested, parse_facts, source_of, worse
+from gpuenv.probe.protocol import first_lines, nested, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw, SmiFacts
-from gpuenv.probe.scripts.shared import make_none
+from gpuenv.probe.scripts.shared import forbid_device_nodes
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s
@@ -75,7 +75,7 @@ def cuda_facts(result: ChildResult) -> tuple[Raw, Source]:
     return cuda, source
 
 
-def ask_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
+def probe_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
     """The compiler of each toolkit, for its version; none of another root, whose programs are not for this one."""
     compilers = [kit.text("path") for kit in kernel.parts("toolkits") if kit.get("nvcc", bool)]
     if not compilers or ctx.root.rstrip("/"):
@@ -101,7 +101,7 @@ def ask_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
     return releases, worst
 
 
-def ask_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
+def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     """The banner of nvidia-smi, then its list of GPUs.
 
     The calling thread can make no device nodes afterwards, nor can its children: without a driver, nvidia-smi would.
@@ -110,30 +110,30 @@ def ask_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     path = shutil.which("nvidia-smi", path=ctx.environment.get("PATH")) or shutil.which(in_wsl)
     if path is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
-    make_none()
+    forbid_device_nodes()
 
     def run(*arguments: str) -> ChildResult:
         return run_child([path, *arguments], for_the_driver(ctx.environment), ctx.deadline, ctx.group)
 
     banner = run()
-    driver, cuda = smi.parse_banner(banner.stdout)
+    driver, cuda = nvidia_smi.parse_banner(banner.stdout)
     if not _whole(banner):
-        complaint = banner.error or first_words(banner.stdout, banner.stderr)
+        complaint = banner.error or first_lines(banner.stdout, banner.stderr)
         source = source_of("nvidia-smi", banner, {}, finished=True)
         facts = SmiFacts(path, driver, cuda, None, complaint)
         return facts, worse(source, f"exit code {banner.exit_code}: {complaint}")
-    listing = run("--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits")
+    listing = run("--query-gpu=" + ",".join(nvidia_smi.QUERY), "--format=csv,noheader,nounits")
     if _whole(listing):
         detail = path if driver else f"{path}: no driver version in what it printed"
         duration = banner.duration + listing.duration
-        facts = SmiFacts(path, driver, cuda, smi.parse_gpus(listing.stdout))
+        facts = SmiFacts(path, driver, cuda, nvidia_smi.parse_gpus(listing.stdout))
         return facts, Source("nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started)
-    complaint = first_words(listing.stdout, listing.stderr)
+    complaint = first_lines(listing.stdout, listing.stderr)
     facts = SmiFacts(path, driver, cuda, None, complaint)
     if listing.ending is not Ending.EXITED:
         return facts, source_of("nvidia-smi", listing, {}, finished=True)
     # A release that refuses the short query gives the long answer in XML.
-    from gpuenv.probe.smi_xml import parse_xml  # noqa: PLC0415 - few releases need it
+    from gpuenv.probe.nvidia_smi_xml import parse_xml  # noqa: PLC0415 - few releases need it
 
     longer = run("-q", "-x")
     found = parse_xml(longer.stdout) if _whole(longer) else None
@@ -146,4 +146,4 @@ def ask_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
 
 def _whole(result: ChildResult) -> bool:
     """Whether nvidia-smi gave a whole answer, perhaps with a warning."""
-    return result.ending is Ending.EXITED and result.exit_code in (0, smi.WARNING_ONLY)
+    return result.ending is Ending.EXITED and result.exit_code in (0, nvidia_smi.WARNING_ONLY)

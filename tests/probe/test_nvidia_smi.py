@@ -10,10 +10,10 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.context import ProbeContext
+from gpuenv.probe.nvidia_smi import parse_banner
 from gpuenv.probe.raw import ListedGpu, SmiFacts
-from gpuenv.probe.smi import parse_banner
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_smi, asking
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
+from tests.probe.probe_runs import probe_context, probe_smi
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
 MIB = 1024 * 1024
@@ -63,12 +63,12 @@ def program(folder: Path, text: str) -> ProbeContext:
     path = folder / "nvidia-smi"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
-    return asking({"PATH": f"{folder}:{os.defpath}"})
+    return probe_context({"PATH": f"{folder}:{os.defpath}"})
 
 
 @pytest.mark.parametrize("name", [name for name, said in SAID.items() if said == (None, None)])
 def test_what_nvidia_smi_complains_of_is_told_in_one_line(tmp_path: Path, name: str) -> None:
-    facts, source = ask_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
+    facts, source = probe_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
     for said in (facts.complaint, source.detail):
@@ -79,20 +79,20 @@ def test_what_nvidia_smi_complains_of_is_told_in_one_line(tmp_path: Path, name: 
 
 
 def test_a_complaint_is_cut_where_a_program_prints_without_end(tmp_path: Path) -> None:
-    facts, _ = ask_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
+    facts, _ = probe_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
     assert facts.complaint is not None
     assert len(facts.complaint) < 1000
 
 
 def test_a_failure_without_a_word_is_told_as_such(tmp_path: Path) -> None:
-    facts, source = ask_smi(program(tmp_path, "exit 3"))
+    facts, source = probe_smi(program(tmp_path, "exit 3"))
     assert facts.complaint
     assert "3" in (source.detail or "")
 
 
 def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
-    facts, source = ask_smi(
+    facts, source = probe_smi(
         program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
     )
     assert source.state is SourceState.ANSWERED
@@ -101,7 +101,7 @@ def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path: Path) -> None:
-    facts, source = ask_smi(program(tmp_path, "echo hello"))
+    facts, source = probe_smi(program(tmp_path, "echo hello"))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, ())
     assert "no driver version" in (source.detail or "")
@@ -110,7 +110,7 @@ def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path:
 def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     fails = "echo 'Field \"memory.total\" is not a valid field to query.'; exit 2"
-    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
+    facts, source = probe_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
     assert (facts.driver_version, facts.gpus) == ("580.65.06", None)
     assert source.state is SourceState.FAILED
     assert "not a valid field" in (source.detail or "")
@@ -118,7 +118,7 @@ def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_program_that_hangs_is_told_at_the_deadline(tmp_path: Path) -> None:
     program(tmp_path, "exec sleep 60")
-    facts, source = ask_smi(asking({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
+    facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
     assert source.state is SourceState.TIMED_OUT
     assert facts.path == str(tmp_path / "nvidia-smi")
 
@@ -128,7 +128,7 @@ def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path
     path = tmp_path / "nvidia-smi"
     path.write_text("just text\n", encoding="utf-8")
     path.chmod(0o755)
-    facts, source = ask_smi(asking({"PATH": f"{tmp_path}:{os.defpath}"}))
+    facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}))
     assert (source.state, facts.gpus) == (SourceState.FAILED, None)
     assert "Exec format error" in (source.detail or "")
 
@@ -139,15 +139,15 @@ def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> 
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     program.chmod(0o755)
-    facts, source = ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path)))
+    facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path)))
     assert (facts.path, source.state) == (str(program), SourceState.FAILED)
-    assert ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
+    assert probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
 
 
 def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
         pytest.skip("under WSL it is found beside PATH")
-    facts, source = ask_smi(asking({"PATH": str(tmp_path)}))
+    facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}))
     assert (facts, source.state) == (SmiFacts(), SourceState.ABSENT)
 
 
@@ -207,7 +207,7 @@ def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
     """Return code 14, infoROM is corrupted: the table is printed all the same."""
     banner = SAMPLES["r384-inforom"]
     warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
-    facts, source = ask_smi(
+    facts, source = probe_smi(
         program(tmp_path, f"case $1 in --query*) {warned};; *) cat {quote(str(banner))};; esac; exit 14")
     )
     assert source.state is SourceState.ANSWERED
@@ -222,7 +222,7 @@ def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: St
     lay_out(stub_driver, real, "580.95.05", with_smi=True)
     refused = "echo 'Field \"uuid\" is not a valid field to query.'; exit 2"
     text = f'case $1 in --query*) {refused};; *) GPUENV_STUB={profile} exec {real}/nvidia-smi "$@";; esac'
-    facts, source = ask_smi(program(tmp_path, text))
+    facts, source = probe_smi(program(tmp_path, text))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda) == ("580.95.05", "13.0")
     assert facts.gpus is not None

@@ -55,10 +55,10 @@ def parse_gpus(output: str) -> tuple[ListedGpu, ...]:
         index, uuid, name, pci, memory = (field.strip() for field in row)
         mebibytes = whole_number((memory.split() or [""])[0])  # "143771 MiB", or without the unit
         total = None if mebibytes is None else mebibytes << 20
-        gpus.append(ListedGpu(int(index), given(uuid), given(name), given(pci), None, total))
+        gpus.append(ListedGpu(int(index), value_or_none(uuid), value_or_none(name), value_or_none(pci), None, total))
     return tuple(gpus)
 
 
-def given(text: str) -> str | None:
+def value_or_none(text: str) -> str | None:
     """A text that says something; ``N/A``, ``ERR!`` and sentences of error do not."""
     return None if not text or text.startswith("[") or text in _NOTHING else text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import MINIMAL, ask_target, asking, how_it_starts
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup, probe_target
 from tests.probe.pythons import python
 from tests.probe.raw_facts import TargetFacts
 from tests.probe.targets import program
@@ -19,8 +19,8 @@ from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
 def started(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
     """What is found out of an interpreter, after it was asked once."""
-    asked = asking(environment, limit=limit)
-    return how_it_starts(asked, str(interpreter), *ask_target(asked, str(interpreter)))
+    asked = probe_context(environment, limit=limit)
+    return probe_startup(asked, str(interpreter), *probe_target(asked, str(interpreter)))
 
 
 @pytest.mark.parametrize(

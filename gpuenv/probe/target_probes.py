@@ -24,7 +24,7 @@ _SHARE = 0.6  # of the time left that one library may take, so that those after 
 _ALARM = "SIGALRM"
 
 
-class Lost(NamedTuple):
+class FailedStep(NamedTuple):
     """A step that ended the process that took it, and how."""
 
     step: str
@@ -41,7 +41,7 @@ def target_facts(result: ChildResult) -> tuple[Raw, Source]:
     return Raw(facts), source
 
 
-def ask_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
+def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
     """What is wrong with the target's files, and how that was found.
 
     Args:
@@ -64,7 +64,7 @@ def ask_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> 
     return Raw(facts), ended
 
 
-def ask_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw, Source]:
+def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw, Source]:
     """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first.
 
     A library that ends the process, or does not come back, costs itself: the others are asked again without it.
@@ -76,7 +76,7 @@ def ask_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw
         return Raw(), Source("libraries", SourceState.NOT_ASKED, "there is no CuPy for CUDA")
     packages = target.get("conda_packages", dict[str, str]) or {}
     major = cuda_major_of(found.distribution, packages, found.cuda_major)
-    facts, lost, source = _attempts(partial(_ask_libraries, ctx, interpreter, found, major))
+    facts, lost, source = _attempts(partial(_run_libraries_script, ctx, interpreter, found, major))
     # Of the other steps that ended a process only the source's detail tells.
     sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
     ended = [
@@ -87,9 +87,9 @@ def ask_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw
     return Raw({**facts, "libraries": [*numbered(facts, "library"), *ended]}), source
 
 
-def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], list[Lost], Source]:
+def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], list[FailedStep], Source]:
     """Asks until a process comes to its end, each time without what ended the one before."""
-    lost: list[Lost] = []
+    lost: list[FailedStep] = []
     facts: dict[str, Any] = {}
     started = time.monotonic()
     while True:
@@ -110,10 +110,10 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
                 source = source._replace(state=SourceState.NOT_ASKED, detail=detail)
             return facts, lost, source
         hung = result.signal_name == _ALARM
-        lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
+        lost.append(FailedStep(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
 
 
-def _ask_libraries(
+def _run_libraries_script(
     ctx: ProbeContext, interpreter: str, cupy: CupyInstallation, major: int | None, without: list[str]
 ) -> ChildResult:
     """Runs the probe of all libraries but those named."""

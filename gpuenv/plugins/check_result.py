@@ -16,7 +16,7 @@ _MOST_HEARD = 1000  # entries: one that yields without end would fill the memory
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CheckResult:
     """What a check found, and what it could not tell.
 
     Attributes:
@@ -30,7 +30,7 @@ class Answer:
     unknown: tuple[NotKnown, ...]
 
 
-def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - another package's
+def run_check(check: Any, snapshot: Snapshot) -> CheckResult:  # noqa: ANN401 - another package's
     """Runs a check.
 
     Raises:
@@ -50,4 +50,6 @@ def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - anoth
     without = next((entry for entry in symptoms if entry.cause is None), None)
     if without is not None:
         raise TypeError(f"a Symptom of a plug-in names its cause; {without.title!r} names none")
-    return Answer(title, symptoms[:_MOST], tuple(entry for entry in entries if isinstance(entry, NotKnown))[:_MOST])
+    return CheckResult(
+        title, symptoms[:_MOST], tuple(entry for entry in entries if isinstance(entry, NotKnown))[:_MOST]
+    )

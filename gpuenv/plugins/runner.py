@@ -16,8 +16,8 @@ from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.plugins.answer import Answer
-from gpuenv.plugins.discover import Plugin
+from gpuenv.plugins.check_result import CheckResult
+from gpuenv.plugins.discovery import Plugin
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.protocol import last_line, parse_facts
 
@@ -35,7 +35,7 @@ class Description(NamedTuple):
     complaint: str | None
 
 
-class Told(NamedTuple):
+class PluginResult(NamedTuple):
     """What the check of another package found, and how it went."""
 
     findings: tuple[Finding, ...]
@@ -44,7 +44,7 @@ class Told(NamedTuple):
 
 def run_plugins(
     plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float = MOST_SECONDS
-) -> tuple[Told, ...]:
+) -> tuple[PluginResult, ...]:
     """Runs every check, in the order given, each within some seconds."""
     if not plugins:
         return ()
@@ -60,7 +60,9 @@ def run_plugins(
             group.close()
 
 
-def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup) -> Told:
+def _run(
+    plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup
+) -> PluginResult:
     if plugin.fault is not None:
         return _broken(plugin, plugin.fault, 0.0)
     result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
@@ -69,7 +71,7 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
     if complaint is not None:
         return _broken(plugin, complaint, seconds)
     try:
-        answer = decode(Answer, facts["answer"])
+        answer = decode(CheckResult, facts["answer"])
     except DecodeError as error:
         return _broken(plugin, f"its answer cannot be understood: {error}", seconds)
     findings = tuple(
@@ -89,14 +91,14 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
         if symptom.cause is not None
     )
     if findings:
-        return Told(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
+        return PluginResult(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
     if answer.unknown:
         reason = f"{UNKNOWN}{answer.unknown[0].reason[:_LONGEST]}"
-        return Told((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
-    return Told((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
+        return PluginResult((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
+    return PluginResult((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
 
 
-def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
+def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
     """What a check says of itself, asked in a child with a deadline in seconds; or why it could not be asked."""
     if plugin.fault is not None:
         return Description("", plugin.fault)
@@ -124,5 +126,5 @@ def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) ->
     return None if wanted in facts else f"ended {step}, without an answer"
 
 
-def _broken(plugin: Plugin, why: str, seconds: float) -> Told:
-    return Told((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))
+def _broken(plugin: Plugin, why: str, seconds: float) -> PluginResult:
+    return PluginResult((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from gpuenv.pytest_plugin import State
+    from gpuenv.pytest_plugin import RunState
 
 _WORDS = ("name", "os", "arch", "line")  # a bare value means "equal to", or of a name "in it"
 _OVER = 15.0  # seconds beyond the deadline that a worker waits for the one that asks
@@ -61,9 +61,9 @@ _OF_THE_CONTEXT = (
 )  # fmt: skip
 
 
-def reason_against(state: State, requirements: Sequence[Requirement]) -> str | None:
+def reason_against(state: RunState, requirements: Sequence[Requirement]) -> str | None:
     """Why this machine cannot run a test with these requirements; None if it can."""
-    ask(state)
+    run_doctor_once(state)
     if state.report is None:
         return f"gpuenv: the machine could not be asked: {state.trouble}"
 
@@ -103,7 +103,7 @@ def blames_machine(text: str) -> bool:
     return any(word in text for word in _OF_THE_MACHINE)
 
 
-def context_lost(state: State, test: str, text: str) -> str | None:
+def context_lost(state: RunState, test: str, text: str) -> str | None:
     """What is to be told of a test that fails because one before it in this process has lost the CUDA context.
 
     Args:
@@ -123,18 +123,18 @@ def context_lost(state: State, test: str, text: str) -> str | None:
     )
 
 
-def report_text(state: State) -> str:
+def report_text(state: RunState) -> str:
     """The doctor's report in words."""
     if state.report is None:
         return f"The machine could not be asked: {state.trouble}"
     return "\n".join(harmless(line.text) for line in report_lines(state.report))
 
 
-def ask(state: State) -> None:
+def run_doctor_once(state: RunState) -> None:
     """Asks the doctor, once a test run: the first worker asks, and the others wait for its answer."""
     if state.report is not None or state.trouble is not None:
         return
-    text = _ask_or_wait(state)
+    text = _run_or_wait(state)
     try:
         state.report = decode(Report, json.loads(text))
     except ValueError as error:
@@ -148,14 +148,14 @@ def ask(state: State) -> None:
         state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
 
 
-def _ask_or_wait(state: State) -> str:
+def _run_or_wait(state: RunState) -> str:
     if state.shared is None:
         return _doctor(state)
     answer = state.shared / "report.json"
     try:
         os.close(os.open(state.shared / "asking", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except FileExistsError:
-        return _awaited(answer, state) or _doctor(state)
+        return _await_report(answer, state) or _doctor(state)
     except OSError:  # a worker on another machine
         return _doctor(state)
     text = _doctor(state)
@@ -166,7 +166,7 @@ def _ask_or_wait(state: State) -> str:
     return text
 
 
-def _awaited(answer: Path, state: State) -> str | None:
+def _await_report(answer: Path, state: RunState) -> str | None:
     until = time.monotonic() + state.timeout + _OVER
     while time.monotonic() < until:
         if answer.exists():
@@ -175,7 +175,7 @@ def _awaited(answer: Path, state: State) -> str | None:
     return None
 
 
-def _doctor(state: State) -> str:
+def _doctor(state: RunState) -> str:
     """The doctor's report on this interpreter, in a process of its own; what it complains where there is none."""
     command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json", "--python", sys.executable]
     command += ["--timeout", str(state.timeout)]
@@ -183,22 +183,22 @@ def _doctor(state: State) -> str:
     return done.stdout or done.stderr or done.error or done.ending.value
 
 
-def read(mark: pytest.Mark, state: State) -> tuple[Requirement, ...]:
+def read_mark(mark: pytest.Mark, state: RunState) -> tuple[Requirement, ...]:
     """The requirements of a mark; one that asks for nothing asks for a GPU.
 
     Raises:
         ValueError: for what is no requirement.
     """
     key = repr((mark.args, sorted(mark.kwargs.items())))
-    if key not in state.read:
+    if key not in state.read_mark:
         if mark.args:
             raise ValueError(f'@pytest.mark.{mark.name} takes no {mark.args[0]!r}; write it as cc=">=8.0" or count=2')
         texts = [_requirement(name, value) for name, value in mark.kwargs.items()]
         if not any(text.startswith("gpu") for text in texts):
             texts.insert(0, "gpu>=1")
         origin = Origin(f"@pytest.mark.{mark.name}")
-        state.read[key] = tuple(parse_requirement(text, origin) for text in texts)
-    return state.read[key]
+        state.read_mark[key] = tuple(parse_requirement(text, origin) for text in texts)
+    return state.read_mark[key]
 
 
 def _requirement(name: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""Asks the probing scripts as the program itself does, in an environment of the test's own."""
+"""Runs the probe scripts as the program does, in an environment of the test's own."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask_driver import ask_smi, cuda_facts, kernel_facts, nvml_facts
-from gpuenv.probe.ask_start import how_it_starts as how_target_starts
-from gpuenv.probe.ask_target import ask_files as ask_target_files
-from gpuenv.probe.ask_target import ask_libraries as ask_target_libraries
-from gpuenv.probe.ask_target import target_facts
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target
+from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts, probe_smi
+from gpuenv.probe.startup_failure import diagnose_startup
+from gpuenv.probe.target_probes import probe_files as probe_target_files
+from gpuenv.probe.target_probes import probe_libraries as probe_target_libraries
+from gpuenv.probe.target_probes import target_facts
 from tests.probe.raw_facts import CudaFacts, FileFacts, KernelFacts, LibraryFacts, NvmlFacts, TargetFacts
 
-__all__ = ["ask_smi"]
+__all__ = ["probe_smi"]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,66 +28,66 @@ LONG = 20.0  # a deadline that no test may wait for
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 
-def asking(environment: Mapping[str, str] | None = None, root: str = "/", limit: float = LONG) -> ProbeContext:
-    """An asking with PATH and locale alone, and what is given besides."""
+def probe_context(environment: Mapping[str, str] | None = None, root: str = "/", limit: float = LONG) -> ProbeContext:
+    """A context with only PATH, the locale and the given variables."""
     return ProbeContext({**MINIMAL, **(environment or {})}, root, time.monotonic() + limit, ChildGroup())
 
 
-def ask_kernel(asked: ProbeContext) -> tuple[KernelFacts, Source]:
+def probe_kernel(asked: ProbeContext) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
     raw, source = kernel_facts(run_kernel(asked))
     return KernelFacts.of(raw), source
 
 
-def ask_nvml(asked: ProbeContext) -> tuple[NvmlFacts, Source]:
+def probe_nvml(asked: ProbeContext) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
     raw, source = nvml_facts(run_nvml(asked))
     return NvmlFacts.of(raw), source
 
 
-def ask_cuda(asked: ProbeContext) -> tuple[CudaFacts, Source]:
+def probe_cuda(asked: ProbeContext) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
     raw, source = cuda_facts(run_cuda(asked))
     return CudaFacts.of(raw), source
 
 
-def ask_target(asked: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
+def probe_target(asked: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter."""
     raw, source = target_facts(run_target(asked, interpreter, "interpreter"))
     return TargetFacts.of(raw), source
 
 
-def ask_libraries(asked: ProbeContext, interpreter: str, target: Raw) -> tuple[LibraryFacts, Source]:
+def probe_libraries(asked: ProbeContext, interpreter: str, target: Raw) -> tuple[LibraryFacts, Source]:
     """The libraries that the target's CuPy would load."""
-    raw, source = ask_target_libraries(asked, interpreter, target)
+    raw, source = probe_target_libraries(asked, interpreter, target)
     return LibraryFacts.of(raw), source
 
 
-def how_it_starts(asked: ProbeContext, interpreter: str, target: Raw, source: Source) -> TargetFacts:
+def probe_startup(asked: ProbeContext, interpreter: str, target: Raw, source: Source) -> TargetFacts:
     """What keeps the target's interpreter from answering."""
-    return TargetFacts.of(how_target_starts(asked, interpreter, target, source))
+    return TargetFacts.of(diagnose_startup(asked, interpreter, target, source))
 
 
-def ask_files_of(asked: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
+def probe_files_of(asked: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files of a target that has answered."""
-    raw, ended = ask_target_files(asked, target, source, deep=deep)
+    raw, ended = probe_target_files(asked, target, source, deep=deep)
     return FileFacts.of(raw), ended
 
 
-def ask_files(asked: ProbeContext, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
+def probe_files(asked: ProbeContext, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files."""
-    return ask_files_of(asked, *ask_target(asked, interpreter), deep=deep)
+    return probe_files_of(asked, *probe_target(asked, interpreter), deep=deep)
 
 
 def target_of(
     interpreter: Path, environment: Mapping[str, str] | None = None, limit: float = LONG
 ) -> tuple[TargetFacts, Source]:
-    """What an interpreter says of its environment."""
-    return ask_target(asking(environment, limit=limit), str(interpreter))
+    """The facts that an interpreter prints of its environment."""
+    return probe_target(probe_context(environment, limit=limit), str(interpreter))
 
 
 def kernel_of(root: Path, environment: Mapping[str, str] | None = None) -> KernelFacts:
     """What the files below a driver root say; every one of the script's facts must be told."""
-    facts, source = ask_kernel(asking(environment, str(root)))
+    facts, source = probe_kernel(probe_context(environment, str(root)))
     assert source.state.value == "answered", source.detail
     return facts

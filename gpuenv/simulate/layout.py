@@ -11,18 +11,18 @@ from pathlib import Path
 
 from gpuenv.files import is_file
 from gpuenv.model.nvidia import NVIDIA
-from gpuenv.simulate.build import StubDriver, compile_library, lay_out
 from gpuenv.simulate.profile import (
-    Container,
+    ContainerEngine,
     DeviceNodeSpec,
     GpuSpec,
-    Module,
+    KernelModule,
+    LibraryFault,
     PciSpec,
-    Planted,
+    PciVisibility,
     Profile,
     ProfileError,
-    Shown,
 )
+from gpuenv.simulate.stub_driver import StubDriver, compile_library, lay_out
 
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
@@ -90,9 +90,9 @@ def materialise(
     }
     if profile.host.kernel or profile.host.arch != os.uname().machine:
         environment["LD_PRELOAD"] = str(stub.uname)
-    if profile.host.container is Container.KUBERNETES:
+    if profile.host.container is ContainerEngine.KUBERNETES:
         environment["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"
-    if profile.host.container is Container.APPTAINER:
+    if profile.host.container is ContainerEngine.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
 
@@ -123,10 +123,10 @@ def stub_table(profile: Profile) -> dict[str, str]:
         table["cuda.driver"] = str(driver.compat.cuda)
     for number, gpu in enumerate(listed):
         table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
-        if gpu.shown is Shown.COUNTED:
+        if gpu.shown is PciVisibility.COUNTED:
             table[f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{number}"] = _NO_PERMISSION
             table[f"gpu.{number}.denied"] = "1"
-    if driver.module is Module.INSTALLED_NOT_LOADED:
+    if driver.module is KernelModule.INSTALLED_NOT_LOADED:
         table |= {
             "nvml.return.nvmlInitWithFlags": "9",
             "nvml.return.nvmlInit_v2": "9",
@@ -139,7 +139,7 @@ def stub_table(profile: Profile) -> dict[str, str]:
 
 def counted(profile: Profile) -> tuple[GpuSpec, ...]:
     """The GPUs that NVML counts, in its order."""
-    return tuple(gpu for gpu in profile.gpus if gpu.shown in (Shown.NVML, Shown.COUNTED))
+    return tuple(gpu for gpu in profile.gpus if gpu.shown in (PciVisibility.NVML, PciVisibility.COUNTED))
 
 
 def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
@@ -165,7 +165,7 @@ def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
         return profile.driver.nodes
     if not profile.driver.module.loaded or not profile.host.kernel_files:
         return ()
-    names = [f"nvidia{number}" for number, gpu in enumerate(profile.gpus) if gpu.shown is not Shown.BUS]
+    names = [f"nvidia{number}" for number, gpu in enumerate(profile.gpus) if gpu.shown is not PciVisibility.BUS]
     return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_USUAL_NODES))
 
 
@@ -184,8 +184,8 @@ def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
     """The folder of nvidia-smi, which prints only the GPUs that NVML may open."""
     driver, folder = profile.driver, root / "usr/bin"
     lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
-    if driver.smi and any(gpu.shown is Shown.COUNTED for gpu in profile.gpus):
-        opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is Shown.NVML))
+    if driver.smi and any(gpu.shown is PciVisibility.COUNTED for gpu in profile.gpus):
+        opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is PciVisibility.NVML))
         table, real = folder / ".nvidia-smi.txt", folder / ".nvidia-smi"
         _write(table, _lines(stub_table(opened)))
         (folder / "nvidia-smi").rename(real)
@@ -201,7 +201,7 @@ def _found_first(profile: Profile, root: Path) -> list[Path]:
     folder = root / "usr/local/lib"
     for name, planted in profile.found_first.items():
         _write(folder / name, "")
-        if planted is Planted.ABORTS:
+        if planted is LibraryFault.ABORTS:
             source = root.parent / "aborting.c"
             _write(source, _ABORTING)
             compile_library(source, name, folder / name)
@@ -239,10 +239,10 @@ def kernel_files(profile: Profile) -> dict[str, str]:
     """What the kernel and the distribution show of a machine, by path below the root."""
     name, _, release = profile.host.distribution.partition(" ")
     files = {"etc/os-release": f'ID={name}\nVERSION_ID="{release}"\n'}
-    if profile.host.container is not Container.NONE:
-        in_pod = profile.host.container is Container.KUBERNETES
+    if profile.host.container is not ContainerEngine.NONE:
+        in_pod = profile.host.container is ContainerEngine.KUBERNETES
         files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
-        files |= {".dockerenv": ""} if profile.host.container is Container.DOCKER else {}
+        files |= {".dockerenv": ""} if profile.host.container is ContainerEngine.DOCKER else {}
     if not profile.host.kernel_files:
         return files
     files |= _module_files(profile)
@@ -258,13 +258,13 @@ def kernel_files(profile: Profile) -> dict[str, str]:
 
 def _module_files(profile: Profile) -> dict[str, str]:
     driver, host = profile.driver, profile.host
-    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is Module.NOUVEAU else []
+    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is KernelModule.NOUVEAU else []
     if not any(gpu.on_bus for gpu in profile.gpus) and "nvidia_uvm" in loaded:
         loaded.remove("nvidia_uvm")  # Tegra has none
     files = {"proc/modules": "".join(f"{name} 1048576 0 - Live 0x0000000000000000\n" for name in (*loaded, "ext4"))}
-    if host.container is Container.NONE:  # an image has no modules of the host's kernel
+    if host.container is ContainerEngine.NONE:  # an image has no modules of the host's kernel
         built = ["kernel/drivers/gpu/drm/nouveau/nouveau.ko: kernel/drivers/gpu/drm/drm.ko"]
-        if driver.module.loaded or driver.module is Module.INSTALLED_NOT_LOADED:
+        if driver.module.loaded or driver.module is KernelModule.INSTALLED_NOT_LOADED:
             built.append("updates/dkms/nvidia.ko:")
         kernel = host.kernel or os.uname().release
         files[f"lib/modules/{kernel}/modules.dep"] = "\n".join(built) + "\n"
@@ -272,7 +272,7 @@ def _module_files(profile: Profile) -> dict[str, str]:
         files["sys/module/nvidia/version"] = f"{driver.version}\n"
         files["proc/driver/nvidia/version"] = _version_text(profile)
         for number, gpu in enumerate(profile.gpus):
-            if gpu.on_bus and gpu.shown is not Shown.BUS:
+            if gpu.on_bus and gpu.shown is not PciVisibility.BUS:
                 files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
     return files
 
@@ -280,7 +280,7 @@ def _module_files(profile: Profile) -> dict[str, str]:
 def _version_text(profile: Profile) -> str:
     """As the kernel module words it; two blanks stand around the version and before the date."""
     driver, arch = profile.driver, profile.host.arch
-    if driver.module is Module.OPEN:
+    if driver.module is KernelModule.OPEN:
         kind = f"NVIDIA UNIX Open Kernel Module for {arch}  {driver.version}  Release Build"
     else:
         kind = f"NVIDIA UNIX {arch} Kernel Module  {driver.version}"
@@ -299,9 +299,9 @@ def devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
     if not profile.host.kernel_files:
         return ()
     module = profile.driver.module
-    holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
+    holder = "nvidia" if module.loaded else "nouveau" if module is KernelModule.NOUVEAU else None
     gpus = (
-        PciSpec(gpu.pci, gpu.pci_class, NVIDIA, gpu.device, None if gpu.shown is Shown.BUS else holder)
+        PciSpec(gpu.pci, gpu.pci_class, NVIDIA, gpu.device, None if gpu.shown is PciVisibility.BUS else holder)
         for gpu in profile.gpus
         if gpu.on_bus
     )

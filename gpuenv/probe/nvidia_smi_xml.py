@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from xml.parsers import expat
 
+from gpuenv.probe.nvidia_smi import value_or_none
 from gpuenv.probe.raw import ListedGpu, SmiFacts
-from gpuenv.probe.smi import given
 
 _ROOT = "nvidia_smi_log"
 _DRIVER, _CUDA = ("driver_version", "kmd_version"), ("cuda_version", "cuda_umd_version")
@@ -118,5 +118,5 @@ def _version(texts: dict[str, str], names: tuple[str, ...]) -> str | None:
 
 def _gpu(number: int, texts: dict[str, str]) -> ListedGpu:
     memory = _MEMORY.fullmatch(texts.get("total", ""))
-    uuid, name, pci = (given(texts.get(key, "")) for key in ("uuid", "product_name", "pci"))
+    uuid, name, pci = (value_or_none(texts.get(key, "")) for key in ("uuid", "product_name", "pci"))
     return ListedGpu(number, uuid, name, pci, None, int(memory[1]) << 20 if memory else None)

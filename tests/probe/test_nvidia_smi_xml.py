@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuenv.probe.nvidia_smi import parse_gpus
+from gpuenv.probe.nvidia_smi_xml import parse_xml
 from gpuenv.probe.raw import ListedGpu
-from gpuenv.probe.smi import parse_gpus
-from gpuenv.probe.smi_xml import parse_xml
-from tests.probe.test_smi import H200, MIB, ROW
+from tests.probe.test_nvidia_smi import H200, MIB, ROW
 
 XML = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.xml")}
 XML_SAID = {

@@ -31,7 +31,7 @@ _LINKS = 40  # as the kernel's own limit
 _MOST = 8
 
 
-def how_it_starts(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> Raw:
+def diagnose_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> Raw:
     """The same facts, and where they are none: what it starts without, and which files run when it starts.
 
     ``source`` is how the probe of the interpreter ended.

@@ -16,9 +16,9 @@ from types import FrameType
 
 from gpuenv.model.gpus import VARIABLE
 from gpuenv.model.text import reason_of
-from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
-from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
+from gpuenv.simulate.layout import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import Profile, ProfileError
+from gpuenv.simulate.stub_driver import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
