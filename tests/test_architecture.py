@@ -97,7 +97,7 @@ BROAD = [
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
-    (f"{SCRIPTS}.target_shared", "tell"),  # someone else's stream
+    (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream
     (f"{SCRIPTS}.module_import", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package

@@ -15,7 +15,7 @@ from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.nvidia import OPTIONAL, WANTED
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.context import ProbeContext, run_own, run_target
+from gpuenv.probe.context import ProbeContext, run_script, run_target
 from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, worse
 from gpuenv.probe.raw import Raw
 
@@ -56,7 +56,7 @@ def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -
         return Raw(), Source("files", state, source.detail or "where to look was not told")
     prefixes = [entry for name in ("prefix", "exec_prefix") if (entry := target.text(name))]
     asked = {"path": path, "prefixes": prefixes, "place": target.all("prefix_place", int), "deep": deep}
-    result = run_own(ctx, "files", stdin=json.dumps(asked) + "\n")
+    result = run_script(ctx, "files", stdin=json.dumps(asked) + "\n")
     facts = parse_facts(result.stdout)
     ended = source_of("files", result, facts)
     if ended.state is SourceState.FAILED and result.stderr:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import JupyterKernel
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
@@ -25,7 +25,7 @@ from tests.support.target import metadata_wheel
 
 def asked_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
     """The facts that the interpreter tells when the command runs in a folder."""
-    command = [*in_target(str(interpreter), "interpreter")]
+    command = [*target_command(str(interpreter), "interpreter")]
     given = {**MINIMAL, **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
     return parse_facts(done.stdout)
@@ -72,7 +72,7 @@ def test_an_environment_of_somebody_else_s_is_not_writable(venv: Path) -> None:
     for parent in [venv, *venv.parents]:
         if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - its mode is not ours
             parent.chmod(parent.stat().st_mode | 0o055)
-    command = [*in_target(str(interpreter_of(venv)), "interpreter")]
+    command = [*target_command(str(interpreter_of(venv)), "interpreter")]
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
     done = subprocess.run(command, cwd="/", env=MINIMAL, capture_output=True, text=True, check=False, timeout=20)

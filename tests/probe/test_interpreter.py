@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.context import in_target
+from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.target import find_interpreter
@@ -46,7 +46,7 @@ def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
 def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
     wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
-        command = [*in_target(str(python(version)), "libraries", libraries_request(finder, wanted))]
+        command = [*target_command(str(python(version)), "libraries", libraries_request(finder, wanted))]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
         assert done.returncode == 0, done.stderr
         facts = parse_facts(done.stdout)
@@ -247,7 +247,7 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
         encoding="utf-8",
     )
     wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
-    command = [*in_target(str(interpreter_of(venv)), "libraries", wanted)]
+    command = [*target_command(str(interpreter_of(venv)), "libraries", wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
     told = parse_facts(done.stdout)
     assert "pathfinder_error" not in told

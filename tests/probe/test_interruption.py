@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.children import ChildGroup, interruptions_held_back, run_child
+from gpuenv.probe.children import ChildGroup, deferred_interruptions, run_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def test_it_comes_after_the_block(number: int) -> None:
     passed = []
 
     def interrupted() -> None:
-        with interruptions_held_back():
+        with deferred_interruptions():
             os.kill(os.getpid(), number)
             passed.append(number)
 
@@ -43,7 +43,7 @@ def test_it_comes_after_the_block(number: int) -> None:
 
 
 def test_a_failure_in_the_block_leaves_the_handlers_as_they_were() -> None:
-    with pytest.raises(FileNotFoundError), interruptions_held_back():
+    with pytest.raises(FileNotFoundError), deferred_interruptions():
         raise FileNotFoundError
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -51,7 +51,7 @@ def test_a_failure_in_the_block_leaves_the_handlers_as_they_were() -> None:
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_what_is_ignored_or_left_to_the_system_stays_so(handler: signal.Handlers) -> None:
     signal.signal(signal.SIGTERM, handler)
-    with interruptions_held_back():
+    with deferred_interruptions():
         assert signal.getsignal(signal.SIGTERM) is handler
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
@@ -60,7 +60,7 @@ def test_another_thread_changes_nothing() -> None:
     seen = []
 
     def look() -> None:
-        with interruptions_held_back():
+        with deferred_interruptions():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

@@ -63,7 +63,7 @@ def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("files", "rules"),
     [
-        ({}, RawRules(reason="no control group for devices is to be seen")),
+        ({}, RawRules(reason="no control group for devices is visible")),
         ({"proc/self/cgroup": "0::/init.scope\n"}, RawRules(reason=BPF)),
         ({"sys/fs/cgroup/cgroup.controllers": "cpu io\n"}, RawRules(reason=BPF)),
         (
@@ -84,7 +84,7 @@ def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text
         (
             # On a host, the rules of the root group are not those of this process.
             {"proc/self/cgroup": "7:devices:/docker/3f\n", "sys/fs/cgroup/devices/devices.list": "a *:* rwm\n"},
-            RawRules(reason="no control group for devices is to be seen"),
+            RawRules(reason="no control group for devices is visible"),
         ),
         (
             {

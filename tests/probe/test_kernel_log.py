@@ -118,7 +118,7 @@ def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
 def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
     log = log_of(tmp_path, {})
     assert log.source is None
-    assert log.reason == "/dev/kmsg: No such file or directory; nor can a file of syslog be read"
+    assert log.reason == "/dev/kmsg: No such file or directory; and no syslog file can be read"
     assert kernel_log(KernelFacts(kernel_log=log)).reason == log.reason
 
 
@@ -132,7 +132,7 @@ def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
         with mounted(there, "--bind", os.ttyname(terminal)):
             os.write(master, f"4,1,2,-;{XID}\n".encode())
             log = log_of(tmp_path, {})
-            assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is no log")
+            assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is not a log")
             assert XID.encode() in os.read(terminal, 200)
     finally:
         os.close(master)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import nested, numbered, parse_facts
 from tests.probe.pythons import python
 from tests.probe.targets import libraries_request
@@ -128,7 +128,7 @@ def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, v
     """Whatever the interpreter has printed before, without an end of its line and with our mark in it."""
     arguments, first = ASKED[name]
     (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
-    command = in_target(str(python(version)), name, *arguments)
+    command = target_command(str(python(version)), name, *arguments)
     said = subprocess.run(
         command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30
     )

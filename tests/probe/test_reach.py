@@ -16,7 +16,7 @@ import pytest
 
 import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup
 from tests.probe.raw_facts import TargetFacts
@@ -62,7 +62,7 @@ def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
 def test_packages_that_this_user_may_not_read_are_told(folder: Path) -> None:
     subprocess.run([str(SYSTEM), "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    command = in_target(str(folder / "venv/bin/python3"), "interpreter")
+    command = target_command(str(folder / "venv/bin/python3"), "interpreter")
     assert asked(*command)["unreadable"] == []
     packages.chmod(0o000)
     told = asked(*command)
