@@ -101,10 +101,10 @@ BROAD = [
     (f"{SCRIPTS}.module_import", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
-    (f"{SCRIPTS}.libraries", "look"),  # likewise
+    (f"{SCRIPTS}.libraries", "load_library"),  # cuda-pathfinder
     (f"{SCRIPTS}.libraries", "cupy_settings"),  # CuPy's own module
-    (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
-    (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
+    (f"{SCRIPTS}.libraries", "optional_library"),  # CuPy's own module
+    (f"{SCRIPTS}.libraries", "emit_settings"),  # CuPy's own module
     (f"{PAYLOAD}.harness", "census"),  # someone else's environment
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise

@@ -85,7 +85,7 @@ def test_what_gives_containers_their_gpus() -> None:
 @pytest.mark.parametrize(
     ("kernel", "toolkit", "runtimes"),
     [
-        (KernelFacts(), "nobody looked", "nobody looked"),
+        (KernelFacts(), "not checked", "not checked"),
         (
             KernelFacts(engine=RawEngine(), container_toolkit=RawContainerToolkit()),
             "neither nvidia-ctk nor its package is there",
@@ -111,4 +111,4 @@ def test_the_daemon_of_mps_is_looked_for_where_clients_do() -> None:
         "/run/mps/control",
     )
     assert mps(KernelFacts(mps=RawMps("/tmp/nvidia-mps"))).pipe_directory.source == "CUDA's default"  # noqa: S108
-    assert mps(KernelFacts()).daemon.reason == "nobody looked"
+    assert mps(KernelFacts()).daemon.reason == "not checked"

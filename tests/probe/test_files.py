@@ -190,5 +190,5 @@ def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,
-        "where to look was not told",
+        "the target's import path is unknown",
     )

@@ -35,7 +35,7 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
     (tmp_path / "lost" / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
     assert find_interpreter(str(tmp_path / "lost" / "bin"), {}) == str(tmp_path / "lost" / "bin" / "python3")
     (tmp_path / "empty" / "bin").mkdir(parents=True)
-    with pytest.raises(TargetError, match="no Python is to be seen"):
+    with pytest.raises(TargetError, match="is a folder without a Python"):
         find_interpreter(str(tmp_path / "empty" / "bin"), {})
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "give an interpreter, a virtual environment or a conda prefix" in done.stderr
+    assert "pass an interpreter, a virtual environment or a conda prefix" in done.stderr
     assert path in done.stderr
 
 
@@ -130,7 +130,7 @@ def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path
 def test_the_environment_in_a_project_is_named(tmp_path: Path, venv: Path, name: str) -> None:
     (tmp_path / "project" / name).parent.mkdir(parents=True)
     (tmp_path / "project" / name).symlink_to(venv)
-    with pytest.raises(TargetError, match=f"project/{name} is an environment; give that"):
+    with pytest.raises(TargetError, match=f"pass the environment in it: .*project/{name}$"):
         find_interpreter(str(tmp_path / "project"), {})
 
 

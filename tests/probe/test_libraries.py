@@ -134,9 +134,9 @@ def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path
 def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cufft=CRASH, nvrtc=PAIR)
     facts, source = libraries.ask(interpreter)
-    assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: ended by SIGABRT")
+    assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: crashed with SIGABRT")
     found = by_name(facts)
-    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it ended by SIGABRT")
+    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it crashed with SIGABRT")
     assert [name for name, entry in found.items() if entry.path] == [name for name in NAMES if name != "cufft"]
     assert found["nvrtc"].release == "12.9"
 
@@ -146,7 +146,7 @@ def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: 
     libraries.make_all(cufft=KILLED, nvrtc=PAIR)
     facts, source = libraries.ask(interpreter)
     assert source.state is SourceState.FAILED
-    assert (source.detail or "").startswith("ended by SIGKILL from outside, mostly for want of memory")
+    assert (source.detail or "").startswith("killed by SIGKILL, mostly for lack of memory")
     assert {"nvrtc", "cublas"} == {name for name, entry in by_name(facts).items() if entry.path}
     assert "cufft" not in by_name(facts)
 
@@ -155,7 +155,7 @@ def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> No
     libraries.make_all(**dict.fromkeys(NAMES, CRASH))
     facts, source = libraries.ask(interpreter)
     assert source.state is SourceState.CRASHED
-    assert all(f"{name}: ended by SIGABRT" in (source.detail or "") for name in NAMES)
+    assert all(f"{name}: crashed with SIGABRT" in (source.detail or "") for name in NAMES)
     assert [entry.path for entry in facts.libraries or ()] == [None] * len(NAMES)
 
 
@@ -164,7 +164,7 @@ def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter
     started = time.monotonic()
     facts, source = libraries.ask(interpreter, limit=5)
     assert time.monotonic() - started < 6
-    assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: does not come back")
+    assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: hangs")
     assert [name for name, entry in by_name(facts).items() if entry.path] == [
         name for name in NAMES if name != "cublas"
     ]
@@ -195,7 +195,7 @@ def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
 def test_a_crash_that_a_version_call_brings_is_told_too(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(curand="#include <stdlib.h>\nint curandGetProperty(int a, int *b) { abort(); }\n")
     facts, source = libraries.ask(interpreter)
-    assert (source.state, source.detail) == (SourceState.CRASHED, "curand: ended by SIGABRT")
+    assert (source.state, source.detail) == (SourceState.CRASHED, "curand: crashed with SIGABRT")
     assert by_name(facts)["cusparse"].path is not None
 
 
@@ -241,7 +241,7 @@ def test_a_limit_that_leaves_room_is_not_blamed(
     wrapper.chmod(0o755)
     told = by_name(libraries.ask(wrapper)[0])
     assert (told["cublas"].error or "").endswith("static TLS block")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from libraries import refusal; print(refusal(sys.argv[2]))"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from libraries import explain_refusal; print(explain_refusal(sys.argv[2]))"
     said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
     command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), said]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)

@@ -59,8 +59,8 @@ def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
         ("exit 3", SourceState.FAILED, "exit code 3"),
         ("kill -SEGV $$", SourceState.CRASHED, "SIGSEGV"),
         ("sleep 60", SourceState.TIMED_OUT, "no answer"),
-        ("echo hello", SourceState.FAILED, "no release in what it printed"),
-        ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in what it printed"),
+        ("echo hello", SourceState.FAILED, "no release in its output"),
+        ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in its output"),
         (saying("Cuda compilation tools, release thirteen\n"), SourceState.FAILED, "no release"),
     ],
 )

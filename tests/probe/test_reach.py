@@ -25,8 +25,8 @@ SYSTEM = Path("/usr/bin/python3")
 AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 UNSTARTABLE = (
     f"import json, sys; sys.path.insert(0, {str(Path(gpuenv.__file__).parents[1])!r})\n"
-    "from gpuenv.probe.startup_failure import _unstartable\n"
-    "print('gpuenv:' + json.dumps({path: _unstartable(path) for path in sys.argv[1:]}))"
+    "from gpuenv.probe.startup_failure import _blocked_path\n"
+    "print('gpuenv:' + json.dumps({path: _blocked_path(path) for path in sys.argv[1:]}))"
 )
 
 pytestmark = pytest.mark.skipif(
@@ -93,7 +93,7 @@ def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Pa
     (tmp_path / "bin/python3").symlink_to("python")
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
     told = probe_startup(probe_context(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
-    assert os.path.normpath((told.unstartable or "").removesuffix(" is not there")) == str(gone)
+    assert os.path.normpath((told.unstartable or "").removesuffix(" does not exist")) == str(gone)
     assert (told.starts_without, told.startup_files) == (None, None)
 
 
@@ -101,7 +101,7 @@ def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path
     failed = Source("target", SourceState.FAILED, "could not be started")
     (tmp_path / "python3").symlink_to("python3")
     told = probe_startup(probe_context(), str(tmp_path / "python3"), TargetFacts(), failed)
-    assert told.unstartable == "its links lead nowhere"
+    assert told.unstartable == "its links form a loop"
     (tmp_path / "python").write_text("", encoding="utf-8")
     told = probe_startup(probe_context(), str(tmp_path / "python"), TargetFacts(), failed)
     assert told.unstartable == f"{tmp_path}/python may not be run by this user"
@@ -121,7 +121,7 @@ def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: P
     closed, link, gone = (told[path] for path in paths)
     assert closed == f"{folder}/closed may not be entered by this user"
     assert link == f"{folder}/python may not be entered by this user"
-    assert gone == f"{paths[2]} is not there"
+    assert gone == f"{paths[2]} does not exist"
 
 
 def test_one_that_path_names_from_the_working_folder_is_there(tmp_path: Path) -> None:
