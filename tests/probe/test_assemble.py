@@ -275,7 +275,7 @@ def test_a_target_that_did_not_answer_tells_why_and_what_was_meant() -> None:
 
 
 def test_without_numpy_the_reason_is_not_the_interpreter() -> None:
-    assert assemble(RawFacts(target=TargetFacts(python="3.12.4")), None).target.numpy.reason == "NumPy is not there"
+    assert assemble(RawFacts(target=TargetFacts(python="3.12.4")), None).target.numpy.reason == "NumPy is not installed"
 
 
 def test_libraries_keep_their_order_and_their_way() -> None:

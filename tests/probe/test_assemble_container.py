@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.reading import Reading
-from gpuenv.probe.assemble import container_support, find_grant, listed, mps, relevant_variables
+from gpuenv.probe.assemble import container_support, find_grant, mps, parse_device_list, relevant_variables
 from tests.probe.raw_facts import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
@@ -58,7 +58,7 @@ def test_mounts_in_place_of_the_variable_are_read_first() -> None:
 
 @pytest.mark.parametrize("text", ["", ",", " , ", "-", "3-1", "0-99999999999", "a-b", "GPU-1"])
 def test_a_list_that_makes_no_sense_is_kept_as_it_is_written(text: str) -> None:
-    assert ",".join(listed(text)) == text.strip(" ,")
+    assert ",".join(parse_device_list(text)) == text.strip(" ,")
 
 
 def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None:
@@ -88,12 +88,12 @@ def test_what_gives_containers_their_gpus() -> None:
         (KernelFacts(), "not checked", "not checked"),
         (
             KernelFacts(engine=RawEngine(), container_toolkit=RawContainerToolkit()),
-            "neither nvidia-ctk nor its package is there",
+            "neither nvidia-ctk nor its package is installed",
             "there is no /etc/docker/daemon.json",
         ),
         (
             KernelFacts(engine=RawEngine(configured=True), container_toolkit=RawContainerToolkit(there=True)),
-            "nvidia-ctk is there, but Debian's list of packages does not have it",
+            "nvidia-ctk is installed, but not in Debian's list of packages",
             "/etc/docker/daemon.json names none",
         ),
     ],

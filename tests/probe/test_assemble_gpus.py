@@ -200,7 +200,7 @@ def test_a_source_that_counts_to_zero_says_so() -> None:
         (CudaFacts(init=100, init_name="CUDA_ERROR_NO_DEVICE"), 0, None),
         (CudaFacts(init=999, init_name="CUDA_ERROR_UNKNOWN"), None, "CUDA_ERROR_UNKNOWN"),
         (CudaFacts(absent="libcuda.so.1: cannot open"), None, "libcuda.so.1: cannot open"),
-        (CudaFacts(), None, "libcuda did not tell"),
+        (CudaFacts(), None, "libcuda did not report it"),
     ],
 )
 def test_how_many_gpus_this_process_sees(cuda: CudaFacts, visible: int | None, reason: str | None) -> None:

@@ -70,7 +70,7 @@ def test_the_variable_hides_what_it_does_not_name(
 def test_beside_a_mig_instance_no_gpu_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
     (first, _, _), (second, hidden, _) = said(stub_driver, tmp_path, PAIR)
     assert (first, second) == (0, None)
-    assert hidden == "MIG mode: a process that sees a MIG instance sees nothing beside it"
+    assert hidden == "MIG mode: a process that sees a MIG instance sees no other device"
 
 
 def test_mig_mode_without_an_instance_hides_the_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_
 
 def test_where_cuda_cannot_be_initialised_nobody_can_tell(stub_driver: StubDriver, tmp_path: Path) -> None:
     found = said(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
-    assert {entry[1:] for entry in found} == {(None, "libcuda did not tell which GPUs this process sees")}
+    assert {entry[1:] for entry in found} == {(None, "libcuda did not report which GPUs this process sees")}
 
 
 def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -105,13 +105,13 @@ def test_prohibited_mode_is_the_reason_where_there_is_no_other(stub_driver: Stub
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
     first, second = said(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
-    assert second[1:] == (None, "nothing that was read tells why this process does not see the GPU")
+    assert second[1:] == (None, "no reason was found why this process does not see the GPU")
 
 
 @pytest.mark.parametrize(
     ("nodes", "hidden"),
     [
-        ((CONTROL,), "device node: /dev/nvidia1 is not there"),
+        ((CONTROL,), "device node: /dev/nvidia1 does not exist"),
         (
             (CONTROL, DeviceNode("/dev/nvidia1", accessible=False, mode="0660", owner="root:video")),
             "permission: /dev/nvidia1 has mode 0660 and belongs to root:video",

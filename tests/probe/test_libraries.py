@@ -241,7 +241,7 @@ def test_a_limit_that_leaves_room_is_not_blamed(
     wrapper.chmod(0o755)
     told = by_name(libraries.ask(wrapper)[0])
     assert (told["cublas"].error or "").endswith("static TLS block")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from libraries import explain_refusal; print(explain_refusal(sys.argv[2]))"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import libraries as l; print(l.explain_refusal(sys.argv[2]))"
     said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
     command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), said]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
