@@ -39,7 +39,7 @@ BAD = {
     "BAD106": ("def check(snapshot):\n    yield 'rubbish'\n", "yields Symptom and NotKnown; found str"),
     "BAD107": ("check = 7\n", "found int"),
     "BAD108": ("def another(snapshot):\n    return ()\n", "has no attribute 'check'"),
-    "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without an answer"),
+    "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without a result"),
     "BAD110": ("import time\ntime.sleep(600)\n", "did not end within 2 s, while it was imported"),
     "BAD111": (
         "from gpuenv.doctor.registry import Symptom\ndef check(snapshot):\n    yield Symptom('nameless', (), ())\n",
@@ -50,14 +50,14 @@ BAD = {
             "from gpuenv.doctor.registry import Symptom\nfrom gpuenv.model.causes import Cause\n"
             "def check(snapshot):\n    yield Symptom(7, 'x', None, cause=Cause.GPU_BUSY)\n"
         ),
-        "cannot be understood",
+        "its result is invalid",
     ),
     "BAD113": (
         "import sys\ndef check(snapshot):\n    while True: sys.stdout.write('gpuenv:[' * 4096)\n",
         "did not end within 2 s",
     ),
-    "GPU999": ("def check(snapshot):\n    return ()\n", "are gpuenv's own"),
-    "lower": ("def check(snapshot):\n    return ()\n", "'lower' is no code of a check"),
+    "GPU999": ("def check(snapshot):\n    return ()\n", "has a code reserved for gpuenv"),
+    "lower": ("def check(snapshot):\n    return ()\n", "has the invalid code 'lower'"),
 }
 GOOD = """
 import os, sys
@@ -222,7 +222,7 @@ def test_two_packages_with_the_same_code_are_told(home: Home) -> None:
     home.plugin("SAME101", GOOD, "plugin-one")
     home.plugin("SAME101", GOOD, "plugin-two")
     _, report = home.doctor(FIT)
-    assert "plugin-one 1.0 and plugin-two 1.0 both bring a check of this code" in status(report, "SAME101")[1]
+    assert "has the same code in plugin-one 1.0 and plugin-two 1.0" in status(report, "SAME101")[1]
 
 
 def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
@@ -254,7 +254,7 @@ def test_one_that_cannot_be_asked_is_told_to_be_broken(home: Home) -> None:
         ("BAD105", "No module named"),
         ("BAD108", "no attribute"),
         ("BAD110", "did not end"),
-        ("GPU999", "gpuenv's own"),
+        ("GPU999", "reserved for gpuenv"),
     ):
         done = home.gpuenv("explain", code, "--timeout", PATIENCE)
         told = " ".join(done.stdout.split())
