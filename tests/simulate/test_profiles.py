@@ -69,11 +69,11 @@ GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("written", "misspelt", "line", "told"),
     [
-        ("about:", "abuot:", 1, "abuot is no key here; did you mean about?"),
-        ("  version: 580", "  verison: 580", 8, "verison is no key here; did you mean version?"),
+        ("about:", "abuot:", 1, "abuot: unknown key; did you mean about?"),
+        ("  version: 580", "  verison: 580", 8, "verison: unknown key; did you mean version?"),
         ("module: open", "module: opne", 7, "module: expected open or proprietary"),
-        ("capability: 9.0", "capabilty: 9.0", 12, "capabilty is no key here; did you mean capability?"),
-        ("  packages:", "  package:", 15, "package is no key here; did you mean packages?"),
+        ("capability: 9.0", "capabilty: 9.0", 12, "capabilty: unknown key; did you mean capability?"),
+        ("  packages:", "  package:", 15, "package: unknown key; did you mean packages?"),
         ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit stands here a second time"),
     ],
 )
