@@ -218,7 +218,7 @@ def test_a_machine_of_ours_says_where_its_facts_come_from_and_what_is_right() ->
         ("class: 3d", "class: 3d, shown: nobody", "gpus[0]: shown"),
         ("class: 3d", "class: 3d, on_bus: no, shown: bus", "gpus[0]: shown"),
         ("toolkit: 13.0", "found_first: {libcuda.so.1: gone}", "found_first: libcuda.so.1"),
-        ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is no file name"),
+        ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is not a library's file name"),
         ("packages:", "package:", "target: package"),
         ("target:", "target:\n  lib64: perhaps", "target: lib64"),
         ("status: fit", "status: fit, facts: {driver.branch: [580]}", "expect: facts"),

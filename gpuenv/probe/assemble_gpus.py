@@ -88,7 +88,7 @@ READS = (  # nvmlGpuP2PStatus_t
 # them (nvidia/cuda 11.0.3 to 13.1.0, read November 2026). The first seven are the words of libnvidia-container too
 # (src/driver.c, driver_get_device_brand_1_svc, read 2026-11-21: Quadro, Tesla, NVS, GRID, GeForce, TITAN, else Unknown;
 # compared without regard to case). It knows the others from container toolkit 1.9.0 on (nvidia-container-toolkit, issue
-# 24, said of quadrortx) and calls them unknown before, which is why images list that word.
+# 24, on quadrortx) and calls them unknown before, which is why images list that word.
 BRANDS = (
     "unknown",
     "quadro",

@@ -76,7 +76,7 @@ def cuda_facts(result: ChildResult) -> tuple[Raw, Source]:
 
 
 def probe_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
-    """The compiler of each toolkit, for its version; none of another root, whose programs are not for this one."""
+    """Reads the version of each toolkit's compiler; none below another root, whose programs may not run here."""
     compilers = [kit.text("path") for kit in kernel.parts("toolkits") if kit.get("nvcc", bool)]
     if not compilers or ctx.root.rstrip("/"):
         return {}, Source("nvcc", SourceState.ABSENT, "no toolkit with a compiler")

@@ -135,7 +135,7 @@ def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
 
 
 SMALL = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=known(24 * GIB, "nvml")),))
-UNTOLD = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
+UNKNOWN_MEMORY = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
 
 
 def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:
@@ -148,7 +148,7 @@ def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> Non
     assert (finding["code"], finding["cause"]) == ("ACME101", "out-of-memory")
     assert finding["title"] == "NVIDIA A100-SXM4-80GB has 24 GiB, and our smallest model takes 40"
     assert finding["docs"].startswith("acme-gpu-checks 1.2: A GPU has less memory")
-    _, report = example.doctor(UNTOLD)
+    _, report = example.doctor(UNKNOWN_MEMORY)
     assert status(report, "ACME101") == ("skipped", "unknown: the memory of GPU 0 is not known")
 
 
@@ -218,7 +218,7 @@ def test_one_that_yields_without_end_is_heard_for_a_while() -> None:
     assert len(run_check(endless, FIT).unknown) == 50
 
 
-def test_two_packages_with_the_same_code_are_told(home: Home) -> None:
+def test_two_packages_with_the_same_code_are_reported(home: Home) -> None:
     home.plugin("SAME101", GOOD, "plugin-one")
     home.plugin("SAME101", GOOD, "plugin-two")
     _, report = home.doctor(FIT)
@@ -247,7 +247,7 @@ def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
 
-def test_one_that_cannot_be_asked_is_told_to_be_broken(home: Home) -> None:
+def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
     for code in ("BAD105", "BAD108", "BAD110", "GPU999"):
         home.plugin(code, BAD[code][0])
     for code, why in (

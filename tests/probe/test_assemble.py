@@ -88,7 +88,7 @@ def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
     assert seen == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
 
 
-def test_what_the_others_said_is_kept_beside_the_value() -> None:
+def test_differing_answers_are_kept_with_the_value() -> None:
     driver = assemble(everybody(), None).driver
     assert [(str(answer.value), answer.source) for answer in driver.version.others] == [
         ("470.3", "nvml"),
@@ -127,7 +127,7 @@ def test_a_cuda_number_that_no_driver_has_is_no_answer(number: int) -> None:
     assert level.others == ()
 
 
-def test_why_there_is_no_driver_is_what_each_source_of_it_said() -> None:
+def test_the_reason_for_a_missing_driver_quotes_each_source() -> None:
     raw = RawFacts(
         sources=(
             Source("kernel", SourceState.ANSWERED, "not to the point"),
@@ -181,14 +181,14 @@ def test_the_state_of_the_module(loaded: bool, installed: bool | None, module: M
         (None, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", None),
     ],
 )
-def test_where_nobody_tells_the_driver_version_the_name_of_its_libcuda_does(
+def test_without_other_sources_the_driver_version_is_that_in_libcudas_file_name(
     nvml: str | None, cuda: str | None, version: str | None
 ) -> None:
     driver = assemble(RawFacts(nvml=NvmlFacts(library=nvml), cuda=CudaFacts(library=cuda)), None).driver
     assert (driver.version.value and str(driver.version.value)) == version
 
 
-def test_a_told_version_is_believed_before_the_name_of_a_file() -> None:
+def test_a_reported_version_takes_precedence_over_a_file_name() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(driver_version="535.104.05", library="/usr/lib/libnvidia-ml.so.535.183.01"),
         cuda=CudaFacts(library="/usr/lib/libcuda.so.535.183.01"),

@@ -60,7 +60,7 @@ def test_addresses_that_differ_in_their_domain_alone_are_two_gpus() -> None:
     assert [gpu.ordinal.value for gpu in gpus] == [1, 0]
 
 
-def test_the_index_and_the_ordinal_of_a_gpu_are_told_apart() -> None:
+def test_the_index_and_the_ordinal_of_a_gpu_are_distinct() -> None:
     """CUDA counts the fastest first, NVML by address; a third GPU is hidden from this process."""
     gpus = gpus_of(
         nvml=NvmlFacts(
@@ -146,7 +146,7 @@ def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_
     assert gpu.uuid.value != f"GPU-{MIG[0][4:]}"
 
 
-def test_a_gpu_without_a_mig_mode_is_not_said_to_have_it_off() -> None:
+def test_mig_mode_of_a_gpu_without_mig_is_missing_not_off() -> None:
     on, off = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), nvml_gpu(1, TWO, "0000:3a:00.0", mig=False)))
     )
@@ -169,7 +169,7 @@ def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
     assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])
 
 
-def test_the_number_of_gpus_is_asked_of_each_source() -> None:
+def test_the_number_of_gpus_is_taken_from_each_source() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(count=8),
         kernel=KernelFacts(driver_gpus=(DriverGpu(), DriverGpu())),
@@ -180,7 +180,7 @@ def test_the_number_of_gpus_is_asked_of_each_source() -> None:
     assert [answer.value for answer in count.dissent] == [2, 1]
 
 
-def test_a_source_that_was_not_asked_does_not_count_to_zero() -> None:
+def test_a_source_that_was_not_probed_does_not_count_zero_gpus() -> None:
     count = assemble(RawFacts(), None).gpu_count
     assert count.value is None
     assert count.others == ()

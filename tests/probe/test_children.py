@@ -42,7 +42,7 @@ def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
         assert process.stdout.read() == "exited\n"
 
 
-def test_a_hung_child_is_killed_at_the_deadline_and_what_it_said_before_is_kept() -> None:
+def test_a_hung_child_is_killed_at_the_deadline_and_its_output_is_kept() -> None:
     child = python("import os, time; print(os.getpid(), flush=True); time.sleep(60)", SHORT)
     assert child.result.ending is Ending.TIMED_OUT
     assert child.result.exit_code is None
@@ -72,7 +72,7 @@ def test_a_deadline_that_has_passed_kills_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGKILL"])
-def test_a_crash_is_told_by_its_signal_and_what_was_said_before_is_kept(name: str) -> None:
+def test_a_crash_is_reported_with_its_signal_and_the_output_is_kept(name: str) -> None:
     program = (
         "import os, resource, signal\n"
         "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
@@ -136,7 +136,7 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
         ("name too long", "File name too long"),
     ],
 )
-def test_what_cannot_be_started_is_told_with_the_system_s_reason(tmp_path: Path, kind: str, told: str) -> None:
+def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(tmp_path: Path, kind: str, told: str) -> None:
     path = tmp_path / "program"
     if kind == "folder":
         path.mkdir()

@@ -19,7 +19,7 @@ from tests.probe.child_programs import BURIAL, DETACHED, ENVIRONMENT, LONG, SHOR
 from tests.support.processes import is_running
 
 
-def test_a_grandchild_that_holds_the_pipe_holds_nobody_and_is_ended() -> None:
+def test_a_grandchild_that_holds_the_pipe_does_not_block_and_is_killed() -> None:
     child = run(["sh", "-c", "sleep 60 & echo $!"])
     assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
     assert child.took < 2 * BURIAL
@@ -34,7 +34,7 @@ def test_the_grandchildren_of_a_hung_child_are_ended_with_it() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the last test of this file is about it
-def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
+def test_a_grandchild_in_its_own_session_does_not_block() -> None:
     child = python(DETACHED)
     os.kill(int(child.words[0]), signal.SIGKILL)
     for thread in threading.enumerate():
@@ -45,7 +45,7 @@ def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
     assert child.took < 2 * BURIAL
 
 
-def test_a_crashed_child_is_told_as_such_though_a_grandchild_holds_the_pipe() -> None:
+def test_a_crash_is_reported_though_a_grandchild_holds_the_pipe() -> None:
     child = run(["sh", "-c", "sleep 60 & kill -SEGV $$"])
     assert (child.result.ending, child.result.signal_name) == (Ending.CRASHED, "SIGSEGV")
     assert child.took < 2 * BURIAL

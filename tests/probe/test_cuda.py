@@ -105,7 +105,7 @@ def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: Stu
 
 
 @pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetName", "cuDeviceTotalMem_v2"])
-def test_a_crash_says_in_which_call_it_was_and_keeps_what_was_told(
+def test_a_crash_names_its_call_and_keeps_earlier_facts(
     function: str, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, f"cuda.crash.{function}": "segv"})
@@ -122,7 +122,7 @@ def test_a_hang_says_from_which_call_the_answer_is_missing(stub_driver: StubDriv
     assert (source.detail or "").endswith("from cuInit")
 
 
-def test_both_gpus_of_a_pair_are_told_of(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_both_gpus_of_a_pair_are_reported(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**PAIR, "gpu.0.mig": "0"})
     assert [device.ordinal for device in facts.devices] == [0, 1]
 

@@ -24,7 +24,7 @@ def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, f
 
 
 @pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
-def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
+def test_a_name_is_reported_in_its_canonical_spelling(venv: Path, written: str) -> None:
     distribution(site_packages(venv), written, "14.2.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
 
@@ -53,12 +53,12 @@ def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["pip", "uv"])
-def test_the_installers_in_the_target_are_told(venv: Path, name: str) -> None:
+def test_the_installers_in_the_target_are_reported(venv: Path, name: str) -> None:
     distribution(site_packages(venv), name, "26.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
 
 
-def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
+def test_distributions_that_do_not_concern_gpus_are_left_out(venv: Path) -> None:
     for name in ("requests", "pipx", "my-secret-project", "pandas"):
         distribution(site_packages(venv), name, "1.0")
     assert target_of(interpreter_of(venv))[0].distributions == ()
@@ -75,7 +75,7 @@ def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
         ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
     ],
 )
-def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
+def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
     told, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
@@ -84,7 +84,7 @@ def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
 
 
 @pytest.mark.parametrize("distributions", [(Distribution("cupy", "14.2.0"),), (Distribution("cupy-cuda101", "9.6.0"),)])
-def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
+def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
     venv: Path, distributions: tuple[Distribution, ...]
 ) -> None:
     """Its words on what it lacks need no list of libraries."""
@@ -138,7 +138,7 @@ def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tupl
     return [(entry.release, entry.place) for entry in facts.distributions]
 
 
-def test_what_leads_to_a_cupy_is_told(tmp_path: Path, venv: Path) -> None:
+def test_the_path_entry_that_leads_to_a_cupy_is_reported(tmp_path: Path, venv: Path) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     distribution(tmp_path / "ahead", "cupy-cuda11x", "13.6.0")
     distribution(tmp_path / "shared", "cupy-cuda11x", "13.0.0")
@@ -176,7 +176,7 @@ def test_of_two_metadata_of_one_name_that_of_the_files_counts(venv: Path, right:
     assert (left.name, left.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
 
 
-def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Path) -> None:
+def test_empty_metadata_are_reported_with_the_files_next_to_them(venv: Path) -> None:
     site = site_packages(venv)
     (site / "cupy").mkdir()
     (site / "cupy/__init__.py").symlink_to("/gone")
@@ -188,7 +188,7 @@ def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Pa
 
 
 @pytest.mark.parametrize("name", ["RECORD", "METADATA", "INSTALLER", "WHEEL"])
-def test_a_fifo_in_the_place_of_a_metadata_file_keeps_nobody_waiting(venv: Path, name: str) -> None:
+def test_a_fifo_in_place_of_a_metadata_file_does_not_block(venv: Path, name: str) -> None:
     site = site_packages(venv)
     for release in ("1.26.4", "2.1.0"):
         distribution(site, "numpy", release)

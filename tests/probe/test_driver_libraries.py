@@ -40,7 +40,7 @@ def test_a_library_in_a_mount_is_no_part_of_the_image(
     assert kernel_of(root).libraries == (RawLibrary(f"/{LIBRARY}", mounted),)
 
 
-def test_every_library_in_every_folder_of_drivers_is_told_once(tmp_path: Path) -> None:
+def test_every_library_in_every_driver_folder_is_listed_once(tmp_path: Path) -> None:
     places = (
         LIBRARY,
         "usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01",

@@ -44,19 +44,19 @@ def test_what_has_just_been_installed_has_no_faults(with_cupy: Path) -> None:
     assert faults(with_cupy, deep=True) == []
 
 
-def test_a_file_that_is_gone_is_told_with_its_distribution(with_cupy: Path) -> None:
+def test_a_missing_file_is_reported_with_its_distribution(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
     assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x",)
 
 
-def test_a_file_of_another_size_is_told(with_cupy: Path) -> None:
+def test_a_file_of_another_size_is_reported(with_cupy: Path) -> None:
     """As a full disk or an interrupted copy leaves it."""
     os.truncate(site_packages(with_cupy) / "cupy/_core/core.so", 10)
     assert faults(with_cupy) == [("wrong-size", "cupy/_core/core.so")]
 
 
-def test_a_file_of_the_same_size_and_another_content_is_told_when_digests_are_asked_for(with_cupy: Path) -> None:
+def test_a_file_of_the_same_size_but_another_content_is_reported_with_deep(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/__init__.py").write_bytes(b"x = 2\n")
     assert faults(with_cupy) == []
     assert faults(with_cupy, deep=True) == [("changed", "cupy/__init__.py")]
@@ -107,7 +107,7 @@ def test_a_link_out_of_the_environment_is_not_read(with_cupy: Path, tmp_path: Pa
     assert faults(with_cupy, deep=True) == []
 
 
-def test_what_is_no_plain_file_holds_nobody_up(with_cupy: Path) -> None:
+def test_special_files_do_not_block(with_cupy: Path) -> None:
     module = site_packages(with_cupy) / "cupy/__init__.py"
     module.unlink()
     os.mkfifo(module)
@@ -145,7 +145,7 @@ def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Pa
     ],
     ids=["unified", "splayed"],
 )
-def test_a_toolkit_of_wheels_is_told(venv: Path, files: list[str], path: str) -> None:
+def test_a_toolkit_of_wheels_is_found(venv: Path, files: list[str], path: str) -> None:
     for file in files:
         place = site_packages(venv) / file
         place.parent.mkdir(parents=True)
@@ -155,7 +155,7 @@ def test_a_toolkit_of_wheels_is_told(venv: Path, files: list[str], path: str) ->
     assert (kit.has_nvrtc, kit.has_headers) == (True, True)
 
 
-def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
+def test_a_toolkit_of_conda_is_found(venv: Path) -> None:
     (venv / "conda-meta").mkdir()
     include = venv / "targets/x86_64-linux/include"
     include.mkdir(parents=True)
@@ -183,7 +183,7 @@ def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) ->
     assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
 
 
-def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
+def test_without_an_import_path_the_files_are_not_reported_as_intact(with_cupy: Path) -> None:
     asked = probe_context()
     target, source = probe_target(asked, str(interpreter_of(with_cupy)))
     facts, found = probe_files_of(asked, target.plus(path=[]), source, deep=False)

@@ -47,7 +47,7 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
         (["--python", "LOST"], {"VIRTUAL_ENV": "/nope"}, "--python"),
     ],
 )
-def test_who_named_an_environment_that_cannot_be_used_is_told(
+def test_the_source_of_an_unusable_environments_name_is_reported(
     options: list[str], variables: dict[str, str], told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
@@ -134,6 +134,6 @@ def test_the_environment_in_a_project_is_named(tmp_path: Path, venv: Path, name:
         find_interpreter(str(tmp_path / "project"), {})
 
 
-def test_an_empty_name_is_told_as_one() -> None:
+def test_an_empty_name_is_reported_as_empty() -> None:
     with pytest.raises(TargetError, match="an empty name does not exist"):
         find_interpreter("", {"PATH": os.defpath})

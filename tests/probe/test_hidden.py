@@ -91,7 +91,7 @@ def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_
     assert hidden == "control group: NVML counts the GPU and has no permission to open it"
 
 
-def test_where_cuda_cannot_be_initialised_nobody_can_tell(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_without_cuda_visibility_is_unknown(stub_driver: StubDriver, tmp_path: Path) -> None:
     found = said(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
     assert {entry[1:] for entry in found} == {(None, "libcuda did not report which GPUs this process sees")}
 

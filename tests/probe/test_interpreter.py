@@ -43,7 +43,7 @@ def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
+def test_the_libraries_script_runs_on_an_interpreter_of_any_age(version: str) -> None:
     wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
         command = [*target_command(str(python(version)), "libraries", libraries_request(finder, wanted))]
@@ -56,7 +56,7 @@ def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> N
         assert "libnothing.so.1" in facts["library.no"]["error"]
 
 
-def test_a_virtual_environment_is_told_from_the_python_it_was_made_from(venv: Path) -> None:
+def test_a_virtual_environment_is_distinguished_from_its_base_python(venv: Path) -> None:
     facts, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED
     assert (facts.kind, facts.prefix) == ("venv", str(venv))
@@ -69,7 +69,7 @@ def test_a_prefix_with_conda_s_records_is_conda_s(venv: Path) -> None:
     assert target_of(interpreter_of(venv))[0].kind == "conda"
 
 
-def test_an_environment_in_a_folder_of_any_name_is_told_rightly(tmp_path: Path) -> None:
+def test_an_environment_in_a_folder_of_any_name_is_recognised(tmp_path: Path) -> None:
     folder = tmp_path / "mes environnements été 環境"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     for encoding in ("C.UTF-8", "C", "POSIX"):
@@ -77,7 +77,7 @@ def test_an_environment_in_a_folder_of_any_name_is_told_rightly(tmp_path: Path) 
         assert facts.prefix == str(folder)
 
 
-def test_the_environment_of_a_removed_python_is_told_as_broken(tmp_path: Path) -> None:
+def test_an_environment_whose_base_python_was_removed_is_reported_as_broken(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.symlink_to(sys.base_prefix)
     made_from = base / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -150,7 +150,7 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
         ("import os, signal; os.kill(os.getpid(), signal.SIGABRT)", SourceState.CRASHED, "SIGABRT"),
     ],
 )
-def test_an_interpreter_that_a_hook_ends_is_told_as_broken(
+def test_an_interpreter_that_a_hook_ends_is_reported_as_broken(
     venv: Path, hook: str, state: SourceState, said: str
 ) -> None:
     run_at_start(site_packages(venv), hook)
@@ -159,7 +159,7 @@ def test_an_interpreter_that_a_hook_ends_is_told_as_broken(
     assert said in (source.detail or "")
 
 
-def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) -> None:
+def test_an_interpreter_that_a_hook_blocks_is_reported_at_the_deadline(venv: Path) -> None:
     run_at_start(site_packages(venv), "import time; time.sleep(60)")
     started = time.monotonic()
     facts, source = target_of(interpreter_of(venv), limit=0.5)
@@ -181,14 +181,14 @@ def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) ->
     ],
     ids=["words", "noise", "marks without facts", "shim", "silence", "crash", "text", "empty"],
 )
-def test_what_is_no_python_tells_nothing_and_is_told_as_broken(tmp_path: Path, text: str) -> None:
+def test_a_program_that_is_not_python_is_reported_as_broken(tmp_path: Path, text: str) -> None:
     facts, source = target_of(program(tmp_path / "python3", text))
     assert facts == NOTHING
     assert source.state in (SourceState.FAILED, SourceState.CRASHED)
     assert source.detail
 
 
-def test_what_a_failing_interpreter_complains_of_is_told(tmp_path: Path) -> None:
+def test_the_error_of_a_failing_interpreter_is_reported(tmp_path: Path) -> None:
     shim = program(tmp_path / "python3", "#!/bin/sh\necho 'pyenv: python3: command not found' >&2\nexit 127\n")
     detail = target_of(shim)[1].detail
     assert detail == "exit code 127: pyenv: python3: command not found"
@@ -221,7 +221,7 @@ def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_pa
     assert "this is the json of a project" in (source.detail or "")
 
 
-def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
+def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> None:
     """PYTHONPATH is the target's affair: what it breaks there does not make the kernel or the driver unknown."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}

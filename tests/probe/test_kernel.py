@@ -33,7 +33,7 @@ PCI_IDS = (
 )
 
 
-def test_an_empty_root_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_the_facts_of_an_empty_root(tmp_path: Path) -> None:
     facts = kernel_of(tmp_path)
     assert (facts.uname.os, facts.uname.kernel, facts.uname.arch) == (
         "linux",
@@ -92,7 +92,7 @@ def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
     assert gpu.name == "GA102GL [RTX A6000]"
 
 
-def test_device_files_are_told_with_mode_and_owner(tmp_path: Path) -> None:
+def test_device_nodes_are_reported_with_mode_and_owner(tmp_path: Path) -> None:
     names = ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
     root = lay(tmp_path, {f"dev/{name}": "" for name in (*names, "null", "nvme0", "dri/card0")})
     (root / "dev/nvidiactl").chmod(0o640)
@@ -103,7 +103,7 @@ def test_device_files_are_told_with_mode_and_owner(tmp_path: Path) -> None:
     assert nodes["/dev/nvidia0"].accessible
 
 
-def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
+def test_an_inaccessible_device_node_is_reported_as_such() -> None:
     """Asked as a user without rights: root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
@@ -111,13 +111,13 @@ def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
         root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
-        command = _as_nobody([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
+        command = _as_unprivileged_user([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
         nodes = parse_facts(done.stdout)["device_nodes"]
     assert {node["path"]: node["accessible"] for node in nodes} == {"/dev/nvidia0": False, "/dev/nvidiactl": True}
 
 
-def _as_nobody(command: list[str]) -> list[str]:
+def _as_unprivileged_user(command: list[str]) -> list[str]:
     if os.geteuid() != 0:
         pytest.skip("only root may become another user")
     if shutil.which("setpriv") is None:
@@ -129,7 +129,7 @@ def _python_for_all() -> list[str]:
     """An interpreter that any user may run: one below /root is not."""
     check = ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]
     for path in filter(None, (sys.executable, shutil.which("python3", path=os.defpath))):
-        if subprocess.run(_as_nobody([path, *check]), capture_output=True, check=False).returncode == 0:
+        if subprocess.run(_as_unprivileged_user([path, *check]), capture_output=True, check=False).returncode == 0:
             return [path]
     pytest.skip("no Python here may be run by another user")
 

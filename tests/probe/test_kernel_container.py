@@ -56,7 +56,7 @@ Version: 1.17.8-1
         ("", None),
     ],
 )
-def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text: str, told: str | None) -> None:
+def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str, told: str | None) -> None:
     assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == told
 
 
@@ -97,7 +97,7 @@ def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text
         ({**DOCKER, "sys/fs/cgroup/devices/devices.list": "c 1:3 rwm\n"}, RawRules(rules=())),
     ],
 )
-def test_the_rules_for_nvidias_devices_are_told(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
+def test_the_rules_for_nvidias_devices_are_reported(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
     assert kernel_of(lay(tmp_path, files)).device_rules == rules
 
 
@@ -114,7 +114,7 @@ def test_the_rules_for_nvidias_devices_are_told(tmp_path: Path, files: dict[str,
         ("h.yaml", "kind:\n  - nvidia.com/gpu\n", None, ()),
     ],
 )
-def test_kind_and_devices_of_a_cdi_file_are_told(
+def test_kind_and_devices_of_a_cdi_file_are_reported(
     tmp_path: Path, name: str, text: str, kind: str | None, devices: tuple[str, ...]
 ) -> None:
     assert kernel_of(lay(tmp_path, {f"etc/cdi/{name}": text})).cdi_files == (

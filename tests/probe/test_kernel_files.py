@@ -185,7 +185,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return tell(lay(tmp_path_factory.mktemp("sound") / "root", WHOLE))
 
 
-def test_every_fact_is_told_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
+def test_every_fact_is_reported_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
     assert set(sound) == READ.keys() | WITHOUT_FILES
     empty = {fact for fact, value in sound.items() if value in (None, [], {})}
     # A virtual machine has no such device; the variables are not set; the running kernel has a module.
@@ -298,7 +298,7 @@ def _seconds(root: Path) -> float:
     return min(taken)
 
 
-def test_a_name_that_is_no_text_is_told_as_far_as_it_is_one(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_reported_with_replacements(tmp_path: Path) -> None:
     (tmp_path / "etc/cdi").mkdir(parents=True)
     with (tmp_path / "etc/cdi").joinpath(os.fsdecode(b"gpu-\xff.yaml")).open("w", encoding="utf-8") as file:
         file.write("kind: nvidia.com/gpu\n")

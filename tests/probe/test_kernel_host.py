@@ -53,7 +53,7 @@ DOCKER_HOST = (
         pytest.param({"run/systemd/container": "wsl\n"}, {}, "none", id="WSL with systemd"),
     ],
 )
-def test_the_kind_of_container_is_told_by_the_marks_of_its_engine(
+def test_the_kind_of_container_is_recognised_by_its_engines_marks(
     tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str
 ) -> None:
     assert kernel_of(lay(tmp_path, files), environment).container == kind
@@ -79,7 +79,7 @@ def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
     assert kernel_of(root).distribution == "alpine 3.20.3"
 
 
-def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
+def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
     facts = kernel_of(lay(tmp_path, {"dev/dxg": ""}))
     assert facts.wsl is True
     assert [node.path for node in facts.device_nodes] == ["/dev/dxg"]
@@ -99,7 +99,7 @@ def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
         ({"etc/nv_tegra_release": ""}, None),
     ],
 )
-def test_a_tegra_board_is_told_by_its_release_file_or_its_device_tree(
+def test_a_tegra_board_is_recognised_by_its_release_file_or_its_device_tree(
     tmp_path: Path, files: dict[str, str], told: str | None
 ) -> None:
     found = kernel_of(lay(tmp_path, files)).tegra

@@ -63,7 +63,7 @@ def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
         ("var/log/dmesg", f"[    5.412091] kernel: {XID}\n"),
     ],
 )
-def test_a_line_is_told_without_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
+def test_a_line_of_the_log_is_stripped_of_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
     assert log_of(tmp_path, {file: written}) == RawLog(f"/{file}", (XID,))
 
 
@@ -83,7 +83,7 @@ def test_the_lines_of_a_former_start_are_left_out(tmp_path: Path) -> None:
     assert log.lines == ("NVRM: loading",)
 
 
-def test_what_is_said_again_and_again_does_not_drive_out_the_event(tmp_path: Path) -> None:
+def test_repeated_lines_do_not_displace_a_decisive_one(tmp_path: Path) -> None:
     flood = [f"4,{n},1,-;NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:{n})" for n in range(500)]
     again = ["4,900,1,-;nvidia: the same"] * 40
     log = log_of(tmp_path, {"dev/kmsg": "\n".join([f"4,1,1,-;{XID}", *flood, *again]) + "\n"})
@@ -99,7 +99,7 @@ def test_many_events_leave_room_for_what_stands_around_them(tmp_path: Path) -> N
     assert log.lines[-1] == "nvidia: the last"
 
 
-def test_the_serial_number_of_a_board_and_whose_program_crashed_are_not_told(tmp_path: Path) -> None:
+def test_board_serial_numbers_and_names_of_crashed_programs_are_left_out(tmp_path: Path) -> None:
     text = (
         "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n"
         "4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
@@ -115,7 +115,7 @@ def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
     assert log.lines == (XID,)
 
 
-def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
+def test_the_reason_for_a_missing_log_is_reported(tmp_path: Path) -> None:
     log = log_of(tmp_path, {})
     assert log.source is None
     assert log.reason == "/dev/kmsg: No such file or directory; and no syslog file can be read"

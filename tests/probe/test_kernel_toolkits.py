@@ -74,7 +74,7 @@ def test_an_absolute_link_stays_below_the_root(tmp_path: Path) -> None:
     assert [kit.toolkit for kit in kernel_of(root).toolkits] == ["12.4"]
 
 
-def test_every_toolkit_is_told_and_that_of_the_variable_first(tmp_path: Path) -> None:
+def test_every_toolkit_is_listed_and_that_of_the_variable_comes_first(tmp_path: Path) -> None:
     root = lay(
         tmp_path,
         {

@@ -95,7 +95,7 @@ def test_a_library_whose_version_call_fails_is_there_all_the_same(interpreter: P
     assert (nvrtc.release, nvrtc.error) == (None, None)
 
 
-def test_what_a_library_needs_is_told_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
+def test_what_a_library_needs_is_reported_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
     libraries.make("libcublasLt.so.12", PROPERTY.format(name="cublasLt"))
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
@@ -192,14 +192,14 @@ def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
         assert "--timeout" in (source.detail or "")
 
 
-def test_a_crash_that_a_version_call_brings_is_told_too(interpreter: Path, libraries: Libraries) -> None:
+def test_a_crash_in_a_version_call_is_reported(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(curand="#include <stdlib.h>\nint curandGetProperty(int a, int *b) { abort(); }\n")
     facts, source = libraries.ask(interpreter)
     assert (source.state, source.detail) == (SourceState.CRASHED, "curand: crashed with SIGABRT")
     assert by_name(facts)["cusparse"].path is not None
 
 
-def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
+def test_a_broken_module_of_cupy_does_not_affect_the_libraries(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
     """A truncated _environment.py, as an interrupted copy leaves it."""
@@ -215,7 +215,7 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     assert "SyntaxError" in (facts.settings_error or "")
 
 
-def test_a_limit_of_memory_that_keeps_a_library_out_is_told(
+def test_a_memory_limit_that_keeps_a_library_out_is_reported(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
     """The loader says that it cannot map the file, and not why."""
@@ -248,7 +248,7 @@ def test_a_limit_that_leaves_room_is_not_blamed(
     assert done.stdout.strip() == said
 
 
-def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path, tmp_path: Path) -> None:
+def test_a_file_system_mounted_noexec_is_reported(interpreter: Path, tmp_path: Path) -> None:
     with mounted(tmp_path / "noexec", "-t", "tmpfs", "-o", "noexec,size=4m", "tmpfs") as folder:
         core = folder / "cupy/_core"
         core.mkdir(parents=True)

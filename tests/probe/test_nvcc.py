@@ -113,7 +113,7 @@ def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
     ]
 
 
-def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answered(tmp_path: Path) -> None:
+def test_a_toolkit_with_only_compiler_and_headers_is_listed_if_the_compiler_answers(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version=None)
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
     assert [(str(kit.toolkit.value), kit.toolkit.source) for kit in snapshot.toolkits if kit.path == path] == [
@@ -123,7 +123,7 @@ def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answere
     assert assemble(RawFacts(kernel=silent), None).toolkits == ()
 
 
-def test_a_variable_that_points_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_variable_that_names_a_missing_folder_is_reported(tmp_path: Path) -> None:
     environment = {**MINIMAL, "CUDA_PATH": "/nowhere", "CUDA_HOME": "/opt"}
     assert take_snapshot(ProbeRequest(environment=environment, root=str(tmp_path))).pointing_nowhere == (
         "CUDA_PATH",

@@ -67,7 +67,7 @@ def program(folder: Path, text: str) -> ProbeContext:
 
 
 @pytest.mark.parametrize("name", [name for name, said in SAID.items() if said == (None, None)])
-def test_what_nvidia_smi_complains_of_is_told_in_one_line(tmp_path: Path, name: str) -> None:
+def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
     facts, source = probe_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
@@ -84,13 +84,13 @@ def test_a_complaint_is_cut_where_a_program_prints_without_end(tmp_path: Path) -
     assert len(facts.complaint) < 1000
 
 
-def test_a_failure_without_a_word_is_told_as_such(tmp_path: Path) -> None:
+def test_a_failure_without_output_is_reported_as_such(tmp_path: Path) -> None:
     facts, source = probe_smi(program(tmp_path, "exit 3"))
     assert facts.complaint
     assert "3" in (source.detail or "")
 
 
-def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
+def test_both_banner_and_list_are_read(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     facts, source = probe_smi(
         program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
@@ -107,7 +107,7 @@ def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path:
     assert "no driver version" in (source.detail or "")
 
 
-def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_failed_list_is_reported_with_its_reason(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     fails = "echo 'Field \"memory.total\" is not a valid field to query.'; exit 2"
     facts, source = probe_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
@@ -116,14 +116,14 @@ def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     assert "not a valid field" in (source.detail or "")
 
 
-def test_a_program_that_hangs_is_told_at_the_deadline(tmp_path: Path) -> None:
+def test_a_hanging_program_is_reported_at_the_deadline(tmp_path: Path) -> None:
     program(tmp_path, "exec sleep 60")
     facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
     assert source.state is SourceState.TIMED_OUT
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
     """As one of another architecture, or a text without a first line that names its interpreter."""
     path = tmp_path / "nvidia-smi"
     path.write_text("just text\n", encoding="utf-8")
@@ -144,7 +144,7 @@ def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> 
     assert probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
 
 
-def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
+def test_without_the_program_the_source_is_absent(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
         pytest.skip("under WSL it is found beside PATH")
     facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}))
@@ -214,7 +214,7 @@ def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
     assert (facts.driver_version, facts.gpus) == ("384.130", (H200,))
 
 
-def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_the_xml_is_read_if_the_query_is_rejected(stub_driver: StubDriver, tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
     profile = tmp_path / "stub.txt"

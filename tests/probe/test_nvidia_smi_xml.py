@@ -12,7 +12,7 @@ from gpuenv.probe.raw import ListedGpu
 from tests.probe.test_nvidia_smi import H200, MIB, ROW
 
 XML = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.xml")}
-XML_SAID = {
+XML_VALUES = {
     "xml-r340-8800gt": ("340.102", None, "GeForce 8800 GT", "GPU-da613ba8-27bb-76b9-2c57-d36a5905478a"),
     "xml-r430-gtx1080": ("430.26", "10.2", "GeForce GTX 1080", "GPU-90e3dab0-b59d-8bf6-d909-d4fab8d2f29b"),
     "xml-r460-gtx950": ("460.56", "11.2", "GeForce GTX 950", "GPU-0738929a-d4ff-aef4-0bf1-7d4bc7d6597f"),
@@ -21,19 +21,19 @@ XML_SAID = {
 
 
 def test_every_document_has_its_answer_and_its_source() -> None:
-    assert set(XML) == set(XML_SAID)
+    assert set(XML) == set(XML_VALUES)
     sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
     assert [name for name in XML if f"`{name}.xml`" not in sources] == []
 
 
 @pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
-@pytest.mark.parametrize("name", XML_SAID)
+@pytest.mark.parametrize("name", XML_VALUES)
 def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, warning: str) -> None:
     facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
     assert facts is not None
     assert facts.gpus is not None
     (gpu,) = facts.gpus
-    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_SAID[name]
+    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_VALUES[name]
 
 
 def test_an_entity_of_its_own_ends_the_reading() -> None:
@@ -97,7 +97,7 @@ def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(nothing: str) -> None:
     assert gpu == ListedGpu(0)
 
 
-def test_a_unit_that_was_not_asked_for_does_no_harm() -> None:
+def test_an_unexpected_unit_is_accepted() -> None:
     (gpu,) = parse_gpus(ROW + " MiB")
     assert gpu.memory_total == 143771 * MIB
 

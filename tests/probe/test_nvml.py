@@ -167,7 +167,7 @@ def test_the_cost_of_asking_sixteen_gpus_of_each_other_is_counted(stub_driver: S
     assert facts.peers_took < 5
 
 
-def test_more_than_sixteen_gpus_are_not_asked_of_each_other(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_more_than_sixteen_gpus_are_not_compared_pairwise(stub_driver: StubDriver, tmp_path: Path) -> None:
     called = calls_of(stub_driver, tmp_path, {"gpu.count": "17"})
     assert "nvmlDeviceGetP2PStatus" not in called
     assert "nvmlDeviceGetP2PStatus" in calls_of(stub_driver, tmp_path, {"gpu.count": "16"})
@@ -186,7 +186,7 @@ def test_the_numbers_of_the_links_do_not_exceed_what_nvml_defines(stub_driver: S
     assert [link.active for link in gpu.nvlinks[:3]] == [False, True, False]
 
 
-def test_an_older_driver_is_asked_in_the_older_way(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_older_driver_is_queried_by_the_older_functions(stub_driver: StubDriver, tmp_path: Path) -> None:
     first, second = gpus_of(stub_driver, tmp_path, PAIR | OLDER)
     assert (first.fabric.state.value, second.fabric.state.value) == ("in-progress", "completed")
     assert first.processes.value == 2
@@ -286,6 +286,6 @@ def test_index_and_ordinal_are_kept_apart_in_either_order(stub_driver: StubDrive
         assert all(gpu.hidden_by.reason == "this process sees the GPU" for gpu in gpus)
 
 
-def test_only_the_gpu_that_is_asked_pays_for_its_fault(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_faulty_gpu_does_not_affect_the_others(stub_driver: StubDriver, tmp_path: Path) -> None:
     first, second = gpus_of(stub_driver, tmp_path, PAIR | SECOND | {"nvml.return.nvmlDeviceGetName@0": "999"})
     assert (first.name.value, second.name.value) == (None, "NVIDIA A100-SXM4-80GB")

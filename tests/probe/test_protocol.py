@@ -80,7 +80,7 @@ def test_nothing_printed_is_no_fact() -> None:
     assert parse_facts("") == {}
 
 
-def test_numbered_facts_keep_the_order_in_which_they_were_told() -> None:
+def test_numbered_facts_keep_their_printed_order() -> None:
     facts = parse_facts("".join(told({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
 

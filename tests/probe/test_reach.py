@@ -22,7 +22,7 @@ from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup
 from tests.probe.raw_facts import TargetFacts
 
 SYSTEM = Path("/usr/bin/python3")
-AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+AS_UNPRIVILEGED_USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 UNSTARTABLE = (
     f"import json, sys; sys.path.insert(0, {str(Path(gpuenv.__file__).parents[1])!r})\n"
     "from gpuenv.probe.startup_failure import _blocked_path\n"
@@ -45,7 +45,7 @@ def folder() -> Iterator[Path]:
 def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
     """What a script of ours tells another user."""
     done = subprocess.run(
-        [*AS_SOMEBODY, *command],
+        [*AS_UNPRIVILEGED_USER, *command],
         cwd="/",
         env=MINIMAL,
         input=told,
@@ -59,7 +59,7 @@ def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
     return parse_facts(done.stdout)
 
 
-def test_packages_that_this_user_may_not_read_are_told(folder: Path) -> None:
+def test_packages_that_this_user_may_not_read_are_reported(folder: Path) -> None:
     subprocess.run([str(SYSTEM), "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
     command = target_command(str(folder / "venv/bin/python3"), "interpreter")
@@ -97,7 +97,7 @@ def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Pa
     assert (told.starts_without, told.startup_files) == (None, None)
 
 
-def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path) -> None:
+def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_reported(tmp_path: Path) -> None:
     failed = Source("target", SourceState.FAILED, "could not be started")
     (tmp_path / "python3").symlink_to("python3")
     told = probe_startup(probe_context(), str(tmp_path / "python3"), TargetFacts(), failed)

@@ -71,7 +71,7 @@ def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> 
     assert all("'OF_SOME_USE': 'there'" in line for line in seen)
 
 
-def test_the_driver_s_libraries_are_asked_without_secrets(tmp_path: Path) -> None:
+def test_the_driver_s_libraries_are_loaded_without_secrets(tmp_path: Path) -> None:
     caller = {**SECRETS, **NEEDED, "OF_NO_USE": "here"}
     assert for_the_driver(caller) == NEEDED
     for ask in (probe_kernel, probe_nvml, probe_cuda):

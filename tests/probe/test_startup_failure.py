@@ -78,7 +78,7 @@ def test_what_is_no_python_by_its_name_is_not_run_again(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text(encoding="utf-8").split() == ["run"]
 
 
-def test_one_that_answers_is_asked_nothing_more(venv: Path) -> None:
+def test_an_interpreter_that_answers_is_not_started_again(venv: Path) -> None:
     told = started(interpreter_of(venv))
     assert told.python is not None
     assert (told.starts_without, told.startup_files) == (None, None)

@@ -31,7 +31,7 @@ class OfOneThread(Mapping[str, str]):
         return len(self._variables)
 
 
-def test_a_mistake_of_this_program_is_not_told_as_the_silence_of_a_source(tmp_path: Path) -> None:
+def test_a_bug_of_gpuenv_is_raised_and_not_reported_as_a_failed_source(tmp_path: Path) -> None:
     smi = tmp_path / "nvidia-smi"
     smi.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     smi.chmod(0o755)
