@@ -55,8 +55,8 @@ class Lab:
     def askings(self) -> int:
         """How often the machine was asked: each time, nvidia-smi is asked the same."""
         log = self.folder / "askings"
-        asked = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
-        return max(asked.values(), default=0)
+        counts = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
+        return max(counts.values(), default=0)
 
 
 @pytest.fixture(scope="session", params=["installed", OLDEST])

@@ -137,7 +137,7 @@ def test_the_mark_can_be_selected_by_m(lab: Labs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "told"),
+    ("mark", "expected"),
     [
         ('memroy=">=1GiB"', "did you mean memory"),
         ('cc=">=banana"', "no compute capability"),
@@ -146,13 +146,13 @@ def test_the_mark_can_be_selected_by_m(lab: Labs) -> None:
         ('nvlink="perhaps"', "nvlink"),
     ],
 )
-def test_wrong_arguments_of_a_mark_are_an_error_of_that_test_alone(lab: Labs, mark: str, told: str) -> None:
+def test_wrong_arguments_of_a_mark_are_an_error_of_that_test_alone(lab: Labs, mark: str, expected: str) -> None:
     text = f"import pytest\n@pytest.mark.gpuenv({mark})\ndef test_it(): pass\ndef test_plain(): pass\n"
     done = lab(FIT).pytest(text)
     assert done.returncode == 1, done.stdout
     assert outcomes(done.stdout) == {"passed": 1, "error": 1}
     assert "ERROR test_them.py::test_it" in done.stdout
-    assert told in done.stdout
+    assert expected in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 

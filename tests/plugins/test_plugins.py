@@ -177,11 +177,11 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
     started = time.monotonic()
     ended, report = example.doctor(UNFIT, "--timeout", PATIENCE)
     took = time.monotonic() - started
-    for name, (_, told) in BAD.items():
+    for name, (_, complaint) in BAD.items():
         how, why = status(report, name)
         assert how == "crashed"
         assert why.startswith(f"plug-in of plugin-{name.lower()} 1.0: ")
-        assert told in why
+        assert complaint in why
     assert status(report, "GOOD101") == ("clean", "")
     assert status(report, "ACME101") == ("clean", "")
     assert (ended, report["findings"]) == (1, alone["findings"])
@@ -195,8 +195,8 @@ def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None
     code, report = home.doctor(FIT)
     assert (code, report["status"]) == (8, "unknown")
     done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
-    told = " ".join(done.stdout.split())
-    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in told
+    output = " ".join(done.stdout.split())
+    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in output
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
@@ -239,11 +239,11 @@ def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
 
 def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
     done = example.gpuenv("explain", "acme101")
-    told = " ".join(done.stdout.split())
+    output = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "ACME101: A GPU has less memory than our smallest model takes." in told
-    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in told
-    assert "What to do: take a machine with larger GPUs." in told
+    assert "ACME101: A GPU has less memory than our smallest model takes." in output
+    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in output
+    assert "What to do: take a machine with larger GPUs." in output
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
 
@@ -257,7 +257,7 @@ def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
         ("GPU999", "reserved for gpuenv"),
     ):
         done = home.gpuenv("explain", code, "--timeout", PATIENCE)
-        told = " ".join(done.stdout.split())
+        output = " ".join(done.stdout.split())
         assert done.returncode == 0
-        assert f"brought by plugin-{code.lower()} 1.0" in told
-        assert why in told, told
+        assert f"brought by plugin-{code.lower()} 1.0" in output
+        assert why in output, output

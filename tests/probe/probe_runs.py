@@ -33,50 +33,50 @@ def probe_context(environment: Mapping[str, str] | None = None, root: str = "/",
     return ProbeContext({**MINIMAL, **(environment or {})}, root, time.monotonic() + limit, ChildGroup())
 
 
-def probe_kernel(asked: ProbeContext) -> tuple[KernelFacts, Source]:
+def probe_kernel(ctx: ProbeContext) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    raw, source = kernel_facts(run_kernel(asked))
+    raw, source = kernel_facts(run_kernel(ctx))
     return KernelFacts.of(raw), source
 
 
-def probe_nvml(asked: ProbeContext) -> tuple[NvmlFacts, Source]:
+def probe_nvml(ctx: ProbeContext) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    raw, source = nvml_facts(run_nvml(asked))
+    raw, source = nvml_facts(run_nvml(ctx))
     return NvmlFacts.of(raw), source
 
 
-def probe_cuda(asked: ProbeContext) -> tuple[CudaFacts, Source]:
+def probe_cuda(ctx: ProbeContext) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    raw, source = cuda_facts(run_cuda(asked))
+    raw, source = cuda_facts(run_cuda(ctx))
     return CudaFacts.of(raw), source
 
 
-def probe_target(asked: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
+def probe_target(ctx: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter."""
-    raw, source = target_facts(run_target(asked, interpreter, "interpreter"))
+    raw, source = target_facts(run_target(ctx, interpreter, "interpreter"))
     return TargetFacts.of(raw), source
 
 
-def probe_libraries(asked: ProbeContext, interpreter: str, target: Raw) -> tuple[LibraryFacts, Source]:
+def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[LibraryFacts, Source]:
     """The libraries that the target's CuPy would load."""
-    raw, source = probe_target_libraries(asked, interpreter, target)
+    raw, source = probe_target_libraries(ctx, interpreter, target)
     return LibraryFacts.of(raw), source
 
 
-def probe_startup(asked: ProbeContext, interpreter: str, target: Raw, source: Source) -> TargetFacts:
+def probe_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> TargetFacts:
     """What keeps the target's interpreter from answering."""
-    return TargetFacts.of(diagnose_startup(asked, interpreter, target, source))
+    return TargetFacts.of(diagnose_startup(ctx, interpreter, target, source))
 
 
-def probe_files_of(asked: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
+def probe_files_of(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files of a target that has answered."""
-    raw, ended = probe_target_files(asked, target, source, deep=deep)
+    raw, ended = probe_target_files(ctx, target, source, deep=deep)
     return FileFacts.of(raw), ended
 
 
-def probe_files(asked: ProbeContext, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
+def probe_files(ctx: ProbeContext, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files."""
-    return probe_files_of(asked, *probe_target(asked, interpreter), deep=deep)
+    return probe_files_of(ctx, *probe_target(ctx, interpreter), deep=deep)
 
 
 def target_of(

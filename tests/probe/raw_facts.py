@@ -196,7 +196,7 @@ def gpus_of(**sources: Any) -> tuple[Gpu, ...]:  # noqa: ANN401 - fields of RawF
     return assemble(RawFacts(**sources), None).gpus
 
 
-def said(reading: Reading[Any]) -> tuple[str, str | None]:
+def value_and_source(reading: Reading[Any]) -> tuple[str, str | None]:
     return str(reading.value), reading.source
 
 

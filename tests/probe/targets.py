@@ -30,8 +30,8 @@ def distribution(folder: Path, name: str, release: str, *, form: str = "dist-inf
 def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path | None = None) -> str:
     """What the libraries' script is asked."""
     where = None if cupy is None else str(cupy)
-    asked = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
-    return json.dumps(asked)
+    request = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
+    return json.dumps(request)
 
 
 def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:

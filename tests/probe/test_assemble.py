@@ -18,7 +18,7 @@ from tests.probe.raw_facts import (
     RawToolkit,
     TargetFacts,
     Uname,
-    said,
+    value_and_source,
 )
 
 # First lines of /proc/driver/nvidia/version as published: driver version and kind of module.
@@ -69,7 +69,7 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
         {"smi": SmiFacts()},
     ):
         raw = raw._replace(**silenced)
-        seen.append(said(assemble(raw, None).driver.version))
+        seen.append(value_and_source(assemble(raw, None).driver.version))
     assert seen == [
         ("470.161.03", "/proc/driver/nvidia/version"),
         ("470.2", "/sys/module/nvidia/version"),
@@ -84,7 +84,7 @@ def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
     seen = []
     for silenced in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
         raw = raw._replace(**silenced)
-        seen.append(said(assemble(raw, None).driver.cuda))
+        seen.append(value_and_source(assemble(raw, None).driver.cuda))
     assert seen == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
 
 
@@ -116,7 +116,7 @@ def test_a_driver_version_that_makes_no_sense_is_no_answer(junk: str) -> None:
     raw = RawFacts(
         kernel=KernelFacts(sys_version=junk), nvml=NvmlFacts(driver_version=junk), smi=SmiFacts(driver_version="535.1")
     )
-    assert said(assemble(raw, None).driver.version) == ("535.1", "nvidia-smi")
+    assert value_and_source(assemble(raw, None).driver.version) == ("535.1", "nvidia-smi")
 
 
 @pytest.mark.parametrize("number", [0, -1, 999, 100_000, 2**31 - 1])
@@ -147,7 +147,7 @@ def test_the_reason_for_a_missing_driver_quotes_each_source() -> None:
 def test_the_kernel_module_tells_its_version_and_its_kind(text: str) -> None:
     driver = assemble(RawFacts(kernel=KernelFacts(proc_version=text, modules=KernelModules())), None).driver
     version, flavor = PROC_VERSIONS[text]
-    assert said(driver.module_version) == (version, "/proc/driver/nvidia/version")
+    assert value_and_source(driver.module_version) == (version, "/proc/driver/nvidia/version")
     assert driver.flavor.value == flavor
     assert driver.branch.value == int(version.split(".")[0])
     assert driver.module.value is Module.LOADED
@@ -194,7 +194,7 @@ def test_a_reported_version_takes_precedence_over_a_file_name() -> None:
         cuda=CudaFacts(library="/usr/lib/libcuda.so.535.183.01"),
     )
     driver = assemble(raw, None).driver
-    assert said(driver.version) == ("535.104.05", "nvml")
+    assert value_and_source(driver.version) == ("535.104.05", "nvml")
     assert str(driver.library_version.value) == "535.183.01"
 
 
@@ -213,7 +213,7 @@ def test_under_wsl_the_driver_is_that_of_windows() -> None:
     )
     snapshot = assemble(raw, None)
     assert snapshot.host.wsl.value is True
-    assert said(snapshot.driver.version) == ("560.94", "nvml")
+    assert value_and_source(snapshot.driver.version) == ("560.94", "nvml")
     assert snapshot.driver.version.dissent == ()
     assert snapshot.driver.library_version.value is None
     assert snapshot.driver.module_version.value is None
@@ -247,7 +247,7 @@ def test_toolkits_tell_their_version_and_where_it_is_written() -> None:
         ),
         None,
     ).toolkits
-    assert [said(kit.toolkit) for kit in kits] == [("12.4", "version.json"), ("None", None)]
+    assert [value_and_source(kit.toolkit) for kit in kits] == [("12.4", "version.json"), ("None", None)]
     assert [kit.has_nvrtc for kit in kits] == [True, False]
 
 
@@ -269,7 +269,7 @@ def test_a_distribution_met_twice_is_the_one_that_imports_meet_first() -> None:
 
 def test_a_target_that_did_not_answer_tells_why_and_what_was_meant() -> None:
     target = assemble(RawFacts(target_path="/venv/bin/python3", target_reason="ended by SIGSEGV"), None).target
-    assert said(target.executable) == ("/venv/bin/python3", "the caller")
+    assert value_and_source(target.executable) == ("/venv/bin/python3", "the caller")
     for reading in (target.python, target.prefix, target.kind, target.numpy, target.platform):
         assert (reading.value, reading.reason) == (None, "ended by SIGSEGV")
 

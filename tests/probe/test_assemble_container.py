@@ -14,7 +14,7 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "environment", "told"),
+    ("kernel", "environment", "facts"),
     [
         (HOST, {}, (None, None, None)),
         (HOST, {"CUDA_VISIBLE_DEVICES": "0,1"}, (None, None, None)),
@@ -40,10 +40,10 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
     ],
 )
 def test_who_granted_which_gpus(
-    kernel: KernelFacts, environment: dict[str, str], told: tuple[str | None, int | None, tuple[str, ...] | None]
+    kernel: KernelFacts, environment: dict[str, str], facts: tuple[str | None, int | None, tuple[str, ...] | None]
 ) -> None:
     found = find_grant(kernel, environment)
-    assert (found.by.value, found.gpus.value, found.devices.value) == told
+    assert (found.by.value, found.gpus.value, found.devices.value) == facts
     for reading in (found.by, found.gpus, found.devices):
         assert (reading.source is not None) is reading.known
         assert (reading.reason is not None) is not reading.known
@@ -104,8 +104,8 @@ def test_what_is_not_known_of_containers_has_a_reason(kernel: KernelFacts, toolk
 
 
 def test_the_daemon_of_mps_is_looked_for_where_clients_do() -> None:
-    told = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
-    assert (told.pipe_directory.source, told.daemon.value, told.daemon.source) == (
+    facts = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
+    assert (facts.pipe_directory.source, facts.daemon.value, facts.daemon.source) == (
         "CUDA_MPS_PIPE_DIRECTORY",
         True,
         "/run/mps/control",

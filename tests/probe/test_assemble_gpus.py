@@ -22,7 +22,7 @@ from tests.probe.raw_facts import (
     NvmlGpu,
     gpus_of,
     nvml_gpu,
-    said,
+    value_and_source,
 )
 
 
@@ -81,7 +81,7 @@ def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000000:3A:00.0"),)),
         smi=SmiFacts(gpus=(ListedGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
     )
-    assert said(gpu.name) == ("NVIDIA H200", "nvml")
+    assert value_and_source(gpu.name) == ("NVIDIA H200", "nvml")
     assert [(answer.value, answer.source) for answer in gpu.name.dissent] == [("GeForce GTX 1050", "nvidia-smi")]
 
 

@@ -17,11 +17,11 @@ from tests.support.processes import is_running
 
 
 def test_what_a_child_says_and_its_exit_code_are_kept_apart() -> None:
-    said = python("import sys; print('out'); print('complaint', file=sys.stderr); sys.exit(3)").result
-    assert (said.ending, said.exit_code, said.stdout, said.stderr) == (Ending.EXITED, 3, "out\n", "complaint\n")
-    assert said.signal_name is None
-    assert said.error is None
-    assert 0 < said.duration < LONG
+    output = python("import sys; print('out'); print('complaint', file=sys.stderr); sys.exit(3)").result
+    assert (output.ending, output.exit_code, output.stdout, output.stderr) == (Ending.EXITED, 3, "out\n", "complaint\n")
+    assert output.signal_name is None
+    assert output.error is None
+    assert 0 < output.duration < LONG
 
 
 def test_a_child_has_the_environment_it_is_given_and_no_other() -> None:
@@ -125,7 +125,7 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reason"),
     [
         ("missing", "No such file"),
         ("folder", "Permission denied"),
@@ -136,7 +136,9 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
         ("name too long", "File name too long"),
     ],
 )
-def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(tmp_path: Path, kind: str, told: str) -> None:
+def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(
+    tmp_path: Path, kind: str, reason: str
+) -> None:
     path = tmp_path / "program"
     if kind == "folder":
         path.mkdir()
@@ -151,7 +153,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(t
     assert child.result.ending is Ending.NOT_STARTED
     assert child.result.exit_code is None
     assert (child.result.stdout, child.result.stderr) == ("", "")
-    assert told in (child.result.error or "")
+    assert reason in (child.result.error or "")
     assert child.took < BURIAL
 
 

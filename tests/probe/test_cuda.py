@@ -105,9 +105,7 @@ def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: Stu
 
 
 @pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetName", "cuDeviceTotalMem_v2"])
-def test_a_crash_names_its_call_and_keeps_earlier_facts(
-    function: str, stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_crash_names_its_call_and_keeps_earlier_facts(function: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, f"cuda.crash.{function}": "segv"})
     where = "" if function == "cuInit" else " of device 0"
     assert (source.state, source.detail) == (SourceState.CRASHED, f"ended by SIGSEGV in {function}{where}")

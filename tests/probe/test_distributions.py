@@ -78,9 +78,11 @@ def test_distributions_that_do_not_concern_gpus_are_left_out(venv: Path) -> None
 def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
-    told, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    reported, source = probe_libraries(
+        probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=distributions)
+    )
     assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
-    assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+    assert [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
 
 
 @pytest.mark.parametrize("distributions", [(Distribution("cupy", "14.2.0"),), (Distribution("cupy-cuda101", "9.6.0"),)])
@@ -92,9 +94,9 @@ def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
     placed = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
-    told, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
-    assert (source.state, told.libraries) == (SourceState.ANSWERED, ())
-    assert "file too short" in (told.extension_error or "")
+    reported, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
+    assert (source.state, reported.libraries) == (SourceState.ANSWERED, ())
+    assert "file too short" in (reported.extension_error or "")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
     (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
     facts, _ = target_of(interpreter_of(venv))
     assert [entry.cuda_major for entry in facts.distributions if entry.distribution.startswith("cupy")] == [major]
-    told, _ = probe_libraries(probe_context(), str(interpreter_of(venv)), facts)
-    wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
+    reported, _ = probe_libraries(probe_context(), str(interpreter_of(venv)), facts)
+    wanted = [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"]
     assert wanted == ([release] if release else [])
 
 

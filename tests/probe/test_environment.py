@@ -84,8 +84,8 @@ def test_an_environment_of_another_user_is_not_writable(venv: Path) -> None:
 
 def test_the_user_site_is_reported_if_it_is_enabled(venv: Path, tmp_path: Path) -> None:
     interpreter = Path(sys.base_prefix) / "bin/python3"
-    told = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
-    assert told is None, "a folder that is not there is not imported from"
+    reported = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
+    assert reported is None, "a folder that is not there is not imported from"
     major, minor = sys.version_info[:2]
     folder = tmp_path / f"lib/python{major}.{minor}/site-packages"
     folder.mkdir(parents=True)

@@ -168,10 +168,10 @@ def test_a_toolkit_of_conda_is_found(venv: Path) -> None:
 def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
     """Such as one in a container, which a wrapper enters: what lies here under its names is something else."""
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
-    asked = probe_context()
-    target, source = probe_target(asked, str(interpreter_of(with_cupy)))
+    ctx = probe_context()
+    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
     elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
-    facts, found = probe_files_of(asked, elsewhere, source, deep=False)
+    facts, found = probe_files_of(ctx, elsewhere, source, deep=False)
     assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
     assert "another file system" in (found.detail or "")
 
@@ -184,9 +184,9 @@ def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) ->
 
 
 def test_without_an_import_path_the_files_are_not_reported_as_intact(with_cupy: Path) -> None:
-    asked = probe_context()
-    target, source = probe_target(asked, str(interpreter_of(with_cupy)))
-    facts, found = probe_files_of(asked, target.plus(path=[]), source, deep=False)
+    ctx = probe_context()
+    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
+    facts, found = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,

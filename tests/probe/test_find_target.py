@@ -40,7 +40,7 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "told"),
+    ("options", "variables", "expected"),
     [
         ([], {"VIRTUAL_ENV": "/nope"}, "VIRTUAL_ENV"),
         ([], {"CONDA_PREFIX": "/nope", "VIRTUAL_ENV": ""}, "CONDA_PREFIX"),
@@ -48,7 +48,7 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
     ],
 )
 def test_the_source_of_an_unusable_environments_name_is_reported(
-    options: list[str], variables: dict[str, str], told: str, tmp_path: Path
+    options: list[str], variables: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
     words = [str(tmp_path) if word == "LOST" else word for word in options]
@@ -57,7 +57,7 @@ def test_the_source_of_an_unusable_environments_name_is_reported(
         command, capture_output=True, text=True, check=False, env={**MINIMAL, **variables}, timeout=60
     )
     executable = json.loads(done.stdout)["target"]["executable"]
-    assert (executable["source"], executable["value"] is None) == (told, False)
+    assert (executable["source"], executable["value"] is None) == (expected, False)
 
 
 def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ CONTROL = DeviceNode("/dev/nvidiactl", accessible=True, mode="0666", owner="root
 NODE = DeviceNode("/dev/nvidia1", accessible=True, mode="0666", owner="root:root")
 
 
-def said(
+def visibility_of(
     stub: StubDriver, folder: Path, keys: dict[str, str], visible: str | None = None
 ) -> list[tuple[int | None, str | None, str | None]]:
     """Of each GPU its ordinal, what hides it, and why that is not known."""
@@ -60,7 +60,7 @@ SEEN = "this process sees the GPU"
 def test_the_variable_hides_what_it_does_not_name(
     visible: str | None, first: str | None, second: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    found = said(stub_driver, tmp_path, TWO, visible)
+    found = visibility_of(stub_driver, tmp_path, TWO, visible)
     assert [hidden for _, hidden, _ in found] == [first, second]
     for ordinal, hidden, reason in found:
         assert (ordinal is None) == (hidden is not None)
@@ -68,42 +68,42 @@ def test_the_variable_hides_what_it_does_not_name(
 
 
 def test_beside_a_mig_instance_no_gpu_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
-    (first, _, _), (second, hidden, _) = said(stub_driver, tmp_path, PAIR)
+    (first, _, _), (second, hidden, _) = visibility_of(stub_driver, tmp_path, PAIR)
     assert (first, second) == (0, None)
     assert hidden == "MIG mode: a process that sees a MIG instance sees no other device"
 
 
 def test_mig_mode_without_an_instance_hides_the_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = said(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
+    found = visibility_of(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
     assert found == [(None, "MIG mode: it is on, and there is no instance", None)]
 
 
 def test_an_instance_that_is_not_there_is_named(stub_driver: StubDriver, tmp_path: Path) -> None:
     wrong = MIG_UUID.replace("1", "9")
-    ((ordinal, hidden, _),) = said(stub_driver, tmp_path, MACHINE, wrong)
+    ((ordinal, hidden, _),) = visibility_of(stub_driver, tmp_path, MACHINE, wrong)
     assert ordinal is None
     assert hidden == f"CUDA_VISIBLE_DEVICES={wrong} ends at {wrong}, which names no GPU or MIG instance"
 
 
 def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2@1": "4", "cuda.count": "1"}
-    (_, _, _), (_, hidden, _) = said(stub_driver, tmp_path, keys, "0")
+    (_, _, _), (_, hidden, _) = visibility_of(stub_driver, tmp_path, keys, "0")
     assert hidden == "control group: NVML counts the GPU and has no permission to open it"
 
 
 def test_without_cuda_visibility_is_unknown(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = said(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
+    found = visibility_of(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
     assert {entry[1:] for entry in found} == {(None, "libcuda did not report which GPUs this process sees")}
 
 
 def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2": "15", "cuda.return.cuInit": "100"}
-    assert said(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
+    assert visibility_of(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
 
 
 def test_prohibited_mode_is_the_reason_where_there_is_no_other(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
-    first, second = said(stub_driver, tmp_path, keys)
+    first, second = visibility_of(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
     assert second[1:] == (None, "no reason was found why this process does not see the GPU")
 

@@ -122,9 +122,9 @@ def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(
     quiet, _ = target_of(interpreter_of(venv))
     hook = f"import os, sys\nsys.stdout = {instead}\n"
     run_at_start(site_packages(venv), hook)
-    told, source = target_of(interpreter_of(venv))
+    reported, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
-    assert told == quiet
+    assert reported == quiet
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
@@ -142,7 +142,7 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
 
 
 @pytest.mark.parametrize(
-    ("hook", "state", "said"),
+    ("hook", "state", "message"),
     [
         ("import sys; sys.exit(3)", SourceState.FAILED, "exit code "),
         ("import os; os._exit(7)", SourceState.FAILED, "exit code 7"),
@@ -151,12 +151,12 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
     ],
 )
 def test_an_interpreter_that_a_hook_ends_is_reported_as_broken(
-    venv: Path, hook: str, state: SourceState, said: str
+    venv: Path, hook: str, state: SourceState, message: str
 ) -> None:
     run_at_start(site_packages(venv), hook)
     facts, source = target_of(interpreter_of(venv))
     assert (facts, source.state) == (NOTHING, state)
-    assert said in (source.detail or "")
+    assert message in (source.detail or "")
 
 
 def test_an_interpreter_that_a_hook_blocks_is_reported_at_the_deadline(venv: Path) -> None:
@@ -204,8 +204,8 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
         {"prefix": "/somewhere"},
         {"done": True},
     ]
-    said = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
-    facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n"))
+    message = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
+    facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{message}\nEND\n"))
     assert source.state is SourceState.ANSWERED
     target = assemble(RawFacts(target=facts), None).target
     readings = (target.python, target.implementation, target.kind, target.externally_managed, target.prefix)
@@ -249,10 +249,10 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
     wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
     command = [*target_command(str(interpreter_of(venv)), "libraries", wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
-    told = parse_facts(done.stdout)
-    assert "pathfinder_error" not in told
+    reported = parse_facts(done.stdout)
+    assert "pathfinder_error" not in reported
     # What cuda-pathfinder says of a file that is there counts more than the loader's "not found".
-    assert told["library.nvrtc"]["error"] == "asked for nvrtc"
+    assert reported["library.nvrtc"]["error"] == "asked for nvrtc"
 
 
 def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:

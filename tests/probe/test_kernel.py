@@ -135,7 +135,7 @@ def _python_for_all() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("Model: \t\t Tesla K80\nIRQ:   \t\t 34\nGPU UUID: \t GPU-????????-????-????-????-????????????\n", "Tesla K80"),
         ("Model: \t\t Unknown\n", "Unknown"),
@@ -143,9 +143,9 @@ def _python_for_all() -> list[str]:
         ("\x00\x01\xff", None),
     ],
 )
-def test_a_gpu_that_was_not_initialised_has_no_uuid_yet(tmp_path: Path, text: str, told: str | None) -> None:
+def test_a_gpu_that_was_not_initialised_has_no_uuid_yet(tmp_path: Path, text: str, expected: str | None) -> None:
     root = lay(tmp_path, {"proc/driver/nvidia/gpus/0000:06:00.0/information": text})
-    assert kernel_of(root).driver_gpus == (DriverGpu(told, None, "0000:06:00.0"),)
+    assert kernel_of(root).driver_gpus == (DriverGpu(expected, None, "0000:06:00.0"),)
 
 
 EVERY_FILE = (

@@ -48,7 +48,7 @@ Version: 1.17.8-1
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "facts"),
     [
         ("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
         ("Linux version 5.15.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
@@ -56,8 +56,8 @@ Version: 1.17.8-1
         ("", None),
     ],
 )
-def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == told
+def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str, facts: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == facts
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "facts"),
     [
         ({}, RawContainerToolkit()),
         ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(there=True)),
@@ -141,9 +141,9 @@ def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_the_release_of_the_container_toolkit_is_that_of_its_package(
-    tmp_path: Path, files: dict[str, str], told: RawContainerToolkit
+    tmp_path: Path, files: dict[str, str], facts: RawContainerToolkit
 ) -> None:
-    assert kernel_of(lay(tmp_path, files)).container_toolkit == told
+    assert kernel_of(lay(tmp_path, files)).container_toolkit == facts
 
 
 def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
     (tmp_path / "tmp/nvidia-mps").mkdir(parents=True)
     os.mkfifo(tmp_path / "tmp/nvidia-mps/control")
     assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps", daemon=True)  # noqa: S108
-    told = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
-    assert told == RawMps("/run/mps", told=True, daemon=False)
+    facts = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
+    assert facts == RawMps("/run/mps", told=True, daemon=False)
 
 
 def test_a_flatpak_application_is_contained(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_kind_of_container_is_recognised_by_its_engines_marks(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ('NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n', "ubuntu 24.04"),
         ("ID=debian\nVERSION_ID='12'\n", "debian 12"),
@@ -70,8 +70,8 @@ def test_the_kind_of_container_is_recognised_by_its_engines_marks(
         ("nonsense\n=\n", None),
     ],
 )
-def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == told
+def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, expected: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == expected
 
 
 def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         (
             {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, BOARD: generic, EABI: aarch64\nX=1\n"},
@@ -100,10 +100,10 @@ def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
     ],
 )
 def test_a_tegra_board_is_recognised_by_its_release_file_or_its_device_tree(
-    tmp_path: Path, files: dict[str, str], told: str | None
+    tmp_path: Path, files: dict[str, str], expected: str | None
 ) -> None:
     found = kernel_of(lay(tmp_path, files)).tegra
-    assert (found and found.told) == told
+    assert (found and found.told) == expected
     assert found is None or (tmp_path / found.source.lstrip("/")).exists()
 
 

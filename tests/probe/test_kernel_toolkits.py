@@ -18,7 +18,7 @@ TOOLKIT = {
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "facts"),
     [
         (TOOLKIT, ("12.4.20240301", "version.json")),
         ({**TOOLKIT, "version.json": "{"}, ("12.6", "cuda.h")),
@@ -32,12 +32,12 @@ TOOLKIT = {
     ],
 )
 def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
-    tmp_path: Path, files: dict[str, str], told: tuple[str, str]
+    tmp_path: Path, files: dict[str, str], facts: tuple[str, str]
 ) -> None:
     root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
     (kit,) = kernel_of(root).toolkits
     assert (kit.path, kit.found_via) == ("/usr/local/cuda-12.4", "folder")
-    assert (kit.toolkit, kit.source) == told
+    assert (kit.toolkit, kit.source) == facts
 
 
 @pytest.mark.parametrize(
@@ -116,5 +116,5 @@ def test_the_parts_that_compiling_needs_are_looked_for(tmp_path: Path) -> None:
     bare = {"version.txt": "CUDA Version 12.8.0\n"}
     kits = {"12.4": whole, "12.6": arm, "12.8": bare}
     files = {f"usr/local/cuda-{n}/{path}": text for n, kit in kits.items() for path, text in kit.items()}
-    told = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
-    assert told == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}
+    facts = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
+    assert facts == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}

@@ -223,9 +223,9 @@ def test_a_memory_limit_that_keeps_a_library_out_is_reported(
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v 900000\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    told = by_name(libraries.ask(wrapper)[0])
-    assert (told["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
-    assert told["cufft"].error is None
+    reported = by_name(libraries.ask(wrapper)[0])
+    assert (reported["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
+    assert reported["cufft"].error is None
     assert by_name(libraries.ask(interpreter)[0])["cublas"].error is None
 
 
@@ -239,13 +239,13 @@ def test_a_limit_that_leaves_room_is_not_blamed(
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v {limit}\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    told = by_name(libraries.ask(wrapper)[0])
-    assert (told["cublas"].error or "").endswith("static TLS block")
+    reported = by_name(libraries.ask(wrapper)[0])
+    assert (reported["cublas"].error or "").endswith("static TLS block")
     code = "import sys; sys.path.insert(0, sys.argv[1]); import libraries as l; print(l.explain_refusal(sys.argv[2]))"
-    said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
-    command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), said]
+    message = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
+    command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), message]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == message
 
 
 def test_a_file_system_mounted_noexec_is_reported(interpreter: Path, tmp_path: Path) -> None:
@@ -261,5 +261,5 @@ def test_a_file_system_mounted_noexec_is_reported(interpreter: Path, tmp_path: P
         command = ["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", str(core / f"core{suffix}")]
         subprocess.run(command, check=True)
         facts = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(folder)),))
-        told = probe_libraries(probe_context({}, limit=20.0), str(interpreter), facts)[0]
-    assert (told.extension_error or "").endswith("[its file system is mounted noexec]")
+        reported = probe_libraries(probe_context({}, limit=20.0), str(interpreter), facts)[0]
+    assert (reported.extension_error or "").endswith("[its file system is mounted noexec]")

@@ -21,15 +21,15 @@ NEEDED = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its c
 
 
 def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
-    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [probe_cuda(asked)[1].state, probe_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
 def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / name).symlink_to(f"{name}.gone")
-    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [probe_cuda(asked)[1].state, probe_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
 def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
         command = ["cc", "-shared", "-fPIC", *linked, f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
         subprocess.run(command, check=True, timeout=60)
     (tmp_path / NEEDED).unlink()
-    asked = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
-    for _, source in (probe_cuda(asked), probe_nvml(asked)):
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    for _, source in (probe_cuda(ctx), probe_nvml(ctx)):
         assert source.state is SourceState.FAILED
         assert f"{NEEDED}: cannot open shared object file: No such file" in (source.detail or "")
 
@@ -58,8 +58,8 @@ def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
     ],
 )
 def test_musl_names_who_needs_what_is_missing(message: str, state: SourceState) -> None:
-    told = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
-    assert nvml_facts(ChildResult(Ending.EXITED, 0, told, "", None, 0.1, 0.0))[1].state is state
+    facts = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
+    assert nvml_facts(ChildResult(Ending.EXITED, 0, facts, "", None, 0.1, 0.0))[1].state is state
 
 
 def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: st
     venv = make_venv(tmp_path / "venv", python(version))
     assert facts_from(interpreter_of(venv), tmp_path)["lost_environment"] is None
     (venv / "pyvenv.cfg").unlink()
-    told = facts_from(interpreter_of(venv), tmp_path)
-    assert (told["lost_environment"], told["kind"]) == (str(venv), "system")
+    facts = facts_from(interpreter_of(venv), tmp_path)
+    assert (facts["lost_environment"], facts["kind"]) == (str(venv), "system")
 
 
 def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
@@ -26,8 +26,8 @@ def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
-    told = facts_from(tmp_path / "local/bin/python3", tmp_path)
-    assert (told["lost_environment"], told["environments_near"]) == (None, [])
+    facts = facts_from(tmp_path / "local/bin/python3", tmp_path)
+    assert (facts["lost_environment"], facts["environments_near"]) == (None, [])
 
 
 def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None
     venv = make_venv(tmp_path / "venv", python("3.12"))
     (tmp_path / "first").symlink_to("venv/bin/python3")
     (tmp_path / "second").symlink_to(tmp_path / "first")
-    told = facts_from(tmp_path / "second", tmp_path)
-    assert (told["kind"], told["environments_near"]) == ("system", [str(venv)])
+    facts = facts_from(tmp_path / "second", tmp_path)
+    assert (facts["kind"], facts["environments_near"]) == ("system", [str(venv)])
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "env", ".pixi/envs/default"])

@@ -42,14 +42,14 @@ def saying(text: str) -> str:
     return f"cat <<'END'\n{text}END"
 
 
-def asked(*paths: str) -> KernelFacts:
+def toolkits_at(*paths: str) -> KernelFacts:
     return KernelFacts(toolkits=tuple(RawToolkit(path, "folder", "13.0", "version.json", nvcc=True) for path in paths))
 
 
 def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER))
-    told, source = probe_nvcc(probe_context(), asked(path))
-    assert told == {path: "13.0"}
+    releases, source = probe_nvcc(probe_context(), toolkits_at(path))
+    assert releases == {path: "13.0"}
     assert (source.name, source.state, source.detail) == ("nvcc", SourceState.ANSWERED, f"{path}/bin/nvcc")
 
 
@@ -66,16 +66,16 @@ def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
 )
 def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
     bad, good = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", saying(ANSWER))
-    told, source = probe_nvcc(probe_context(), asked(good, bad))
-    assert told == {good: "13.0"}
+    releases, source = probe_nvcc(probe_context(), toolkits_at(good, bad))
+    assert releases == {good: "13.0"}
     assert source.state is state
     assert words in (source.detail or "")
     assert (source.detail or "").startswith(bad)
 
 
 def test_no_compiler_is_an_absent_source() -> None:
-    told, source = probe_nvcc(probe_context(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
-    assert (told, source.state) == ({}, SourceState.ABSENT)
+    releases, source = probe_nvcc(probe_context(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
+    assert (releases, source.state) == ({}, SourceState.ABSENT)
 
 
 def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:

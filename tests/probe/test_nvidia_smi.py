@@ -66,15 +66,15 @@ def program(folder: Path, text: str) -> ProbeContext:
     return probe_context({"PATH": f"{folder}:{os.defpath}"})
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said == (None, None)])
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message == (None, None)])
 def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
     facts, source = probe_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
-    for said in (facts.complaint, source.detail):
-        assert said is not None
-        assert first in said
-        assert "\n" not in said
+    for message in (facts.complaint, source.detail):
+        assert message is not None
+        assert first in message
+        assert "\n" not in message
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, None)
 
 
@@ -183,7 +183,7 @@ def test_a_banner_in_other_words_is_read_by_the_look_of_its_numbers(text: str) -
     assert parse_banner(text) == ("700.10.01", "14.1")
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
 def test_every_sample_is_read_without_its_words(name: str) -> None:
     """As the tool would print if the words of the banner changed once more."""
     text = SAMPLES[name].read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_every_sample_is_read_without_its_words(name: str) -> None:
     assert parse_banner(text) == SAID[name]
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
 def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
     text = SAMPLES[name].read_text(encoding="utf-8")[:400]
     for length in range(len(text)):

@@ -117,11 +117,11 @@ def test_a_number_that_no_gpu_can_have_is_no_answer(
 ) -> None:
     unknown = {"gpu.0.cc": "99.0"} if key == "architecture" else {}  # else the compute capability tells it
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.uuid": "GPU-1", **unknown, f"gpu.0.{key}": number})
-    said = facts_of(gpu, path)
-    assert said[0] is None
+    entry = facts_of(gpu, path)
+    assert entry[0] is None
     if path != "compute_capability":
-        assert function in (said[1] or "")
-        assert "no name" in (said[1] or "") or "out of range" in (said[1] or "")
+        assert function in (entry[1] or "")
+        assert "no name" in (entry[1] or "") or "out of range" in (entry[1] or "")
     assert gpu.name.value == "NVIDIA H100 80GB HBM3"
 
 
@@ -216,8 +216,10 @@ def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
 ) -> None:
     """In a container, NVML may count as the host does: then the process of that number is somebody else."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
-    asked = shlex.join([sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)])
-    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {asked}; exit $?"
+    request = shlex.join(
+        [sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)]
+    )
+    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {request}; exit $?"
     alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:
         pytest.skip("no namespace of its own to be had here")

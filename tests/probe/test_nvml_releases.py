@@ -33,7 +33,7 @@ MACHINES = {
 }
 
 
-def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
+def facts_with(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
@@ -58,7 +58,7 @@ def test_every_release_tells_the_same(requirement: str, stub_driver: StubDriver,
     for name, keys in MACHINES.items():
         if name == "older" and requirement == f"=={LOWEST}":
             continue  # it cannot ask drivers before R510 for the processes
-        driver, gpus = told(stub_driver, tmp_path / name, keys, library)
-        assert (driver, gpus) == told(stub_driver, tmp_path / name, keys, own), name
+        driver, gpus = facts_with(stub_driver, tmp_path / name, keys, library)
+        assert (driver, gpus) == facts_with(stub_driver, tmp_path / name, keys, own), name
         assert driver["driver_version"] == "580.95.05"
         assert [type(gpu["name"]) for gpu in gpus if "name" in gpu] == [str] * (1 if name == "lost" else 2)

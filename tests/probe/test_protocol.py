@@ -29,14 +29,14 @@ JSON = st.recursive(
 NOISE = st.lists(st.text(max_size=30), max_size=4).map("\n".join).filter(lambda text: MARK not in text)
 
 
-def told(facts: dict[str, Any]) -> str:
+def reported(facts: dict[str, Any]) -> str:
     return "".join(f"{MARK}{json.dumps({key: value})}\n" for key, value in facts.items())
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), NOISE, NOISE)
 @settings(deadline=None)
 def test_facts_are_read_among_whatever_else_is_printed(facts: dict[str, Any], before: str, after: str) -> None:
-    output = "".join(f"{before}\n{line}\n{after}\n" for line in told(facts).splitlines())
+    output = "".join(f"{before}\n{line}\n{after}\n" for line in reported(facts).splitlines())
     assert parse_facts(output) == facts
 
 
@@ -45,7 +45,7 @@ def test_a_text_without_a_newline_may_stand_before_the_mark() -> None:
 
 
 def test_of_two_answers_the_later_counts() -> None:
-    assert parse_facts(told({"count": 1}) + told({"count": 2})) == {"count": 2}
+    assert parse_facts(reported({"count": 1}) + reported({"count": 2})) == {"count": 2}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_line_that_is_no_fact_is_dropped_and_the_others_are_kept(broken: str) 
 
 
 def test_an_end_cut_off_in_the_middle_of_a_line_costs_that_line_only() -> None:
-    whole = told({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
+    whole = reported({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
     for length in range(len(whole)):
         facts = parse_facts(whole[:length])
         assert list(facts) == ["init", "library", "count"][: len(facts)]
@@ -81,14 +81,20 @@ def test_nothing_printed_is_no_fact() -> None:
 
 
 def test_numbered_facts_keep_their_printed_order() -> None:
-    facts = parse_facts("".join(told({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
+    facts = parse_facts("".join(reported({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
 
 
 def test_nested_facts_are_gathered_by_number_and_name() -> None:
-    told = {"gpu.0.index": 0, "gpu.1.index": 1, "gpu.0.failures.nvmlX": 3, "gpu.0.failures.nvmlY": 4, "gpu.1.uuid": "u"}
+    reported = {
+        "gpu.0.index": 0,
+        "gpu.1.index": 1,
+        "gpu.0.failures.nvmlX": 3,
+        "gpu.0.failures.nvmlY": 4,
+        "gpu.1.uuid": "u",
+    }
     first = {"index": 0, "failures": {"nvmlX": 3, "nvmlY": 4}}
-    assert nested(told, "gpu") == [first, {"index": 1, "uuid": "u"}]
+    assert nested(reported, "gpu") == [first, {"index": 1, "uuid": "u"}]
 
 
 @pytest.mark.parametrize("key", ["gpu", "gpu.0", "gpu.x.index", "gpu..index", "gpus.0.index", "gpu.0.", ""])
@@ -129,8 +135,8 @@ def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, v
     arguments, first = ASKED[name]
     (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
     command = target_command(str(python(version)), name, *arguments)
-    said = subprocess.run(
+    result = subprocess.run(
         command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30
     )
-    assert said.stdout.startswith(f'gpuenv: at work on \n{MARK}{{"{first}": '), said.stdout + said.stderr
-    assert first in parse_facts(said.stdout)
+    assert result.stdout.startswith(f'gpuenv: at work on \n{MARK}{{"{first}": '), result.stdout + result.stderr
+    assert first in parse_facts(result.stdout)

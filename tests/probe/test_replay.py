@@ -35,7 +35,7 @@ CHOSEN = (
 )  # fmt: skip
 
 
-def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
+def take(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
     """What NVML, libcuda and nvidia-smi say of a machine, put together and written down."""
     folder.mkdir()
     text = folder / "stub.txt"
@@ -64,13 +64,13 @@ def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment:
 
 
 def replayed(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
-    return asked(stub, folder, stub_of(first), replay_environment(first))
+    return take(stub, folder, stub_of(first), replay_environment(first))
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     profile = load(PROFILES[name])
-    first = asked(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
+    first = take(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
     assert first.gpus
     again = replayed(stub_driver, tmp_path / "again", first)
     assert lasting(again) == lasting(first)
@@ -79,13 +79,13 @@ def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubD
 def test_every_quantity_is_the_same_when_it_is_replayed(stub_driver: StubDriver, tmp_path: Path) -> None:
     """Also what changes from one moment to the next: the stub holds still."""
     for number, keys in enumerate((MACHINE | STATE, PAIR)):
-        first = asked(stub_driver, tmp_path / f"first{number}", keys, {})
+        first = take(stub_driver, tmp_path / f"first{number}", keys, {})
         again = replayed(stub_driver, tmp_path / f"again{number}", first)
         assert [encode(gpu) for gpu in again.gpus] == [encode(gpu) for gpu in first.gpus]
 
 
 def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     for number, (key, value) in enumerate(
         (
             ("gpu.0.name", "NVIDIA A100-PCIE-40GB"),
@@ -95,12 +95,12 @@ def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
             ("nvml.return.nvmlDeviceGetRetiredPages@0", "999"),
         )
     ):
-        other = asked(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
+        other = take(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
         assert lasting(other) != lasting(first), key
 
 
 def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     changed = {
         "gpu.0.temperature": "77",
         "gpu.0.power.usage": "250000",
@@ -110,5 +110,5 @@ def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_pa
         "gpu.0.processes": "",
         "gpu.0.clock.reasons": "4",
     }
-    other = asked(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
+    other = take(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
     assert lasting(other) == lasting(first)

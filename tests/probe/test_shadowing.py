@@ -25,10 +25,10 @@ def test_a_file_of_that_name_in_the_folder_of_work_comes_first(tmp_path: Path, v
     interpreter = python(version)
     (tmp_path / "cupy.py").write_text("raise SystemExit(9)", encoding="utf-8")
     assert facts_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
-    told = subprocess.run(
+    reported = subprocess.run(
         [str(interpreter), "-c", "import cupy"], cwd=tmp_path, env=MINIMAL, capture_output=True, check=False
     )
-    assert told.returncode == 9, "so it is indeed"
+    assert reported.returncode == 9, "so it is indeed"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
@@ -50,8 +50,8 @@ def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path:
     """A checkout named cupy, or a folder of notes on it: a namespace package comes last."""
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
     (tmp_path / "checkout/cupy").mkdir(parents=True)
-    told = facts_from(interpreter_of(venv), tmp_path / "checkout")
-    assert told["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
+    reported = facts_from(interpreter_of(venv), tmp_path / "checkout")
+    assert reported["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
 
 
 def test_a_module_on_pythonpath_is_reported(venv: Path, tmp_path: Path) -> None:
@@ -68,15 +68,15 @@ def test_a_fake_numpy_or_one_for_another_interpreter_is_reported(tmp_path: Path,
     own = {"2.7": "so", "3.6": "cpython-36m-x86_64-linux-gnu.so"}.get(version, f"cpython-{number}-x86_64-linux-gnu.so")
     (tmp_path / "script").mkdir()
     (tmp_path / "script/numpy.py").write_text("raise SystemExit(9)", encoding="utf-8")
-    told = facts_from(interpreter, tmp_path / "script")
-    assert told["numpy_fault"] == f"{tmp_path}/script/numpy.py is imported in its place"
+    reported = facts_from(interpreter, tmp_path / "script")
+    assert reported["numpy_fault"] == f"{tmp_path}/script/numpy.py is imported in its place"
     core = tmp_path / "packages/numpy/core"
     core.mkdir(parents=True)
     (core.parent / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")
     for extension, fault in ((own, None), ("cpython-39-x86_64-linux-gnu.so", "is for another interpreter")):
         (core / f"_multiarray_umath.{extension}").touch()
-        told = facts_from(interpreter, tmp_path / "packages")
-        assert (told["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
+        reported = facts_from(interpreter, tmp_path / "packages")
+        assert (reported["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
         (core / f"_multiarray_umath.{extension}").unlink()
 
 
@@ -88,7 +88,7 @@ def test_a_module_that_hides_cuda_pathfinder_is_reported(tmp_path: Path, version
         file.parent.mkdir(parents=True)
         file.write_text("", encoding="utf-8")
         folder = tmp_path / place.split("/", maxsplit=1)[0]
-        told = facts_from(interpreter, folder)["pathfinder_hidden_by"]
-        assert told == (str(file) if hides else None)
+        reported = facts_from(interpreter, folder)["pathfinder_hidden_by"]
+        assert reported == (str(file) if hides else None)
     (tmp_path / "package/cuda/pathfinder").mkdir()  # as in site-packages, beside an old cuda-python
     assert facts_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None

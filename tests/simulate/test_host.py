@@ -34,9 +34,9 @@ def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, st
     (stub_driver.folder / "libcuda.so").symlink_to("libcuda.so.1")
     names = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", str(stub_driver.cuda))
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
-    told = on("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
-    assert len(told) == len(names)
-    assert all("cannot open shared object file" in line for line in told), told
+    lines = on("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
+    assert len(lines) == len(names)
+    assert all("cannot open shared object file" in line for line in lines), lines
     probed = json.loads(on("no-gpu", *PROGRAM, "probe", "--format", "json", cache=cache, **host).stdout)
     assert [probed["driver"][name]["value"] for name in ("nvml_library", "cuda_library", "library_version")] == [
         None
@@ -74,7 +74,7 @@ def test_neither_the_caller_s_job_nor_its_container_is_the_machine_s(cache: Path
     assert set(probed["environment"]) <= {"LD_LIBRARY_PATH", "SLURM_JOB_ID"}
 
 
-def test_a_folder_on_path_that_cannot_be_looked_into_keeps_nobody_from_running(cache: Path, tmp_path: Path) -> None:
+def test_an_unreadable_folder_on_path_does_not_prevent_a_run(cache: Path, tmp_path: Path) -> None:
     """As where another user's PATH was kept; root is refused no folder, so that a name that is too long stands in."""
     bare = tmp_path / "bare.yaml"
     bare.write_text("driver: {module: none}\n", encoding="utf-8")

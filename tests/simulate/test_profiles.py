@@ -67,7 +67,7 @@ GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("written", "misspelt", "line", "told"),
+    ("written", "misspelt", "line", "expected"),
     [
         ("about:", "abuot:", 1, "abuot: unknown key; did you mean about?"),
         ("  version: 580", "  verison: 580", 8, "verison: unknown key; did you mean version?"),
@@ -77,8 +77,8 @@ GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
         ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit stands here a second time"),
     ],
 )
-def test_a_slip_in_a_profile_is_told_with_its_line(
-    tmp_path: Path, written: str, misspelt: str, line: int, told: str
+def test_an_error_in_a_profile_is_reported_with_its_line(
+    tmp_path: Path, written: str, misspelt: str, line: int, expected: str
 ) -> None:
     path = tmp_path / "mine.yaml"
     assert GOOD.count(written) == 1
@@ -86,7 +86,7 @@ def test_a_slip_in_a_profile_is_told_with_its_line(
     done = gpuenv("simulate", path, "--", "true")
     assert done.returncode == 2
     assert done.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), done.stderr
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
 @settings(max_examples=150)

@@ -42,9 +42,9 @@ def test_programs_see_the_machine(cache: Path) -> None:
     assert nvml.stdout.count("NVIDIA H100 80GB HBM3") == 8, nvml.stderr
 
 
-@pytest.mark.parametrize(("name", "told"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
-def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, told: str) -> None:
-    assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{told}\n"
+@pytest.mark.parametrize(("name", "expected"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
+def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, expected: str) -> None:
+    assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{expected}\n"
 
 
 def test_the_caller_s_own_programs_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_standard_input_reaches_the_command(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([], "which machine?"),
         (["h200-580"], "nothing to run"),
@@ -204,10 +204,10 @@ def test_standard_input_reaches_the_command(cache: Path) -> None:
         (["zzz", "--", "true"], "gpuenv simulate --list names them"),
     ],
 )
-def test_a_call_that_cannot_be_understood_is_2(arguments: list[str], told: str) -> None:
+def test_a_call_that_cannot_be_understood_is_2(arguments: list[str], expected: str) -> None:
     done = gpuenv("simulate", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
