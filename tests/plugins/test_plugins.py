@@ -1,4 +1,4 @@
-"""Checks of other packages: really built, installed into an environment of their own, and run by the program there."""
+"""Checks of other packages, built, installed into an environment and run by gpuenv there."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def example(home: Home) -> Home:
-    """With the example's wheel, as its build back end makes it."""
+    """An environment with the example's wheel, built by its back end."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", home.folder / "dist"], EXAMPLE)
     (wheel,) = (home.folder / "dist").glob("*.whl")
     home.install(wheel)
@@ -169,7 +169,7 @@ def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) ->
 
 
 def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) -> None:
-    """All at once: each is told in its own words, and what gpuenv itself and the example find is there as without."""
+    """All at once: each is reported with its own error, and the other checks' findings are unchanged."""
     _, alone = example.doctor(UNFIT)
     for code, (source, _) in BAD.items():
         example.plugin(code, source)

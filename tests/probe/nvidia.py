@@ -1,4 +1,4 @@
-"""Machines for the tests of NVML and libcuda, and the asking of both through the stub."""
+"""Machines for the tests of NVML and libcuda, and functions that probe both through the stub."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CUDA_CALLED = names_in("cuda.py", r'"(cu[A-Z]\w+)"')
 def environment_of(
     stub: StubDriver, folder: Path, keys: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment in which the stub's libraries answer for a machine."""
+    """The environment in which the stub's libraries simulate a machine."""
     text, library = folder / "stub.txt", folder / "lib"
     text.write_text("".join(f"{key}={value}\n" for key, value in keys.items()), encoding="utf-8")
     if not library.exists():
@@ -110,7 +110,7 @@ def environment_of(
 
 
 def nvml_of(stub: StubDriver, folder: Path, keys: Mapping[str, str], limit: float = 20.0) -> tuple[NvmlFacts, Source]:
-    """What NVML says of a machine."""
+    """The facts of NVML on a machine."""
     return probe_nvml(ProbeContext(environment_of(stub, folder, keys), "/", time.monotonic() + limit, ChildGroup()))
 
 
@@ -121,7 +121,7 @@ def cuda_of(
     limit: float = 20.0,
     more: Mapping[str, str] | None = None,
 ) -> tuple[CudaFacts, Source]:
-    """What libcuda says of a machine."""
+    """The facts of libcuda on a machine."""
     return probe_cuda(
         ProbeContext(environment_of(stub, folder, keys, more), "/", time.monotonic() + limit, ChildGroup())
     )
@@ -130,7 +130,7 @@ def cuda_of(
 def snapshot_of(
     stub: StubDriver, folder: Path, keys: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """What both libraries say of a machine, put together."""
+    """The Snapshot of a machine from both libraries."""
     nvml, nvml_source = nvml_of(stub, folder, keys)
     cuda, cuda_source = cuda_of(stub, folder, keys, more=more)
     environment = dict(more or {})

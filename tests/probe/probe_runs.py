@@ -52,7 +52,7 @@ def probe_cuda(ctx: ProbeContext) -> tuple[CudaFacts, Source]:
 
 
 def probe_target(ctx: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
-    """The target's own interpreter."""
+    """The target's interpreter."""
     raw, source = target_facts(run_target(ctx, interpreter, "interpreter"))
     return TargetFacts.of(raw), source
 
@@ -64,7 +64,7 @@ def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[L
 
 
 def probe_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> TargetFacts:
-    """What keeps the target's interpreter from answering."""
+    """The diagnosis of an interpreter that does not start."""
     return TargetFacts.of(diagnose_startup(ctx, interpreter, target, source))
 
 
@@ -87,7 +87,7 @@ def target_of(
 
 
 def kernel_of(root: Path, environment: Mapping[str, str] | None = None) -> KernelFacts:
-    """What the files below a driver root say; every one of the script's facts must be told."""
+    """The facts of the kernel script below a driver root; none may be missing."""
     facts, source = probe_kernel(probe_context(environment, str(root)))
     assert source.state.value == "answered", source.detail
     return facts

@@ -1,4 +1,4 @@
-"""Other Pythons of this machine, wherever its owner keeps them."""
+"""Other Pythons installed on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHO = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)
 
 @cache
 def python(version: str) -> Path:
-    """An interpreter of a version such as 3.6; skips the test where there is none."""
+    """An interpreter of a version such as 3.6; skips the test without one."""
     for path in _candidates(f"python{version}"):
         reported_version, _, executable = _stdout_of(str(path), "-c", _WHO).partition("\n")
         if reported_version == version:

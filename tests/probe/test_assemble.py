@@ -1,4 +1,4 @@
-"""Raw facts in, settled readings out: who is believed, what is kept beside it, and what is no answer at all. Pure."""
+"""Assembling readings from raw facts: which source wins, which answers are kept, and which are invalid."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ PROC_VERSIONS = {
 PROPRIETARY = next(iter(PROC_VERSIONS))
 
 
-def everybody() -> RawFacts:
-    """A machine on which each source tells another version."""
+def conflicting_sources() -> RawFacts:
+    """A machine on which each source reports another version."""
     return RawFacts(
         kernel=KernelFacts(proc_version=PROPRIETARY, sys_version="470.2"),
         nvml=NvmlFacts(init=0, driver_version="470.3", cuda=11030),
@@ -59,7 +59,7 @@ def everybody() -> RawFacts:
 
 
 def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() -> None:
-    raw = everybody()
+    raw = conflicting_sources()
     seen = []
     for silenced in (
         {},
@@ -80,7 +80,7 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
 
 
 def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
-    raw = everybody()
+    raw = conflicting_sources()
     seen = []
     for silenced in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
         raw = raw._replace(**silenced)
@@ -89,7 +89,7 @@ def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
 
 
 def test_differing_answers_are_kept_with_the_value() -> None:
-    driver = assemble(everybody(), None).driver
+    driver = assemble(conflicting_sources(), None).driver
     assert [(str(answer.value), answer.source) for answer in driver.version.others] == [
         ("470.3", "nvml"),
         ("470.4", "nvidia-smi"),

@@ -1,4 +1,4 @@
-"""Whatever the sources say makes a Snapshot."""
+"""Any output of the sources can be assembled to a Snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grants of schedulers and engines, MPS, and what gives containers their GPUs. Pure."""
+"""Grants of schedulers and engines, MPS, and container support."""
 
 from __future__ import annotations
 

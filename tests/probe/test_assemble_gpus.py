@@ -1,4 +1,4 @@
-"""The GPUs of several sources made into one list: which are the same, whose facts count, how many there are. Pure."""
+"""Merging the GPUs of several sources: which are the same, which source wins, and their number."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_addresses_that_differ_in_their_domain_alone_are_two_gpus() -> None:
 
 
 def test_the_index_and_the_ordinal_of_a_gpu_are_distinct() -> None:
-    """CUDA counts the fastest first, NVML by address; a third GPU is hidden from this process."""
+    """CUDA orders by speed, NVML by address; a third GPU is hidden from this process."""
     gpus = gpus_of(
         nvml=NvmlFacts(
             gpus=(
@@ -140,7 +140,7 @@ def test_mig_instances_that_libcuda_alone_lists_are_one_gpu() -> None:
 
 
 def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_uuid() -> None:
-    """As in a container with the compute capability alone, which has no NVML."""
+    """As in a container with only the compute driver capability, which lacks NVML."""
     device = CudaDevice(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", MIG[0][4:], "8.0", 4864 * MIB)
     (gpu,) = gpus_of(cuda=CudaFacts(devices=(device,)))
     assert gpu.uuid.value != f"GPU-{MIG[0][4:]}"

@@ -1,4 +1,4 @@
-"""Driver libraries, AMD GPUs and ROCm: the kernel's own words made into facts. Pure."""
+"""Driver libraries, AMD GPUs and ROCm from the kernel's raw facts."""
 
 from __future__ import annotations
 

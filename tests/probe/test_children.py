@@ -1,4 +1,4 @@
-"""Children of every bad habit, each a real process: ``run_child`` comes back in time and leaves nothing behind."""
+"""Misbehaving children, each a real process: ``run_child`` returns in time and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_child_has_the_environment_it_is_given_and_no_other() -> None:
 
 
 def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
-    """Though its caller has a terminal, or here a pipe that nobody closes."""
+    """Even if the caller's standard input is a terminal or, as here, a pipe that stays open."""
     caller = (
         "import time\n"
         "from gpuenv.probe.children import run_child\n"

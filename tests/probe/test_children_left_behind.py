@@ -1,4 +1,4 @@
-"""Nothing is left of a child: no grandchild, no zombie, no pipe."""
+"""A child leaves no grandchild, zombie or pipe behind."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
 
 
 def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thread_is_about_to_start() -> None:
-    """Whoever is interrupted ends right after this, and with it the thread that would have ended its child."""
+    """An interrupted program exits right afterwards, with the thread that would have killed the child."""
     group, started, begun = ChildGroup(), [], threading.Event()
 
     def start() -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""Libcuda through the stub: what it says, what it says that makes no sense, and what a fault leaves standing."""
+"""Libcuda through the stub: its answers, invalid answers, and the facts that survive a fault."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_both_gpus_of_a_pair_are_reported(stub_driver: StubDriver, tmp_path: Pat
 def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_release(
     stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """The loader finds it first; NVML, which is the driver's own, keeps to the driver's level."""
+    """The loader finds it first; NVML reports the driver's level."""
     compat = lay_out(stub_driver, tmp_path / "compat", "580.65.06", with_nvml=False)
     keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
     environment = environment_of(stub_driver, tmp_path, keys)

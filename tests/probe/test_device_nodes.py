@@ -1,4 +1,4 @@
-"""To ask for a driver that is not there leaves no device node behind, though its libraries make one for root."""
+"""Probing a missing driver leaves no device node behind, though its libraries create one for root."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def may_make(folder: Path, *root: str) -> bool:
 
 @pytest.fixture
 def maker(tmp_path: Path) -> Path:
-    """A folder in which this process may make device nodes."""
+    """A folder in which this process may create device nodes."""
     if not may_make(tmp_path):
         pytest.skip("needs the right to make device nodes")
     return tmp_path

@@ -1,4 +1,4 @@
-"""What is installed in a target, by its metadata alone."""
+"""The distributions in a target, by their metadata."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
 def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
     venv: Path, distributions: tuple[Distribution, ...]
 ) -> None:
-    """Its words on what it lacks need no list of libraries."""
+    """The loader's error for it needs no list of libraries."""
     core = f"cupy/_core/core{sysconfig.get_config_var('EXT_SUFFIX')}"
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
@@ -125,7 +125,7 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
 
 
 def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
-    """As in an environment with system-site-packages where the system has an older one of the same line."""
+    """As in an environment with system-site-packages, if the system has an older one of the same name."""
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     behind = tmp_path / "system"
     distribution(behind, "cupy-cuda12x", "13.6.0")

@@ -1,4 +1,4 @@
-"""What kind of environment the target is, and what ``import cupy`` would take there."""
+"""The kind of the target environment, and what ``import cupy`` would load in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.target import metadata_wheel
 
 
 def facts_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
-    """The facts that the interpreter tells when the command runs in a folder."""
+    """The facts that the interpreter prints when it runs in a folder."""
     command = [*target_command(str(interpreter), "interpreter")]
     given = {**MINIMAL, **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
@@ -132,7 +132,7 @@ def test_an_externally_managed_python_is_reported() -> None:
 
 
 def suffixes(tag: str) -> list[str]:
-    """As CPython 3.11 to 3.15 have them: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
+    """Those of CPython 3.11 to 3.15: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
     stable = [] if tag.endswith("t") else [".abi3.so"]
     return [f".cpython-{tag}-x86_64-linux-gnu.so", *stable, ".so"]
 
@@ -177,7 +177,7 @@ def test_a_cupy_for_another_interpreter_is_reported(tmp_path: Path, version: str
 
 
 def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path) -> None:
-    """As a container with a root that is read-only; CuPy puts each source into such a folder."""
+    """As in a container with a read-only root; CuPy writes each source to such a folder."""
     (tmp_path / "file").touch()
     scripts = Path(script("start.py")).parent
     program = "import sys, interpreter as told; print(told.temporary_fault(sys.argv[1:]))"

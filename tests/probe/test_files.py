@@ -1,4 +1,4 @@
-"""Installed files against their RECORD: real wheels, put by uv into real environments, then harmed."""
+"""Installed files against their RECORD: real wheels, installed by uv into real environments, then damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(interpreter: Path, *, deep: bool = False) -> FileFacts:
 
 
 def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
-    """State and path below site-packages of what is wrong."""
+    """State and path below site-packages of each fault."""
     facts = files_of(interpreter_of(venv), deep=deep)
     assert facts.file_faults_count == len(facts.file_faults)
     folder = site_packages(venv)
@@ -125,7 +125,7 @@ def test_conda_s_files_are_not_measured_since_conda_writes_its_prefix_into_them(
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Path) -> None:
-    """Here through PYTHONPATH, since uv makes no environment for the oldest; the packages there are its own too."""
+    """Through PYTHONPATH, since uv creates no environments for the oldest."""
     wheel = metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY)
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     (tmp_path / "site/cupy/__init__.py").write_bytes(b"x = 2\n")
@@ -166,7 +166,7 @@ def test_a_toolkit_of_conda_is_found(venv: Path) -> None:
 
 
 def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
-    """Such as one in a container, which a wrapper enters: what lies here under its names is something else."""
+    """Such as in a container that a wrapper enters: here its paths name other folders."""
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     ctx = probe_context()
     target, source = probe_target(ctx, str(interpreter_of(with_cupy)))

@@ -1,4 +1,4 @@
-"""Which environment is meant: the one that is named, the active one, the interpreter on PATH."""
+"""The target: the requested environment, the active one, or the interpreter on PATH."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) ->
 
 
 def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
-    """That the shell still points there is the finding; the Python on PATH is not what the user means."""
+    """The broken active environment is the finding; the user does not mean the Python on PATH."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
         found = find_interpreter(None, gone)

@@ -1,4 +1,4 @@
-"""Why this process does not see a GPU: told through both libraries, and by the record of device nodes."""
+"""Why this process does not see a GPU, by both libraries and the device nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NODE = DeviceNode("/dev/nvidia1", accessible=True, mode="0666", owner="root:root
 def visibility_of(
     stub: StubDriver, folder: Path, keys: dict[str, str], visible: str | None = None
 ) -> list[tuple[int | None, str | None, str | None]]:
-    """Of each GPU its ordinal, what hides it, and why that is not known."""
+    """For each GPU its ordinal, what hides it, and why that is unknown."""
     more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     gpus = snapshot_of(stub, folder, keys, more).gpus
     return [(gpu.ordinal.value, gpu.hidden_by.value, gpu.hidden_by.reason) for gpu in gpus]

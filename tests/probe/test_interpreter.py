@@ -1,4 +1,4 @@
-"""What the script says that runs in the target's interpreter, of any age and in any state."""
+"""The script that runs in the target's interpreter, of any age and in any state."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_chatty_startup_hook_changes_nothing(venv: Path) -> None:
     "instead", ["open(os.devnull, 'w')", "sys.stderr", "None", "__import__('io').StringIO()", "object()"]
 )
 def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(venv: Path, instead: str) -> None:
-    """As hooks do that send the words of programs to a log; import cupy works as ever."""
+    """As with hooks that redirect output to a log; import cupy still works."""
     quiet, _ = target_of(interpreter_of(venv))
     hook = f"import os, sys\nsys.stdout = {instead}\n"
     run_at_start(site_packages(venv), hook)
@@ -129,7 +129,7 @@ def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
 def test_an_interpreter_whose_startup_hook_raises_still_answers(venv: Path, error: str) -> None:
-    """Python itself only mentions it, and goes on."""
+    """Python prints a warning and continues."""
     run_at_start(site_packages(venv), f"raise {error}\n")
     facts, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
@@ -214,7 +214,7 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
 
 
 def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_path: Path, venv: Path) -> None:
-    """A project's own json.py breaks whatever runs there, CuPy too: the target is broken, and by what is to be told."""
+    """A project's json.py breaks every program there, CuPy too: the target is broken, and the cause must be named."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     facts, source = target_of(interpreter_of(venv), {"PYTHONPATH": str(tmp_path)})
     assert (facts, source.state) == (NOTHING, SourceState.FAILED)
@@ -222,7 +222,7 @@ def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_pa
 
 
 def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> None:
-    """PYTHONPATH is the target's affair: what it breaks there does not make the kernel or the driver unknown."""
+    """PYTHONPATH affects only the target, not the facts of the kernel and the driver."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
@@ -239,7 +239,7 @@ def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> N
 
 
 def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
-    """There is a cuda.py among the probing scripts, and a package cuda among NVIDIA's."""
+    """There is a cuda.py among the probe scripts, and a package cuda of NVIDIA's."""
     package = site_packages(venv) / "cuda" / "pathfinder"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(

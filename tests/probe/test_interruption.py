@@ -1,4 +1,4 @@
-"""An interruption that comes while a child is started is not lost, and neither is the child."""
+"""An interruption during the start of a child loses neither the interruption nor the child."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def interrupting() -> Iterator[None]:
-    """Both signals raise, as they do in the program, and are as they were afterwards."""
+    """Both signals raise, as in the program; the former handlers are restored afterwards."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     former = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
@@ -85,7 +85,7 @@ def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
 
 
 def test_a_child_that_ignores_is_started_by_one_that_ignores() -> None:
-    """Under ``nohup`` and the like what was ignored before is ignored by the child too."""
+    """As under ``nohup``: the child ignores the signals that its parent ignores."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     result = run_child([sys.executable, "-c", code], dict(os.environ), deadline=float("inf"))

@@ -1,4 +1,4 @@
-"""What the kernel's files tell, on made-up driver roots: a real child reads real files that lie below another root."""
+"""The kernel script on made-up driver roots: a real child reads real files below another root."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_device_nodes_are_reported_with_mode_and_owner(tmp_path: Path) -> None:
 
 
 def test_an_inaccessible_device_node_is_reported_as_such() -> None:
-    """Asked as a user without rights: root may open everything."""
+    """Run as an unprivileged user, since root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
         copies = {name: (scripts / name).read_bytes() for name in ("start.py", "kernel.py", "shared.py")}
@@ -126,7 +126,7 @@ def _as_unprivileged_user(command: list[str]) -> list[str]:
 
 
 def _python_for_all() -> list[str]:
-    """An interpreter that any user may run: one below /root is not."""
+    """An interpreter that any user may run, unlike one below /root."""
     check = ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]
     for path in filter(None, (sys.executable, shutil.which("python3", path=os.defpath))):
         if subprocess.run(_as_unprivileged_user([path, *check]), capture_output=True, check=False).returncode == 0:
@@ -171,7 +171,7 @@ EVERY_FILE = (
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "dangling", "empty", "bytes", "one endless line"])
 def test_files_that_cannot_be_read_or_hold_rubbish_end_nothing(tmp_path: Path, odd: str) -> None:
-    """Root may read everything: folders, loops and dangling links stand for what a user may not read."""
+    """Root may read everything, so folders, loops and dangling links stand for unreadable files."""
     for name in EVERY_FILE:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def test_a_device_on_the_bus_with_an_odd_number_does_not_hide_the_others(tmp_pat
 
 
 def test_the_files_of_a_root_are_all_that_is_read(tmp_path: Path) -> None:
-    """Two roots, two machines: nothing of this one shows through but what uname says."""
+    """Two roots, two machines: of this machine only uname's facts appear."""
     one = kernel_of(lay(tmp_path / "one", {"etc/os-release": "ID=one\n"}))
     two = kernel_of(lay(tmp_path / "two", {"etc/os-release": "ID=two\n"}))
     assert (one.distribution, two.distribution) == ("one", "two")

@@ -1,4 +1,4 @@
-"""What the kernel's scripts tell of a container and its toolkit, on made-up driver roots of real files."""
+"""The kernel script's facts on containers and their toolkit, on made-up driver roots."""
 
 from __future__ import annotations
 

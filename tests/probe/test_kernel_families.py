@@ -1,4 +1,4 @@
-"""The families of facts that the kernel's scripts tell, on made-up driver roots of real files."""
+"""The kernel script's groups of facts, on made-up driver roots."""
 
 from __future__ import annotations
 

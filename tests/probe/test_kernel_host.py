@@ -1,4 +1,4 @@
-"""What contains a process and which system it runs on, by the files that each leaves."""
+"""The container and the operating system of a process, by their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of the kernel's log are kept, from which source, and what is read out of them."""
+"""The kept lines of the kernel log, their source and their content."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_reason_for_a_missing_log_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
-    """Some containers have one there: what is typed is for others."""
+    """Some containers have one there; reading would steal its input."""
     master, terminal = os.openpty()
     there = tmp_path / "dev/kmsg"
     there.parent.mkdir()

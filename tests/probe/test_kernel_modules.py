@@ -1,4 +1,4 @@
-"""Which modules of the driver the kernel has, loaded or installed, on made-up driver roots."""
+"""The driver's loaded and installed kernel modules, on made-up driver roots."""
 
 from __future__ import annotations
 

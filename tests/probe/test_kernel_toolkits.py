@@ -1,4 +1,4 @@
-"""Which CUDA toolkits the kernel's child finds below a driver root, and what they tell of their version."""
+"""The CUDA toolkits that the kernel script finds below a driver root, and their versions."""
 
 from __future__ import annotations
 

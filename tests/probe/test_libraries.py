@@ -1,4 +1,4 @@
-"""What is loaded, what it says of itself, and what a library that crashes or hangs costs: real compiled libraries."""
+"""The libraries that are loaded, their versions, and the effects of crashes and hangs, with compiled libraries."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Libraries:
         subprocess.run([*command, f"-L{self.folder}", *options], check=True)
 
     def make_all(self, **sources: str) -> None:
-        """Compiles the six that CuPy needs; of those not given, ones without any function."""
+        """Compiles the six libraries that CuPy needs, without functions unless sources are passed."""
         for name, soname in NAMES.items():
             self.make(soname, sources.get(name, ""))
 
-    def ask(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
-        """What a CuPy 13 would load from here."""
+    def probe(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
+        """The libraries that CuPy 13 would load from here."""
         where = {"LD_LIBRARY_PATH": str(self.folder), **variables}
         return probe_libraries(probe_context(where, limit=limit), str(interpreter), CUPY)
 
@@ -77,7 +77,7 @@ def by_name(facts: LibraryFacts) -> dict[str, LibraryFact]:
 
 def test_each_library_says_its_own_version(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc=PAIR, cublas=PROPERTY.format(name="cublas"), cusparse=PROPERTY.format(name="cusparse"))
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.ANSWERED, source.detail
     found = by_name(facts)
     assert {name: entry.path for name, entry in found.items()} == {
@@ -90,7 +90,7 @@ def test_each_library_says_its_own_version(interpreter: Path, libraries: Librari
 
 def test_a_library_whose_version_call_fails_is_there_all_the_same(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc="int nvrtcVersion(int *a, int *b) { return 1; }\n")
-    nvrtc = by_name(libraries.ask(interpreter)[0])["nvrtc"]
+    nvrtc = by_name(libraries.probe(interpreter)[0])["nvrtc"]
     assert nvrtc.path is not None
     assert (nvrtc.release, nvrtc.error) == (None, None)
 
@@ -99,7 +99,7 @@ def test_what_a_library_needs_is_reported_as_its_dependency(interpreter: Path, l
     libraries.make("libcublasLt.so.12", PROPERTY.format(name="cublasLt"))
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
-    needed = by_name(libraries.ask(interpreter)[0])["cublasLt"]
+    needed = by_name(libraries.probe(interpreter)[0])["cublasLt"]
     assert (needed.soname, needed.found_via, needed.release) == ("libcublasLt.so.12", "dependency", "12.5.10")
     assert needed.path == str(libraries.folder / "libcublasLt.so.12")
 
@@ -111,13 +111,13 @@ def test_what_a_library_needs_and_lacks_is_the_reason_that_it_is_not_loaded(
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
     (libraries.folder / "libcublasLt.so.12").unlink()
-    cublas = by_name(libraries.ask(interpreter)[0])["cublas"]
+    cublas = by_name(libraries.probe(interpreter)[0])["cublas"]
     assert cublas.path is None
     assert "libcublasLt.so.12" in (cublas.error or "")
 
 
 def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path, libraries: Libraries) -> None:
-    """As cuSPARSE of CUDA 12.9 meets the nvJitLink of 12.1: symbols are versioned by the library's own name."""
+    """As with cuSPARSE of CUDA 12.9 and nvJitLink of 12.1: symbols are versioned by the library's name."""
     versions = libraries.folder / "versions"
     versions.write_text("libnvJitLink.so.12 { global: *; };\n", encoding="utf-8")
     newer = "int __nvJitLinkComplete_12_9(void) { return 0; }\n"
@@ -126,14 +126,14 @@ def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path
     calling = "int __nvJitLinkComplete_12_9(void);\nint call(void) { return __nvJitLinkComplete_12_9(); }\n"
     libraries.make("libcusparse.so.12", calling, "-Wl,-z,now", "-l:libnvJitLink.so.12")
     libraries.make("libnvJitLink.so.12", newer.replace("12_9", "12_1"), f"-Wl,--version-script={versions}")
-    cusparse = by_name(libraries.ask(interpreter)[0])["cusparse"]
+    cusparse = by_name(libraries.probe(interpreter)[0])["cusparse"]
     assert cusparse.path is None
     assert "undefined symbol: __nvJitLinkComplete_12_9, version libnvJitLink.so.12" in (cusparse.error or "")
 
 
 def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cufft=CRASH, nvrtc=PAIR)
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: crashed with SIGABRT")
     found = by_name(facts)
     assert (found["cufft"].path, found["cufft"].error) == (None, "loading it crashed with SIGABRT")
@@ -142,9 +142,9 @@ def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries:
 
 
 def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: Path, libraries: Libraries) -> None:
-    """As the kernel does where memory is short: which library was being loaded then says nothing of it."""
+    """As when memory is short: the library that was being loaded is not to blame."""
     libraries.make_all(cufft=KILLED, nvrtc=PAIR)
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.FAILED
     assert (source.detail or "").startswith("killed by SIGKILL, mostly for lack of memory")
     assert {"nvrtc", "cublas"} == {name for name, entry in by_name(facts).items() if entry.path}
@@ -153,7 +153,7 @@ def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: 
 
 def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, CRASH))
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.CRASHED
     assert all(f"{name}: crashed with SIGABRT" in (source.detail or "") for name in NAMES)
     assert [entry.path for entry in facts.libraries or ()] == [None] * len(NAMES)
@@ -162,7 +162,7 @@ def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> No
 def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cublas=HANG)
     started = time.monotonic()
-    facts, source = libraries.ask(interpreter, limit=5)
+    facts, source = libraries.probe(interpreter, limit=5)
     assert time.monotonic() - started < 6
     assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: hangs")
     assert [name for name, entry in by_name(facts).items() if entry.path] == [
@@ -173,7 +173,7 @@ def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter
 def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, HANG))
     started = time.monotonic()
-    facts, source = libraries.ask(interpreter, limit=2)
+    facts, source = libraries.probe(interpreter, limit=2)
     assert time.monotonic() - started < 3
     assert source.state is SourceState.TIMED_OUT
     assert by_name(facts)["nvrtc"].path is None
@@ -182,19 +182,19 @@ def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Librarie
 def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """As from a cold network file system: what is left of the time says nothing of the libraries."""
+    """As from a cold network file system: the libraries are not to blame for a short remaining time."""
     libraries.make_all(cublas=HANG)
     hook = tmp_path / "sitecustomize.py"
     for pause in ("60", "1.5"):  # never started; begun with too little of the time
         hook.write_text(f"import time\ntime.sleep({pause})\n", encoding="utf-8")
-        _, source = libraries.ask(interpreter, limit=2, PYTHONPATH=str(tmp_path))
+        _, source = libraries.probe(interpreter, limit=2, PYTHONPATH=str(tmp_path))
         assert source.state is SourceState.NOT_ASKED, pause
         assert "--timeout" in (source.detail or "")
 
 
 def test_a_crash_in_a_version_call_is_reported(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(curand="#include <stdlib.h>\nint curandGetProperty(int a, int *b) { abort(); }\n")
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert (source.state, source.detail) == (SourceState.CRASHED, "curand: crashed with SIGABRT")
     assert by_name(facts)["cusparse"].path is not None
 
@@ -218,28 +218,28 @@ def test_a_broken_module_of_cupy_does_not_affect_the_libraries(
 def test_a_memory_limit_that_keeps_a_library_out_is_reported(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """The loader says that it cannot map the file, and not why."""
+    """The loader reports that it cannot map the file, but not why."""
     libraries.make_all(cublas="char much[1L << 30];")
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v 900000\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    reported = by_name(libraries.ask(wrapper)[0])
+    reported = by_name(libraries.probe(wrapper)[0])
     assert (reported["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
     assert reported["cufft"].error is None
-    assert by_name(libraries.ask(interpreter)[0])["cublas"].error is None
+    assert by_name(libraries.probe(interpreter)[0])["cublas"].error is None
 
 
 @pytest.mark.parametrize("limit", ["8000000", "unlimited"])
 def test_a_limit_that_leaves_room_is_not_blamed(
     interpreter: Path, libraries: Libraries, tmp_path: Path, limit: str
 ) -> None:
-    """Of what the loader cannot take, a limit explains what it has no room for; batch systems always set one."""
+    """A limit explains only libraries that do not fit; batch systems always set one."""
     reserved = '__thread __attribute__((tls_model("initial-exec"))) char much[100000];'
     libraries.make_all(cublas=f"{reserved} char one(int i) {{ return much[i]; }}")
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v {limit}\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    reported = by_name(libraries.ask(wrapper)[0])
+    reported = by_name(libraries.probe(wrapper)[0])
     assert (reported["cublas"].error or "").endswith("static TLS block")
     code = "import sys; sys.path.insert(0, sys.argv[1]); import libraries as l; print(l.explain_refusal(sys.argv[2]))"
     message = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"

@@ -1,4 +1,4 @@
-"""A library of the driver that is nowhere, and one that is there and needs another that is not."""
+"""A missing driver library, and one whose dependency is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
 
 
 def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
-    """Nor is it said to be: whoever looks finds the file."""
+    """Its file exists."""
     compile_library(Path(os.devnull), NEEDED, tmp_path / NEEDED)
     linked = ["-Wl,--no-as-needed", str(tmp_path / NEEDED)]
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
@@ -63,7 +63,7 @@ def test_musl_names_who_needs_what_is_missing(message: str, state: SourceState) 
 
 
 def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> None:
-    """Python reads a text in the locale's encoding, which this name is not in."""
+    """Python decodes text by the locale's encoding, which does not fit this name."""
     library = tmp_path / "mü" / "libcublas.so.12"
     library.parent.mkdir()
     compile_library(Path(os.devnull), library.name, library)

@@ -1,4 +1,4 @@
-"""Environments that have lost their settings, and those that may be meant where a system's Python answers."""
+"""Environments without pyvenv.cfg, and candidates near a system's Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: st
 
 
 def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
-    """As /usr/local/bin has it: a folder of packages beside it is no environment."""
+    """As in /usr/local/bin: a folder of packages alone does not make an environment."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
@@ -31,7 +31,7 @@ def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
-    """As ~/.local has it beside the user's own packages, where some package brings one."""
+    """As in ~/.local, if one of the user's packages installs such a program."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
@@ -40,7 +40,7 @@ def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
 
 
 def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None:
-    """Through a link that lies elsewhere, Python does not see the environment."""
+    """Through a link in another folder, Python does not see the environment."""
     venv = make_venv(tmp_path / "venv", python("3.12"))
     (tmp_path / "first").symlink_to("venv/bin/python3")
     (tmp_path / "second").symlink_to(tmp_path / "first")

@@ -1,4 +1,4 @@
-"""The compiler of each toolkit is asked for its version, and one that hangs or lies loses nothing else."""
+"""The version of each toolkit's compiler; one that hangs or prints nonsense does not affect the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nvidia-smi prints, era by era: outputs of real machines, and rows that are not what they should be."""
+"""The output of nvidia-smi in every era: samples of real machines, and malformed rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_banner_of_each_era_is_read(name: str) -> None:
 
 
 def program(folder: Path, text: str) -> ProbeContext:
-    """Asks a program named nvidia-smi that is the only one on PATH before the system's own."""
+    """Runs a program named nvidia-smi, the first on PATH."""
     path = folder / "nvidia-smi"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -124,7 +124,7 @@ def test_a_hanging_program_is_reported_at_the_deadline(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
-    """As one of another architecture, or a text without a first line that names its interpreter."""
+    """As a binary of another architecture, or a script without a shebang."""
     path = tmp_path / "nvidia-smi"
     path.write_text("just text\n", encoding="utf-8")
     path.chmod(0o755)
@@ -134,7 +134,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: 
 
 
 def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> None:
-    """So that a machine below another root is never shown the program of the host that it is looked at from."""
+    """A machine below another root is never probed with the host's program."""
     program = tmp_path / "usr/lib/wsl/lib/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
@@ -185,7 +185,7 @@ def test_a_banner_in_other_words_is_read_by_the_look_of_its_numbers(text: str) -
 
 @pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
 def test_every_sample_is_read_without_its_words(name: str) -> None:
-    """As the tool would print if the words of the banner changed once more."""
+    """As if the labels of the banner changed again."""
     text = SAMPLES[name].read_text(encoding="utf-8")
     if "NVIDIA-SMI" not in text:
         pytest.skip("the line of the program's name is not in this sample")
@@ -204,7 +204,7 @@ def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
 
 
 def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
-    """Return code 14, infoROM is corrupted: the table is printed all the same."""
+    """Return code 14, infoROM is corrupted: the table is still printed."""
     banner = SAMPLES["r384-inforom"]
     warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
     facts, source = probe_smi(

@@ -1,4 +1,4 @@
-"""What nvidia-smi tells in XML, at length, and in rows: read by look and by unit."""
+"""The XML, the long text and the rows of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, wa
 
 
 def test_an_entity_of_its_own_ends_the_reading() -> None:
-    """The classic document that grows to gigabytes."""
+    """The billion laughs document."""
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}]>'
     assert parse_xml(f"{text}<nvidia_smi_log><driver_version>&a9;</driver_version></nvidia_smi_log>") is None

@@ -1,4 +1,4 @@
-"""NVML through the stub: every quantity as told, numbers that make no sense, and what a fault leaves standing."""
+"""NVML through the stub: every quantity, invalid numbers, and the facts that survive a fault."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_the_generation_follows_from_the_compute_capability_where_nvml_has_no_wo
 def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
     stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """In the first namespace of processes this very process is named; anywhere else nobody without the device open."""
+    """In the initial PID namespace this process is named; in others only one with the device open."""
     own = os.getpid()
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{own}:1048576,4194304:5"})
     first = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
@@ -214,7 +214,7 @@ def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
 def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
     opened: str, name: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """In a container, NVML may count as the host does: then the process of that number is somebody else."""
+    """In a container, NVML may report the host's numbers, under which another process may run."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
     request = shlex.join(
         [sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)]

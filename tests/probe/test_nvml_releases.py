@@ -1,4 +1,4 @@
-"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest: all tell the same."""
+"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest give the same facts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MACHINES = {
 
 
 def facts_with(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
-    """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
+    """The facts of the driver and of each GPU by a release of nvidia-ml-py."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
     environment = environment_of(stub, folder, keys)

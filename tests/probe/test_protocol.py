@@ -1,4 +1,4 @@
-"""What the probing scripts print, and what is made of it when others print into it, or the end is missing."""
+"""Parsing the probe scripts' output, also with foreign output in it or a missing end."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_numbered_facts_of_another_name_are_not_taken() -> None:
 
 
 def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
-    """The first facts of a child can be read while it is still at work."""
+    """The first facts of a child can be read while it still runs."""
     command = [sys.executable, "-B", script("start.py"), "kernel", "/"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -131,7 +131,7 @@ ASKED = {
 @pytest.mark.parametrize("version", ["2.7", "3.6", ".".join(map(str, sys.version_info[:2]))])
 @pytest.mark.parametrize("name", ASKED)
 def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, version: str) -> None:
-    """Whatever the interpreter has printed before, without an end of its line and with our mark in it."""
+    """Even after output without a newline that contains the mark."""
     arguments, first = ASKED[name]
     (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
     command = target_command(str(python(version)), name, *arguments)

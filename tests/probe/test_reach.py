@@ -1,4 +1,4 @@
-"""What another user may not reach: the interpreter, the packages, and single files. Run as somebody who is not root."""
+"""Interpreters, packages and files that another user may not access. Run as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSTARTABLE = (
 )
 
 pytestmark = pytest.mark.skipif(
-    not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="nobody else can be asked here"
+    not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="no unprivileged user available"
 )
 
 
@@ -43,7 +43,7 @@ def folder() -> Iterator[Path]:
 
 
 def run_unprivileged(*command: str, facts: str | None = None) -> Any:  # noqa: ANN401 - JSON
-    """What a script of ours tells another user."""
+    """Runs a command as an unprivileged user and returns its facts."""
     done = subprocess.run(
         [*AS_UNPRIVILEGED_USER, *command],
         cwd="/",

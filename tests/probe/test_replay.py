@@ -1,4 +1,4 @@
-"""A machine's Snapshot, turned into a profile of the stub and asked again, is the same Snapshot."""
+"""A machine's Snapshot, converted to a profile of the stub and probed again, is the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHOSEN = (
 
 
 def take(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
-    """What NVML, libcuda and nvidia-smi say of a machine, put together and written down."""
+    """The encoded and decoded Snapshot of a machine from NVML, libcuda and nvidia-smi."""
     folder.mkdir()
     text = folder / "stub.txt"
     text.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
@@ -77,7 +77,7 @@ def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubD
 
 
 def test_every_quantity_is_the_same_when_it_is_replayed(stub_driver: StubDriver, tmp_path: Path) -> None:
-    """Also what changes from one moment to the next: the stub holds still."""
+    """Including volatile quantities, since the stub's are constant."""
     for number, keys in enumerate((MACHINE | STATE, PAIR)):
         first = take(stub_driver, tmp_path / f"first{number}", keys, {})
         again = replayed(stub_driver, tmp_path / f"again{number}", first)

@@ -1,4 +1,4 @@
-"""What an import of CuPy, NumPy or cuda.pathfinder would meet first, told without importing anything."""
+"""The modules that an import of CuPy, NumPy or cuda.pathfinder would load, found without importing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_safe_path_leaves_the_folder_of_work_out(venv: Path, tmp_path: Path) -
 
 
 def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path: Path) -> None:
-    """A checkout named cupy, or a folder of notes on it: a namespace package comes last."""
+    """Such as a checkout named cupy: a namespace package comes last."""
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
     (tmp_path / "checkout/cupy").mkdir(parents=True)
     reported = facts_from(interpreter_of(venv), tmp_path / "checkout")

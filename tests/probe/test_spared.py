@@ -1,4 +1,4 @@
-"""What a child is handed of the caller's variables: what it needs, and never a secret."""
+"""A child gets the variables that it needs, and never a secret."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def telling(tmp_path: Path) -> Path:
-    """An environment whose interpreter tells the variables that it is started with, at every start."""
+def recording_interpreter(tmp_path: Path) -> Path:
+    """An environment whose interpreter records its variables at every start."""
     venv = make_venv(tmp_path / "venv")
     place = str(tmp_path / "seen")
     text = f"import os\nwith open({place!r}, 'a') as file:\n    print(dict(os.environ), file=file)\n"
@@ -60,11 +60,11 @@ def telling(tmp_path: Path) -> Path:
     return interpreter_of(venv)
 
 
-def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> None:
-    """What else it may depend on nobody knows."""
+def test_the_target_is_handed_all_but_secrets(tmp_path: Path, recording_interpreter: Path) -> None:
+    """The target may depend on any other variable."""
     caller = probe_context({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
-    probe_target(caller, str(telling))
-    probe_files(caller, str(telling), deep=False)
+    probe_target(caller, str(recording_interpreter))
+    probe_files(caller, str(recording_interpreter), deep=False)
     seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
     assert len(seen) >= 2
     assert all("sesame" not in line for line in seen)
@@ -80,6 +80,6 @@ def test_the_driver_s_libraries_are_loaded_without_secrets(tmp_path: Path) -> No
 
 
 def test_a_variable_of_cuda_s_is_no_secret() -> None:
-    """Whatever words are in its name."""
+    """Even if its name looks like one."""
     named = {"CUDA_MODULE_LOADING": "LAZY", "CUPY_CACHE_KEY": "x", "NVIDIA_AUTHORITY": "y"}
     assert without_secrets(named) == named

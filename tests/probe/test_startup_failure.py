@@ -1,4 +1,4 @@
-"""What keeps an interpreter from answering: real ones, started again without this and that."""
+"""Diagnosing real interpreters that do not start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
 
 def started(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
-    """What is found out of an interpreter, after it was asked once."""
+    """The diagnosis of an interpreter after its first probe."""
     ctx = probe_context(environment, limit=limit)
     return probe_startup(ctx, str(interpreter), *probe_target(ctx, str(interpreter)))
 
@@ -66,7 +66,7 @@ def test_another_variable_of_pythons_is_not_guessed(venv: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.13"])
 def test_an_interpreter_of_any_age_is_found_sound(tmp_path: Path, version: str) -> None:
-    """What a wrapper ends is neither a variable nor what Python runs when it starts."""
+    """A failing wrapper is blamed neither on a variable nor on a start-up hook."""
     once = f'#!/bin/sh\ncase "$*" in *start.py*) exit 5;; esac\nexec {python(version)} "$@"\n'
     facts = started(program(tmp_path / "python3", once))
     assert (facts.python, facts.starts_without) == (None, None)
@@ -85,7 +85,7 @@ def test_an_interpreter_that_answers_is_not_started_again(venv: Path) -> None:
 
 
 def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:
-    """It breaks the target, and is told by this program, which has imported none of it."""
+    """It breaks the target, but not gpuenv, which reports it."""
     target = make_venv(tmp_path / "target")
     for name in ("json", "typing", "dataclasses", "packaging"):  # not enum: pip's own starter imports re
         (tmp_path / f"{name}.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""An asking of every source as a whole."""
+"""A session of all probes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.probe.session import take_snapshot
 
 
 class OfOneThread(Mapping[str, str]):
-    """Variables that a second thread cannot read: they stand for a mistake in understanding an answer."""
+    """Variables that another thread cannot read; stands for a bug in parsing an answer."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables

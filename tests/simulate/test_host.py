@@ -1,4 +1,4 @@
-"""What of the host does not show through on a simulated machine: its driver, its job's share of GPUs, its container."""
+"""The host's driver, job and container do not appear on a simulated machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for name in sys.argv[1:]:
 
 
 def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, stub_driver: StubDriver) -> None:
-    """Whoever has a GPU tries there whether his program does without."""
+    """Users with a GPU test there how their program behaves without one."""
     (stub_driver.folder / "libcuda.so").unlink(missing_ok=True)
     (stub_driver.folder / "libcuda.so").symlink_to("libcuda.so.1")
     names = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", str(stub_driver.cuda))
@@ -75,7 +75,7 @@ def test_neither_the_caller_s_job_nor_its_container_is_the_machine_s(cache: Path
 
 
 def test_an_unreadable_folder_on_path_does_not_prevent_a_run(cache: Path, tmp_path: Path) -> None:
-    """As where another user's PATH was kept; root is refused no folder, so that a name that is too long stands in."""
+    """As with another user's PATH; root may read every folder, so a name that is too long stands for one."""
     bare = tmp_path / "bare.yaml"
     bare.write_text("driver: {module: none}\n", encoding="utf-8")
     on(str(bare), "true", cache=cache)  # compiled by now

@@ -1,4 +1,4 @@
-"""A profile writes below its machine's root and nowhere else, and one that cannot be laid out is told."""
+"""A profile writes only below its machine's root, and one that cannot be laid out is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machines of ``gpuenv simulate``: those that there are, those of one's own, and what is none."""
+"""The profiles of ``gpuenv simulate``: shipped ones, the user's own, and invalid ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_machine_is_listed() -> None:
 
 
 def test_a_machine_that_is_about_its_environment_is_marked() -> None:
-    """In its place a command meets the caller's own."""
+    """Its commands see the caller's environment instead."""
     lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
     marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}
     assert marked >= {

@@ -1,4 +1,4 @@
-"""``gpuenv simulate``: any command on a pretend machine, with the caller's own streams and its own exit code."""
+"""``gpuenv simulate``: any command on a simulated machine, with the caller's streams and its own exit code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, expected: st
 
 
 def test_the_caller_s_own_programs_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
-    """As with an activated environment, whose Python is not to be exchanged for the system's."""
+    """As with an activated environment, whose Python must not be replaced by the system's."""
     for name in ("python3", "pytest", "cat"):
         program(tmp_path / name, "echo mine")
     path = f"{tmp_path}:{os.environ['PATH']}"
@@ -66,7 +66,7 @@ def test_programs_that_nvidia_smi_s_stand_in_needs_are_found_on_any_path(cache: 
 
 @pytest.mark.parametrize(("name", "there"), [("no-gpu", "None"), ("h200-580", "root/usr/bin/nvidia-smi")])
 def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Path, name: str, there: str) -> None:
-    """Its neighbours are, among them the caller's Python."""
+    """Other programs in its folder are, among them the caller's Python."""
     program(tmp_path / "nvidia-smi", "echo GPU 0: of the caller")
     program(tmp_path / "python3", "echo mine")
     path = f"{tmp_path}:{os.environ['PATH']}"
@@ -108,7 +108,7 @@ def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None
 def test_gpu_tests_are_skipped_on_it_and_blame_nothing(
     cache: Path, targets: Targets, command: tuple[str, ...], code: int, status: str | None
 ) -> None:
-    """No kernel can run there: what CuPy would say of that is no finding of the machine, and nothing is proven."""
+    """No kernel can run there, which is neither a finding nor a proof."""
     target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
     done = on("h200-580", *PROGRAM, *command, "--python", target, "--format", "json", cache=cache)
     answer = json.loads(done.stdout)
@@ -142,7 +142,7 @@ def test_a_cache_that_cannot_be_written_costs_a_moment(tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_warns_of_more_is_no_hindrance(tmp_path: Path) -> None:
-    """A newer compiler knows warnings that this one does not."""
+    """A newer compiler has warnings that this one lacks."""
     assert on("h200-580", "true", cache=tmp_path, CC="cc -Wtraditional").returncode == 0
 
 
