@@ -42,7 +42,7 @@ def outcomes(text: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?|deselected)", last)}
 
 
-def test_on_a_fit_machine_a_test_runs_where_it_fits(lab: Labs) -> None:
+def test_on_a_fit_machine_a_test_runs_if_its_requirements_are_met(lab: Labs) -> None:
     here = lab(FIT)
     done = here.pytest(TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -115,7 +115,7 @@ UNUSED = "import pytest\n@pytest.mark.gpuenv\ndef test_gpu(): raise SystemExit\n
 
 
 @pytest.mark.parametrize("options", [[], ["--gpu-required", "--gpu-fail-if-all-skipped"], ["-n", "1"]], ids=" ".join)
-def test_it_costs_nothing_where_there_is_no_gpu_test(lab: Labs, options: list[str]) -> None:
+def test_without_gpu_tests_the_doctor_does_not_run(lab: Labs, options: list[str]) -> None:
     here = lab(FIT)
     done = here.pytest(IMPORTED, *options)
     assert done.returncode == 0, done.stdout
@@ -124,7 +124,7 @@ def test_it_costs_nothing_where_there_is_no_gpu_test(lab: Labs, options: list[st
 
 
 @pytest.mark.parametrize("options", [["-m", "not gpuenv"], ["-k", "plain"], ["--collect-only"]], ids=" ".join)
-def test_a_gpu_test_that_is_deselected_asks_nothing(lab: Labs, options: list[str]) -> None:
+def test_a_deselected_gpu_test_does_not_run_the_doctor(lab: Labs, options: list[str]) -> None:
     here = lab(FIT)
     done = here.pytest(IMPORTED + UNUSED, *options)
     assert done.returncode == 0, done.stdout
@@ -183,14 +183,14 @@ def test_next(): raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memo
 """
 
 
-def test_what_fails_because_an_earlier_test_lost_the_context_names_that_test(lab: Labs) -> None:
+def test_a_failure_after_a_lost_context_names_the_first_test(lab: Labs) -> None:
     done = lab(FIT).pytest(LOSING)
     assert outcomes(done.stdout) == {"failed": 3}
     assert done.stdout.count("gpuenv: the CUDA context was lost before this test") == 1
     assert "test_them.py::test_first was the first test with such an error in this process" in done.stdout
 
 
-def test_a_failure_of_the_machine_s_comes_with_the_report(lab: Labs) -> None:
+def test_a_failure_caused_by_the_machine_comes_with_the_report(lab: Labs) -> None:
     done = lab(FIT).pytest(FAILING)
     assert outcomes(done.stdout) == {"failed": 3}
     assert done.stdout.count("gpuenv doctor: the machine caused this error, not the test") == 1
@@ -258,14 +258,14 @@ def test_the_mark_s_name_is_a_setting(lab: Labs) -> None:
     assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
 
 
-def test_it_can_be_turned_off(lab: Labs) -> None:
+def test_the_plug_in_can_be_turned_off(lab: Labs) -> None:
     here = lab(BROKEN)
     assert outcomes(here.pytest(TESTS, "-p", "no:gpuenv").stdout)["passed"] == 5
     assert outcomes(here.pytest(TESTS, ini="gpuenv_mark =\n").stdout)["passed"] == 5
     assert here.askings() == 0
 
 
-def test_a_driver_that_hangs_holds_no_run(lab: Labs) -> None:
+def test_a_hanging_driver_does_not_block_the_run(lab: Labs) -> None:
     done = lab("hung-nvml").pytest(TESTS, "--gpu-timeout", "3")
     assert done.returncode == 0, done.stdout
     assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
@@ -277,7 +277,7 @@ def test_a_test_for_machines_without_a_gpu_runs_there(lab: Labs) -> None:
     assert outcomes(lab(ABSENT).pytest(text).stdout) == {"passed": 1}
 
 
-def test_what_a_skip_says_is_one_reason_a_kind(lab: Labs) -> None:
+def test_a_skip_gives_one_reason(lab: Labs) -> None:
     done = lab(BROKEN).pytest(TESTS)
     reasons = Counter(re.findall(r"^SKIPPED \[(\d)\] .*? gpuenv: (\S+)", done.stdout, re.MULTILINE))
     assert [code for _, code in reasons] == ["DRV107"]

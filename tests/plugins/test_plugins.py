@@ -138,7 +138,7 @@ SMALL = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=known(24 * GIB, "nv
 UNKNOWN_MEMORY = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
 
 
-def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:
+def test_the_example_reports_only_its_own_finding(example: Home) -> None:
     code, report = example.doctor(FIT)
     assert (code, report["status"], report["findings"]) == (0, "fit", [])
     assert status(report, "ACME101") == ("clean", "")
@@ -152,7 +152,7 @@ def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> Non
     assert status(report, "ACME101") == ("skipped", "unknown: the memory of GPU 0 is not known")
 
 
-def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) -> None:
+def test_a_plug_in_is_listed_skipped_selected_and_suppressed_as_any_check(example: Home) -> None:
     listed = example.gpuenv("doctor", "--list").stdout
     assert "ACME101  brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
     _, report = example.doctor(SMALL, "--skip", "acme101")
@@ -168,7 +168,7 @@ def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) ->
     assert "ACME101 out-of-memory" in done.stdout
 
 
-def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) -> None:
+def test_a_broken_check_is_reported_and_does_not_affect_the_others(example: Home) -> None:
     """All at once: each is reported with its own error, and the other checks' findings are unchanged."""
     _, alone = example.doctor(UNFIT)
     for code, (source, _) in BAD.items():
@@ -190,7 +190,7 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
     assert took < 2 * PATIENCE + len(BAD), "they run side by side, each until its deadline"
 
 
-def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None:
+def test_a_machine_is_not_called_fit_if_a_check_crashed(home: Home) -> None:
     home.plugin("BAD101", BAD["BAD101"][0])
     code, report = home.doctor(FIT)
     assert (code, report["status"]) == (8, "unknown")
@@ -200,7 +200,7 @@ def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
-def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home) -> None:
+def test_malformed_entry_points_of_a_package_do_not_affect_others(home: Home) -> None:
     home.plugin("GOOD101", GOOD)
     (site,) = home.interpreter.parents[1].glob("lib/python*/site-packages")
     broken = site / "broken-1.0.dist-info"  # as setuptools of long ago, or a hand, has left it: uv installs none such
@@ -210,7 +210,7 @@ def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home
     assert (code, status(report, "GOOD101")) == (0, ("clean", ""))
 
 
-def test_one_that_yields_without_end_is_heard_for_a_while() -> None:
+def test_an_endless_check_is_cut_off() -> None:
     def endless(_: Snapshot) -> Iterator[NotKnown]:
         yield from (NotKnown("not yet") for _ in range(10_000))
         pytest.fail("it was asked for more than anybody reads")

@@ -112,7 +112,7 @@ def test_sources_of_one_opinion_do_not_dissent() -> None:
 
 
 @pytest.mark.parametrize("junk", ["N/A", "", "Unknown", "[N/A]", "5.35", "535.x", "v535.104", "580 (open)", "9" * 40])
-def test_a_driver_version_that_makes_no_sense_is_no_answer(junk: str) -> None:
+def test_an_invalid_driver_version_is_dropped(junk: str) -> None:
     raw = RawFacts(
         kernel=KernelFacts(sys_version=junk), nvml=NvmlFacts(driver_version=junk), smi=SmiFacts(driver_version="535.1")
     )
@@ -120,7 +120,7 @@ def test_a_driver_version_that_makes_no_sense_is_no_answer(junk: str) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 999, 100_000, 2**31 - 1])
-def test_a_cuda_number_that_no_driver_has_is_no_answer(number: int) -> None:
+def test_an_implausible_cuda_level_is_not_an_answer(number: int) -> None:
     raw = RawFacts(cuda=CudaFacts(cuda=number), nvml=NvmlFacts(cuda=number), smi=SmiFacts(cuda="N/A"))
     level = assemble(raw, None).driver.cuda
     assert level.value is None
@@ -235,7 +235,7 @@ def test_wheels_must_be_built_for_the_target_not_for_the_kernel(platform: str | 
     assert assemble(raw, None).host.arch.value == arch
 
 
-def test_toolkits_tell_their_version_and_where_it_is_written() -> None:
+def test_toolkits_have_a_version_and_its_source() -> None:
     kits = assemble(
         RawFacts(
             kernel=KernelFacts(
@@ -251,7 +251,7 @@ def test_toolkits_tell_their_version_and_where_it_is_written() -> None:
     assert [kit.has_nvrtc for kit in kits] == [True, False]
 
 
-def test_a_distribution_met_twice_is_the_one_that_imports_meet_first() -> None:
+def test_of_two_distributions_of_one_name_the_first_on_the_path_counts() -> None:
     facts = TargetFacts(
         python="3.12.4",
         distributions=(
@@ -267,7 +267,7 @@ def test_a_distribution_met_twice_is_the_one_that_imports_meet_first() -> None:
     assert list(target.packages) == ["cupy-cuda12x", "cupy-xarray", "numpy"]
 
 
-def test_a_target_that_did_not_answer_tells_why_and_what_was_meant() -> None:
+def test_a_target_that_did_not_answer_has_a_reason_and_a_name() -> None:
     target = assemble(RawFacts(target_path="/venv/bin/python3", target_reason="ended by SIGSEGV"), None).target
     assert value_and_source(target.executable) == ("/venv/bin/python3", "the caller")
     for reading in (target.python, target.prefix, target.kind, target.numpy, target.platform):

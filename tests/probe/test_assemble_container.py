@@ -57,7 +57,7 @@ def test_mounts_in_place_of_the_variable_are_read_first() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", " , ", "-", "3-1", "0-99999999999", "a-b", "GPU-1"])
-def test_a_list_that_makes_no_sense_is_kept_as_it_is_written(text: str) -> None:
+def test_an_invalid_device_list_is_kept_unchanged(text: str) -> None:
     assert ",".join(parse_device_list(text)) == text.strip(" ,")
 
 
@@ -69,7 +69,7 @@ def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None
     assert relevant_variables({**kept, **dropped}) == kept
 
 
-def test_what_gives_containers_their_gpus() -> None:
+def test_container_support_is_assembled() -> None:
     kernel = KernelFacts(
         device_rules=RawRules(rules=("c 195:* rwm",)),
         engine=RawEngine(configured=True, runtimes=("nvidia",), default_runtime="nvidia"),
@@ -98,12 +98,12 @@ def test_what_gives_containers_their_gpus() -> None:
         ),
     ],
 )
-def test_what_is_not_known_of_containers_has_a_reason(kernel: KernelFacts, toolkit: str, runtimes: str) -> None:
+def test_unknown_container_support_has_a_reason(kernel: KernelFacts, toolkit: str, runtimes: str) -> None:
     support = container_support(kernel)
     assert (support.toolkit.reason, support.runtimes.reason) == (toolkit, runtimes)
 
 
-def test_the_daemon_of_mps_is_looked_for_where_clients_do() -> None:
+def test_the_mps_daemon_is_searched_in_the_clients_folder() -> None:
     facts = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
     assert (facts.pipe_directory.source, facts.daemon.value, facts.daemon.source) == (
         "CUDA_MPS_PIPE_DIRECTORY",

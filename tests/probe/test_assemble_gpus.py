@@ -104,7 +104,7 @@ def test_gpus_without_address_and_uuid_are_kept_apart() -> None:
     assert len(gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0), NvmlGpu(1))))) == 2
 
 
-def test_a_mig_instance_is_no_gpu_and_lends_the_gpu_none_of_its_facts() -> None:
+def test_a_mig_instance_is_not_a_gpu_and_contributes_no_facts() -> None:
     whole = NvmlGpu(
         0,
         ONE,
@@ -162,7 +162,7 @@ def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
     assert well.fault.value is None
 
 
-def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
+def test_a_failed_function_is_not_a_fault_of_the_gpu() -> None:
     why = {"memory_total": "nvmlDeviceGetMemoryInfo returned code 3"}
     (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, why=why),)))
     assert gpu.fault.value is None

@@ -16,7 +16,7 @@ from tests.probe.child_programs import BURIAL, ENVIRONMENT, LONG, MIB, SHORT, py
 from tests.support.processes import is_running
 
 
-def test_what_a_child_says_and_its_exit_code_are_kept_apart() -> None:
+def test_a_childs_streams_and_exit_code_are_separate() -> None:
     output = python("import sys; print('out'); print('complaint', file=sys.stderr); sys.exit(3)").result
     assert (output.ending, output.exit_code, output.stdout, output.stderr) == (Ending.EXITED, 3, "out\n", "complaint\n")
     assert output.signal_name is None
@@ -24,7 +24,7 @@ def test_what_a_child_says_and_its_exit_code_are_kept_apart() -> None:
     assert 0 < output.duration < LONG
 
 
-def test_a_child_has_the_environment_it_is_given_and_no_other() -> None:
+def test_a_child_gets_exactly_the_given_environment() -> None:
     result = run_child(["env"], {"PATH": os.defpath, "ONLY": "this"}, time.monotonic() + LONG)
     assert sorted(result.stdout.splitlines()) == sorted([f"PATH={os.defpath}", "ONLY=this"])
 
@@ -93,7 +93,7 @@ def test_a_read_of_a_null_pointer_is_a_crash() -> None:
     assert (result.ending, result.signal_name) == (Ending.CRASHED, "SIGSEGV")
 
 
-def test_a_real_time_signal_has_no_name_but_a_number() -> None:
+def test_a_real_time_signal_is_named_by_its_number() -> None:
     result = python("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 1)").result
     assert result.ending is Ending.CRASHED
     assert result.signal_name == f"signal {signal.SIGRTMIN + 1}"
@@ -157,7 +157,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(
     assert child.took < BURIAL
 
 
-def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept() -> None:
+def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     result = python(r"import os; os.write(1, b'before \xff\xfe\x80 after\n'); os.write(2, b'\xc3(')").result
     assert result.stdout.startswith("before ")
     assert result.stdout.endswith(" after\n")
@@ -197,5 +197,5 @@ def test_a_text_longer_than_a_pipe_is_written_to_standard_input() -> None:
     assert run_child(["true"], ENVIRONMENT, time.monotonic() + LONG, stdin=text).exit_code == 0
 
 
-def test_a_deadline_beyond_what_the_kernel_counts_is_waited_for_all_the_same() -> None:
+def test_a_deadline_beyond_the_kernels_maximum_works() -> None:
     assert python("print('here')", 1e12).words == ["here"]

@@ -100,7 +100,7 @@ def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
+def test_a_closed_group_kills_its_children_and_starts_no_more() -> None:
     group, ended = ChildGroup(), []
 
     def follow() -> None:
@@ -118,7 +118,7 @@ def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
     assert other.ending is Ending.EXITED
 
 
-def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thread_is_about_to_start() -> None:
+def test_closing_a_group_also_kills_a_child_that_another_thread_is_starting() -> None:
     """An interrupted program exits right afterwards, with the thread that would have killed the child."""
     group, started, begun = ChildGroup(), [], threading.Event()
 
@@ -137,7 +137,7 @@ def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thre
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
-def test_what_a_closed_group_has_ended_is_gone() -> None:
+def test_children_of_a_closed_group_are_gone() -> None:
     group = ChildGroup()
     program = f"b = b'.' * {300 << 20}; print('ready', flush=True); import time; time.sleep(60)"
     command = [sys.executable, "-c", program]  # the kernel needs a while to take all that back

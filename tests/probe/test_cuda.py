@@ -41,14 +41,12 @@ def test_the_list_of_functions_is_not_empty() -> None:
 
 
 @pytest.mark.parametrize("count", ["-5", "1000000000", "-2147483648", "1025"])
-def test_a_number_of_devices_that_makes_no_sense_is_no_number(
-    count: str, stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_an_implausible_number_of_devices_is_dropped(count: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": count})
     assert (source.state, facts.init, facts.count, facts.devices) == (SourceState.ANSWERED, 0, None, ())
 
 
-def test_more_devices_than_there_are_have_no_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_devices_beyond_the_existing_ones_have_no_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": "3"})
     assert source.state is SourceState.ANSWERED
     assert [(device.ordinal, device.uuid) for device in facts.devices] == [
@@ -59,19 +57,19 @@ def test_more_devices_than_there_are_have_no_facts(stub_driver: StubDriver, tmp_
 
 
 @pytest.mark.parametrize("level", ["-5", "0", "2147483647"])
-def test_a_level_that_makes_no_sense_is_none(level: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_cuda_level_is_dropped(level: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "cuda.driver": level})
     assert facts.cuda is None
 
 
 @pytest.mark.parametrize("capability", ["-9.0", "9.-1", "100.0", "0.0", "9.2147483647"])
-def test_a_capability_that_makes_no_sense_is_none(capability: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_compute_capability_is_dropped(capability: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.cc": capability})
     assert facts.devices[0].compute_capability is None
     assert facts.devices[0].name
 
 
-def test_a_name_without_an_end_is_none_and_the_rest_stands(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_unterminated_name_is_dropped_and_other_facts_are_kept(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.name.endless": "1"})
     assert (source.state, facts.devices[0].name, facts.devices[0].compute_capability) == (
         SourceState.ANSWERED,
@@ -81,7 +79,7 @@ def test_a_name_without_an_end_is_none_and_the_rest_stands(stub_driver: StubDriv
 
 
 @pytest.mark.parametrize("memory", ["18446744073709551615", "0"])
-def test_a_memory_that_no_gpu_has_is_none(memory: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_memory_size_is_dropped(memory: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.memory.cuda": memory})
     assert facts.devices[0].memory_total is None
 
@@ -153,7 +151,7 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
         ("GPU-00000000-0000-0000-0000-000000000000", []),
     ],
 )
-def test_a_gpu_that_a_control_group_keeps_away_has_no_ordinal_and_takes_none(
+def test_a_gpu_hidden_by_a_control_group_has_no_ordinal_and_occupies_none(
     listed: str | None, seen: list[int], stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     machine = {"gpu.count": "4", "gpu.0.denied": "1", "gpu.3.denied": "1"}

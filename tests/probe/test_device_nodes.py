@@ -55,28 +55,28 @@ def on_bus(root: Path, vendor: str) -> None:
     (device / "vendor").write_text(f"{vendor}\n", encoding="ascii")
 
 
-def test_the_right_to_make_nodes_goes_where_neither_driver_nor_gpu_is(maker: Path) -> None:
+def test_cap_mknod_is_dropped_without_driver_and_gpu(maker: Path) -> None:
     on_bus(maker, "0x8086")
     assert not may_make(maker, str(maker))
 
 
 @pytest.mark.parametrize("path", ["dev/nvidiactl", "proc/driver/nvidia", "sys/module/nvidia", "dev/dxg", "dev/nvmap"])
-def test_it_stays_where_a_driver_is(maker: Path, path: str) -> None:
+def test_cap_mknod_is_kept_with_a_driver(maker: Path, path: str) -> None:
     on_bus(maker, "0x8086")
     (maker / path).mkdir(parents=True)
     assert may_make(maker, str(maker))
 
 
-def test_it_stays_where_a_gpu_is_for_which_root_s_programs_load_the_module(maker: Path) -> None:
+def test_cap_mknod_is_kept_with_a_gpu_whose_module_may_be_loaded(maker: Path) -> None:
     on_bus(maker, "0x10de")
     assert may_make(maker, str(maker))
 
 
-def test_it_stays_where_no_bus_is_to_be_seen(maker: Path) -> None:
+def test_cap_mknod_is_kept_if_the_bus_is_not_visible(maker: Path) -> None:
     assert may_make(maker, str(maker))
 
 
-def test_the_doctor_leaves_no_node_behind(maker: Path) -> None:
+def test_the_doctor_creates_no_device_node(maker: Path) -> None:
     on_bus(maker, "0x8086")
     if may_make(maker, "/"):
         pytest.skip("this machine may have a driver")

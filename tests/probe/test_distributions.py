@@ -108,7 +108,7 @@ def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
         ("cupy_cuda12x", "libcublas.so.12", None, "libnvrtc.so.12"),
     ],
 )
-def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
+def test_the_cuda_major_of_an_unnamed_build_is_that_of_its_cublas(
     venv: Path, name: str, linked: str, major: int | None, release: str | None
 ) -> None:
     distribution(site_packages(venv), name, "13.6.0")

@@ -154,7 +154,7 @@ def suffixes(tag: str) -> list[str]:
         ("core.pyx", "312", None),
     ],
 )
-def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(
+def test_an_extension_module_is_loaded_by_the_interpreter_in_its_suffix(
     name: str, tag: str, answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(script("start.py")).parent))

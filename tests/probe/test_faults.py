@@ -70,7 +70,7 @@ def machine_for(
     raise AssertionError(f"{function} is never called")
 
 
-def test_no_function_is_called_that_the_scripts_do_not_name(
+def test_only_functions_named_in_the_scripts_are_called(
     machines: tuple[tuple[Mapping[str, str], set[str]], ...],
 ) -> None:
     called = set().union(*(names for _, names in machines))

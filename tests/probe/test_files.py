@@ -39,7 +39,7 @@ def with_cupy(venv: Path, tmp_path: Path) -> Path:
     return venv
 
 
-def test_what_has_just_been_installed_has_no_faults(with_cupy: Path) -> None:
+def test_a_fresh_installation_has_no_faults(with_cupy: Path) -> None:
     assert faults(with_cupy) == []
     assert faults(with_cupy, deep=True) == []
 
@@ -77,7 +77,7 @@ def test_two_distributions_may_own_the_same_content_and_not_different_ones(venv:
     assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
 
 
-def test_the_gravest_come_first_and_no_more_than_fifty(venv: Path, tmp_path: Path) -> None:
+def test_at_most_fifty_faults_are_listed_the_most_severe_first(venv: Path, tmp_path: Path) -> None:
     content = {f"cupy/m{number:02}.py": b"x\n" for number in range(60)}
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", content))
     for number in range(59):
@@ -88,7 +88,7 @@ def test_the_gravest_come_first_and_no_more_than_fifty(venv: Path, tmp_path: Pat
     assert [entry.state for entry in facts.file_faults[:2]] == [FileState.MISSING, FileState.WRONG_SIZE]
 
 
-def test_no_path_in_a_record_leads_out_of_the_environment(with_cupy: Path, tmp_path: Path) -> None:
+def test_paths_in_a_record_cannot_leave_the_environment(with_cupy: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"secret")
     record = site_packages(with_cupy) / "cupy_cuda12x-14.2.0.dist-info/RECORD"
@@ -176,7 +176,7 @@ def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: P
     assert "another file system" in (found.detail or "")
 
 
-def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) -> None:
+def test_a_path_entry_that_is_no_text_does_not_hide_others(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     hook = "import pathlib, sys\nsys.path.append(pathlib.Path('/nowhere'))\nsys.path.append(b'bytes')\n"
     run_at_start(site_packages(with_cupy), hook)

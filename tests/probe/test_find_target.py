@@ -67,7 +67,7 @@ def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
-def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path, given: str) -> None:
+def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, given: str) -> None:
     (tmp_path / "folder").mkdir()
     path = str(tmp_path / given) if given and "name" not in given else given
     where = tmp_path / "folder"
@@ -85,7 +85,7 @@ def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path
     assert path in done.stderr
 
 
-def test_the_home_of_a_user_who_is_not_there_is_no_environment() -> None:
+def test_the_home_of_an_unknown_user_is_not_an_environment() -> None:
     with pytest.raises(TargetError):
         find_interpreter("~nobody-of-this-name/venv", {})
 

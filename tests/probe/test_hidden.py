@@ -57,7 +57,7 @@ SEEN = "this process sees the GPU"
         ),
     ],
 )
-def test_the_variable_hides_what_it_does_not_name(
+def test_the_variable_hides_the_gpus_that_it_does_not_name(
     visible: str | None, first: str | None, second: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     found = visibility_of(stub_driver, tmp_path, TWO, visible)
@@ -67,7 +67,7 @@ def test_the_variable_hides_what_it_does_not_name(
         assert reason == (SEEN if hidden is None else None)
 
 
-def test_beside_a_mig_instance_no_gpu_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_process_that_sees_a_mig_instance_sees_no_other_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
     (first, _, _), (second, hidden, _) = visibility_of(stub_driver, tmp_path, PAIR)
     assert (first, second) == (0, None)
     assert hidden == "MIG mode: a process that sees a MIG instance sees no other device"
@@ -101,7 +101,7 @@ def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> No
     assert visibility_of(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
 
 
-def test_prohibited_mode_is_the_reason_where_there_is_no_other(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_prohibited_mode_is_the_reason_if_no_other_applies(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
     first, second = visibility_of(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
@@ -150,5 +150,5 @@ def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
         ("\u0661", Listed((), invalid="\u0661")),
     ],
 )
-def test_the_list_is_read_up_to_the_first_entry_that_names_nothing(value: str, expected: Listed) -> None:
+def test_the_list_ends_at_the_first_invalid_entry(value: str, expected: Listed) -> None:
     assert listed(value, 2, (UUID, OTHER, MIG_UUID)) == expected

@@ -29,7 +29,7 @@ NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
+def test_an_interpreter_of_any_age_prints_its_facts(version: str) -> None:
     facts, source = target_of(python(version))
     assert source.state is SourceState.ANSWERED, source.detail
     assert facts.python is not None
@@ -106,7 +106,7 @@ atexit.register(lambda: sys.stdout.write("good bye\\n"))
 """
 
 
-def test_a_chatty_startup_hook_changes_nothing(venv: Path) -> None:
+def test_output_of_a_startup_hook_is_ignored(venv: Path) -> None:
     quiet, _ = target_of(interpreter_of(venv))
     run_at_start(site_packages(venv), CHATTY)
     chatty, source = target_of(interpreter_of(venv))
@@ -238,7 +238,7 @@ def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> N
     assert nvml in ("answered", "absent")
 
 
-def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
+def test_modules_next_to_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
     """There is a cuda.py among the probe scripts, and a package cuda of NVIDIA's."""
     package = site_packages(venv) / "cuda" / "pathfinder"
     package.mkdir(parents=True)
@@ -255,7 +255,7 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
     assert reported["library.nvrtc"]["error"] == "asked for nvrtc"
 
 
-def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:
+def test_probing_leaves_no_bytecode_in_the_target(venv: Path) -> None:
     run_at_start(site_packages(venv), "import usercustomize_of_this_test\n")
     (site_packages(venv) / "usercustomize_of_this_test.py").write_text("", encoding="utf-8")
     before = sorted(venv.rglob("*"))

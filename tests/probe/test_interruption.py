@@ -28,7 +28,7 @@ def interrupting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_comes_after_the_block(number: int) -> None:
+def test_a_deferred_interruption_arrives_after_the_block(number: int) -> None:
     passed = []
 
     def interrupted() -> None:
@@ -49,14 +49,14 @@ def test_a_failure_in_the_block_leaves_the_handlers_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_what_is_ignored_or_left_to_the_system_stays_so(handler: signal.Handlers) -> None:
+def test_ignored_and_default_signals_are_unchanged(handler: signal.Handlers) -> None:
     signal.signal(signal.SIGTERM, handler)
     with deferred_interruptions():
         assert signal.getsignal(signal.SIGTERM) is handler
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
 
-def test_another_thread_changes_nothing() -> None:
+def test_other_threads_do_not_change_signal_handlers() -> None:
     seen = []
 
     def look() -> None:
@@ -84,7 +84,7 @@ def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
     assert started[0].wait(10) == -signal.SIGKILL
 
 
-def test_a_child_that_ignores_is_started_by_one_that_ignores() -> None:
+def test_a_child_inherits_ignored_signals() -> None:
     """As under ``nohup``: the child ignores the signals that its parent ignores."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"

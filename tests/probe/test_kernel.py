@@ -170,7 +170,7 @@ EVERY_FILE = (
 
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "dangling", "empty", "bytes", "one endless line"])
-def test_files_that_cannot_be_read_or_hold_rubbish_end_nothing(tmp_path: Path, odd: str) -> None:
+def test_unreadable_and_malformed_files_do_not_stop_the_script(tmp_path: Path, odd: str) -> None:
     """Root may read everything, so folders, loops and dangling links stand for unreadable files."""
     for name in EVERY_FILE:
         path = tmp_path / name

@@ -122,7 +122,7 @@ def test_kind_and_devices_of_a_cdi_file_are_reported(
     )
 
 
-def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_next_to_cdi_files_are_ignored(tmp_path: Path) -> None:
     root = lay(
         tmp_path, {"etc/cdi/README": "kind: a/b", "etc/cdi/x.yaml.bak": "", "var/run/cdi/y.yaml": "kind: a.b/c\n"}
     )

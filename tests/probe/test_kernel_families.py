@@ -76,7 +76,7 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
         ),
     ],
 )
-def test_dkms_tree_tells_what_was_built_for_which_kernel(
+def test_the_dkms_tree_shows_builds_by_kernel(
     tmp_path: Path, files: dict[str, str], builds: tuple[DkmsBuild, ...]
 ) -> None:
     root = lay(tmp_path, files)
@@ -105,7 +105,7 @@ def test_other_kernels_with_a_module_of_the_driver(
     assert assemble(raw, None).driver.module_kernels.value == kernels
 
 
-def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
+def test_many_modules_of_one_kernel_do_not_hide_another_kernels(tmp_path: Path) -> None:
     many = "".join(f"kernel/nvidia-{branch}/nvidia.ko:\n" for branch in range(500, 540))
     files = {f"lib/modules/6.8.0-{n}-generic/modules.dep": many for n in range(10, 40)}
     driver = assemble(RawFacts(kernel=kernel_of(lay(tmp_path, files))), None).driver
@@ -155,9 +155,7 @@ def test_the_module_of_another_kernel(tmp_path: Path, files: dict[str, str], exp
         ({"proc/cmdline": "module_blacklist=a,nvidia x\n"}, ("/proc/cmdline: module_blacklist=a,nvidia",)),
     ],
 )  # fmt: skip
-def test_what_keeps_the_module_of_the_driver_out(
-    tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]
-) -> None:
+def test_module_blocks_are_reported(tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]) -> None:
     assert kernel_of(lay(tmp_path, files)).module_blocks == blocks
 
 

@@ -255,9 +255,7 @@ def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, 
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_where_the_first_file_is_not_there_the_second_one_tells(
-    tmp_path: Path, sound: dict[str, Any], name: str
-) -> None:
+def test_the_second_file_is_read_if_the_first_is_missing(tmp_path: Path, sound: dict[str, Any], name: str) -> None:
     root = lay(tmp_path / "root", WHOLE)
     for first in list(SECOND)[1 : list(SECOND).index(name) + 1] if name.startswith("var/log") else [name]:
         (root / first).unlink()
@@ -268,7 +266,7 @@ def test_where_the_first_file_is_not_there_the_second_one_tells(
         assert facts[fact]["source"] == f"/{SECOND[name]}"
 
 
-def test_all_files_bad_at_once_end_nothing(tmp_path: Path) -> None:
+def test_all_files_broken_at_once_do_not_stop_the_script(tmp_path: Path) -> None:
     for fault, spoil in FAULTS.items():
         root = lay(tmp_path / fault, WHOLE)
         for name in WHOLE:

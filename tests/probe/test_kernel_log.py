@@ -67,7 +67,7 @@ def test_a_line_of_the_log_is_stripped_of_its_time_and_host(tmp_path: Path, file
     assert log_of(tmp_path, {file: written}) == RawLog(f"/{file}", (XID,))
 
 
-def test_what_other_programs_write_to_syslog_is_not_the_kernels(tmp_path: Path) -> None:
+def test_lines_of_other_programs_in_syslog_are_skipped(tmp_path: Path) -> None:
     lines = "Nov 22 18:29:55 gauss nvidia-persistenced[812]: started\nNov 22 18:29:56 gauss sudo: NVRM: Xid of nobody\n"
     assert log_of(tmp_path, {"var/log/messages": lines}).lines == ()
 
@@ -92,7 +92,7 @@ def test_repeated_lines_do_not_displace_a_decisive_one(tmp_path: Path) -> None:
     assert log.lines[-2:] == ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:499)", "nvidia: the same")
 
 
-def test_many_events_leave_room_for_what_stands_around_them(tmp_path: Path) -> None:
+def test_many_events_leave_room_for_the_lines_around_them(tmp_path: Path) -> None:
     events = [f"4,{n},1,-;NVRM: Xid (PCI:0000:3b:00): 31, pid={n}" for n in range(200)]
     log = log_of(tmp_path, {"dev/kmsg": "\n".join([*events, "4,201,1,-;nvidia: the last"]) + "\n"})
     assert (len(log.lines), log.lines[0].endswith("pid=151")) == (50, True)

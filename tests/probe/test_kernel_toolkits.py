@@ -31,7 +31,7 @@ TOOLKIT = {
         ({"version.txt": "CUDA Version 10.2.89\n"}, ("10.2", "version.txt")),
     ],
 )
-def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
+def test_the_version_of_a_toolkit_is_read_from_its_files(
     tmp_path: Path, files: dict[str, str], facts: tuple[str, str]
 ) -> None:
     root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
@@ -44,7 +44,7 @@ def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
     "files",
     [{"bin/nvcc": ""}, {"compat/libcuda.so.550.54.15": ""}, {"include/cuda.h": "no version\n"}, {"version.txt": "?"}],
 )
-def test_a_folder_without_a_version_is_no_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
+def test_a_folder_without_a_version_is_not_a_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
     root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
     assert kernel_of(root).toolkits == ()
 
@@ -59,7 +59,7 @@ def test_a_distribution_s_own_toolkit_has_its_nvrtc_in_a_folder_of_the_architect
     assert (kit.nvcc, kit.has_nvrtc, kit.has_headers) == (True, True, True)
 
 
-def test_the_usual_link_is_no_second_toolkit(tmp_path: Path) -> None:
+def test_the_default_link_is_not_a_second_toolkit(tmp_path: Path) -> None:
     root = lay(tmp_path, {"usr/local/cuda-12.4/version.json": TOOLKIT["version.json"]})
     (root / "usr/local/cuda").symlink_to("cuda-12.4")
     (root / "usr/local/cuda-12").symlink_to("cuda-12.4")
@@ -101,7 +101,7 @@ def test_every_toolkit_is_listed_and_that_of_the_variable_comes_first(tmp_path: 
     ]
 
 
-def test_a_variable_that_points_to_nothing_brings_no_toolkit(tmp_path: Path) -> None:
+def test_a_variable_that_names_a_missing_folder_adds_no_toolkit(tmp_path: Path) -> None:
     environment = {"CUDA_PATH": "/nowhere", "CUDA_HOME": ""}
     assert kernel_of(lay(tmp_path, {"etc/os-release": ""}), environment).toolkits == ()
 

@@ -104,7 +104,7 @@ def test_what_a_library_needs_is_reported_as_its_dependency(interpreter: Path, l
     assert needed.path == str(libraries.folder / "libcublasLt.so.12")
 
 
-def test_what_a_library_needs_and_lacks_is_the_reason_that_it_is_not_loaded(
+def test_a_missing_dependency_is_the_reason_that_a_library_is_not_loaded(
     interpreter: Path, libraries: Libraries
 ) -> None:
     libraries.make("libcublasLt.so.12")
@@ -141,7 +141,7 @@ def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries:
     assert found["nvrtc"].release == "12.9"
 
 
-def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: Path, libraries: Libraries) -> None:
+def test_a_process_killed_from_outside_blames_no_library(interpreter: Path, libraries: Libraries) -> None:
     """As when memory is short: the library that was being loaded is not to blame."""
     libraries.make_all(cufft=KILLED, nvrtc=PAIR)
     facts, source = libraries.probe(interpreter)
@@ -170,7 +170,7 @@ def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter
     ]
 
 
-def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Libraries) -> None:
+def test_the_deadline_holds_if_all_libraries_hang(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, HANG))
     started = time.monotonic()
     facts, source = libraries.probe(interpreter, limit=2)
@@ -179,7 +179,7 @@ def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Librarie
     assert by_name(facts)["nvrtc"].path is None
 
 
-def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
+def test_an_interpreter_that_is_slow_to_start_blames_no_library(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
     """As from a cold network file system: the libraries are not to blame for a short remaining time."""

@@ -25,14 +25,14 @@ def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
     assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
+def test_a_dangling_link_is_not_a_library(tmp_path: Path) -> None:
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / name).symlink_to(f"{name}.gone")
     ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
     assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
+def test_a_library_with_a_missing_dependency_is_not_absent(tmp_path: Path) -> None:
     """Its file exists."""
     compile_library(Path(os.devnull), NEEDED, tmp_path / NEEDED)
     linked = ["-Wl,--no-as-needed", str(tmp_path / NEEDED)]
@@ -57,7 +57,7 @@ def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
         ("libnvidia-ml.so.1: file too short", SourceState.FAILED),
     ],
 )
-def test_musl_names_who_needs_what_is_missing(message: str, state: SourceState) -> None:
+def test_musls_message_names_the_library_that_needs_the_missing_one(message: str, state: SourceState) -> None:
     facts = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
     assert nvml_facts(ChildResult(Ending.EXITED, 0, facts, "", None, 0.1, 0.0))[1].state is state
 

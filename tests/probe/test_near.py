@@ -21,7 +21,7 @@ def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: st
     assert (facts["lost_environment"], facts["kind"]) == (str(venv), "system")
 
 
-def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
+def test_a_link_in_a_program_folder_has_no_lost_environment(tmp_path: Path) -> None:
     """As in /usr/local/bin: a folder of packages alone does not make an environment."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
@@ -30,7 +30,7 @@ def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
     assert (facts["lost_environment"], facts["environments_near"]) == (None, [])
 
 
-def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
+def test_a_program_called_activate_does_not_make_an_environment(tmp_path: Path) -> None:
     """As in ~/.local, if one of the user's packages installs such a program."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)

@@ -88,7 +88,7 @@ def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
+def test_a_hung_compiler_does_not_affect_the_others(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", "sleep 60 & sleep 60")
     started = time.monotonic()
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
@@ -99,7 +99,7 @@ def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
     assert (str(kit.toolkit.value), kit.toolkit.source, kit.toolkit.others) == ("13.0", "version.json", ())
 
 
-def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
+def test_a_compilers_differing_version_is_kept_with_that_of_the_files(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version="12.4.1")
     (tmp_path / "cuda/include/cuda.h").write_text("#define CUDA_VERSION 12060\n", encoding="utf-8")
     (tmp_path / "cuda/version.txt").write_text("CUDA Version 12.5.0\n", encoding="utf-8")

@@ -78,7 +78,7 @@ def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: s
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, None)
 
 
-def test_a_complaint_is_cut_where_a_program_prints_without_end(tmp_path: Path) -> None:
+def test_a_long_error_message_is_truncated(tmp_path: Path) -> None:
     facts, _ = probe_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
     assert facts.complaint is not None
     assert len(facts.complaint) < 1000
@@ -100,7 +100,7 @@ def test_both_banner_and_list_are_read(tmp_path: Path) -> None:
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path: Path) -> None:
+def test_another_program_of_that_name_yields_no_facts(tmp_path: Path) -> None:
     facts, source = probe_smi(program(tmp_path, "echo hello"))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, ())
@@ -133,7 +133,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: 
     assert "Exec format error" in (source.detail or "")
 
 
-def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> None:
+def test_under_wsl_nvidia_smi_is_found_below_the_driver_root(tmp_path: Path) -> None:
     """A machine below another root is never probed with the host's program."""
     program = tmp_path / "usr/lib/wsl/lib/nvidia-smi"
     program.parent.mkdir(parents=True)
@@ -165,7 +165,7 @@ def test_without_the_program_the_source_is_absent(tmp_path: Path) -> None:
         "\x00\x01\x02",
     ],
 )
-def test_a_text_without_versions_gives_none(text: str) -> None:
+def test_a_text_without_versions_has_no_versions(text: str) -> None:
     assert parse_banner(text) == (None, None)
 
 

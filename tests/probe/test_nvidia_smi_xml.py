@@ -28,7 +28,7 @@ def test_every_document_has_its_answer_and_its_source() -> None:
 
 @pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
 @pytest.mark.parametrize("name", XML_VALUES)
-def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, warning: str) -> None:
+def test_each_eras_document_is_read_also_if_truncated(name: str, warning: str) -> None:
     facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
     assert facts is not None
     assert facts.gpus is not None
@@ -47,7 +47,7 @@ def test_an_entity_of_its_own_ends_the_reading() -> None:
     "text",
     ["", "No devices were found", "<?xml", "<html><gpu id='x'/></html>", "<?xml version='1.0'?><nvidia_smi_log", "\0"],
 )
-def test_what_is_no_such_document_tells_nothing(text: str) -> None:
+def test_other_documents_yield_no_facts(text: str) -> None:
     facts = parse_xml(text)
     assert facts is None or (facts.driver_version, facts.gpus) == (None, ())
 
@@ -73,7 +73,7 @@ def test_a_document_of_any_depth_and_length_is_read() -> None:
 
 
 @pytest.mark.parametrize("memory", ["9" * 5000, "-1", "\u0661", "1e5", "ERR!"])
-def test_a_memory_that_is_no_number_is_unknown(memory: str) -> None:
+def test_a_memory_size_that_is_not_a_number_is_unknown(memory: str) -> None:
     (gpu,) = parse_gpus(ROW.rpartition(",")[0] + f", {memory}")
     assert (gpu.memory_total, gpu.name) == (None, "NVIDIA H200")
 
@@ -82,7 +82,7 @@ def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:
     assert parse_gpus(ROW + "\n") == (H200,)
 
 
-def test_each_gpu_has_a_row_and_blank_lines_are_none() -> None:
+def test_each_gpu_has_a_row_and_blank_lines_are_skipped() -> None:
     text = "\n".join([ROW, "", ROW.replace("0, GPU", "1, GPU", 1), "   ", ""])
     assert [gpu.number for gpu in parse_gpus(text)] == [0, 1]
 
@@ -119,5 +119,5 @@ def test_a_row_of_another_form_is_skipped_and_the_others_are_kept(odd: str) -> N
     assert parse_gpus(f"{ROW}\n{odd}\n{ROW}\n") == (H200, H200)
 
 
-def test_nothing_printed_is_no_gpu() -> None:
+def test_empty_output_has_no_gpus() -> None:
     assert parse_gpus("") == ()

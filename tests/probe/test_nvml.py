@@ -71,7 +71,7 @@ def test_every_quantity_arrives_with_its_unit(stub_driver: StubDriver, tmp_path:
     assert gpu.peers == ()
 
 
-def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_unsupported_quantities_are_missing_with_the_return_code(stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, MACHINE)
     for reading, function in (
         (gpu.health.temperature, "nvmlDeviceGetTemperature"),
@@ -112,7 +112,7 @@ def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver:
         ("virtualization", "4294967295", "virtualization", "nvmlDeviceGetVirtualizationMode"),
     ],
 )
-def test_a_number_that_no_gpu_can_have_is_no_answer(
+def test_an_implausible_number_is_dropped(
     key: str, number: str, path: str, function: str, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     unknown = {"gpu.0.cc": "99.0"} if key == "architecture" else {}  # else the compute capability tells it
@@ -132,7 +132,7 @@ def facts_of(gpu: Gpu, path: str) -> tuple[object, str | None]:
     return getattr(found, "value", None), getattr(found, "reason", None)
 
 
-def test_a_number_of_gpus_that_makes_no_sense_is_no_number(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_number_of_gpus_is_dropped(stub_driver: StubDriver, tmp_path: Path) -> None:
     snapshot = _snapshot(*nvml_of(stub_driver, tmp_path, {**MACHINE, "nvml.count": "1000000000"}))
     assert (snapshot.gpus, snapshot.gpu_count.value) == ((), None)
     assert snapshot.gpu_count.reason == "nvmlDeviceGetCount returned 1000000000, which is out of range"
@@ -192,16 +192,14 @@ def test_an_older_driver_is_queried_by_the_older_functions(stub_driver: StubDriv
     assert first.processes.value == 2
 
 
-def test_the_generation_follows_from_the_compute_capability_where_nvml_has_no_word(
+def test_without_nvmls_answer_the_generation_follows_from_the_compute_capability(
     stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "nvml.return.nvmlDeviceGetArchitecture": "13"})
     assert (gpu.architecture.value, gpu.architecture.source) == ("hopper", "nvml's compute capability")
 
 
-def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
-    stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_gpu_user_is_named_only_if_its_process_is_certain(stub_driver: StubDriver, tmp_path: Path) -> None:
     """In the initial PID namespace this process is named; in others only one with the device open."""
     own = os.getpid()
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{own}:1048576,4194304:5"})
@@ -260,7 +258,7 @@ def test_a_gpu_that_hangs_when_it_is_opened_leaves_those_before_it(stub_driver: 
     assert (str(first.compute_capability.value), len(first.mig_instances)) == ("8.0", 1)
 
 
-def test_a_crash_says_in_which_call_it_was(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_crash_names_its_call(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = nvml_of(stub_driver, tmp_path, PAIR | {"nvml.crash.nvmlDeviceGetTemperature@1": "segv"})
     assert (source.state, source.detail) == (
         SourceState.CRASHED,

@@ -64,7 +64,7 @@ def test_of_two_answers_the_later_counts() -> None:
         pytest.param(MARK + '{"digits": ' + "9" * 5000 + "}", id="digits"),
     ],
 )
-def test_a_line_that_is_no_fact_is_dropped_and_the_others_are_kept(broken: str) -> None:
+def test_invalid_lines_are_dropped_and_the_others_kept(broken: str) -> None:
     assert parse_facts(f'gpuenv:{{"first": 1}}\n{broken}\ngpuenv:{{"last": 2}}\n') == {"first": 1, "last": 2}
 
 
@@ -76,7 +76,7 @@ def test_an_end_cut_off_in_the_middle_of_a_line_costs_that_line_only() -> None:
         assert len(facts) in (whole[:length].count("\n"), whole[:length].count("\n") + 1)
 
 
-def test_nothing_printed_is_no_fact() -> None:
+def test_empty_output_has_no_facts() -> None:
     assert parse_facts("") == {}
 
 
@@ -98,7 +98,7 @@ def test_nested_facts_are_gathered_by_number_and_name() -> None:
 
 
 @pytest.mark.parametrize("key", ["gpu", "gpu.0", "gpu.x.index", "gpu..index", "gpus.0.index", "gpu.0.", ""])
-def test_a_key_of_another_form_is_no_nested_fact(key: str) -> None:
+def test_keys_of_another_form_are_not_nested_facts(key: str) -> None:
     assert nested({key: 1, "gpu.0.name": "text", "gpu.0.name.key": 1}, "gpu") == [{"name": "text"}]
 
 
@@ -107,7 +107,7 @@ def test_numbered_facts_of_another_name_are_not_taken() -> None:
     assert numbered(facts, "gpu") == ["this"]
 
 
-def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
+def test_a_script_prints_each_fact_before_it_reads_the_next() -> None:
     """The first facts of a child can be read while it still runs."""
     command = [sys.executable, "-B", script("start.py"), "kernel", "/"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:

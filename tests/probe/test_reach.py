@@ -86,7 +86,7 @@ def test_a_file_below_a_folder_that_may_not_be_entered_is_not_called_missing(fol
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Path, *, absolute: bool) -> None:
+def test_the_missing_target_of_an_interpreters_link_is_named(tmp_path: Path, *, absolute: bool) -> None:
     gone = tmp_path / "gone/python3.12"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
@@ -124,7 +124,7 @@ def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: P
     assert gone == f"{paths[2]} does not exist"
 
 
-def test_one_that_path_names_from_the_working_folder_is_there(tmp_path: Path) -> None:
+def test_an_interpreter_relative_to_the_working_folder_is_found(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("python3", "bin/python3"):
         (tmp_path / name).symlink_to(sys.executable)

@@ -99,7 +99,7 @@ def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
         assert lasting(other) != lasting(first), key
 
 
-def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_path: Path) -> None:
     first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     changed = {
         "gpu.0.temperature": "77",

@@ -32,7 +32,7 @@ def test_a_file_of_that_name_in_the_folder_of_work_comes_first(tmp_path: Path, v
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
-def test_no_file_of_the_folder_of_work_is_run(tmp_path: Path, version: str) -> None:
+def test_no_file_of_the_working_folder_is_run(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     for name in ("cupy", "numpy", "importlib", "imp", "types", "random", "re", "glob", "sysconfig", "warnings"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(9)", encoding="utf-8")

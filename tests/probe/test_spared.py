@@ -39,7 +39,7 @@ def environment_seen(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
+def test_nvidia_smi_gets_no_secrets(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n/usr/bin/env >> {tmp_path}/seen\n", encoding="utf-8")
     program.chmod(0o755)
@@ -79,7 +79,7 @@ def test_the_driver_s_libraries_are_loaded_without_secrets(tmp_path: Path) -> No
         assert source.state in (SourceState.ANSWERED, SourceState.ABSENT), "nothing that was left out is missed"
 
 
-def test_a_variable_of_cuda_s_is_no_secret() -> None:
+def test_variables_of_cuda_are_not_secrets() -> None:
     """Even if its name looks like one."""
     named = {"CUDA_MODULE_LOADING": "LAZY", "CUPY_CACHE_KEY": "x", "NVIDIA_AUTHORITY": "y"}
     assert without_secrets(named) == named

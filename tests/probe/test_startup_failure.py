@@ -27,7 +27,7 @@ def started(interpreter: Path, environment: dict[str, str] | None = None, limit:
     "hook", ["import os; os._exit(3)", "import os; os.abort()", "import os; os.close(1)", "raise SystemExit('no')"]
 )
 @pytest.mark.parametrize("name", ["sitecustomize.py", "hook.pth"])
-def test_what_runs_at_the_start_is_named(venv: Path, hook: str, name: str) -> None:
+def test_a_failing_startup_hook_is_named(venv: Path, hook: str, name: str) -> None:
     if Path(sysconfig.get_path("stdlib"), name).exists():
         pytest.skip("this Python has a sitecustomize of its own, which comes first")
     (site_packages(venv) / name).write_text(f"{hook}\n", encoding="utf-8")
@@ -40,7 +40,7 @@ def test_what_runs_at_the_start_is_named(venv: Path, hook: str, name: str) -> No
     assert facts.startup_files == (str(site_packages(venv) / name),)
 
 
-def test_what_holds_it_is_named_at_the_deadline(venv: Path) -> None:
+def test_a_blocking_startup_hook_is_named_at_the_deadline(venv: Path) -> None:
     (site_packages(venv) / "hold.pth").write_text("import time; time.sleep(60)\n", encoding="utf-8")
     (site_packages(venv) / "folders.pth").write_text("/somewhere\nimportant\n", encoding="utf-8")
     facts = started(interpreter_of(venv), limit=0.5)
@@ -48,7 +48,7 @@ def test_what_holds_it_is_named_at_the_deadline(venv: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["PYTHONHOME", "PYTHONPATH", "LD_PRELOAD"])
-def test_the_variable_that_leads_it_astray_is_named(venv: Path, tmp_path: Path, name: str) -> None:
+def test_the_variable_that_breaks_the_interpreter_is_named(venv: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
     source = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
     (tmp_path / "preload.c").write_text(source, encoding="utf-8")
@@ -72,7 +72,7 @@ def test_an_interpreter_of_any_age_is_found_sound(tmp_path: Path, version: str) 
     assert (facts.python, facts.starts_without) == (None, None)
 
 
-def test_what_is_no_python_by_its_name_is_not_run_again(tmp_path: Path) -> None:
+def test_a_program_not_named_as_python_is_not_run_again(tmp_path: Path) -> None:
     script = program(tmp_path / "train.sh", f"#!/bin/sh\necho run >> {tmp_path}/runs\n")
     assert started(script) == TargetFacts()
     assert (tmp_path / "runs").read_text(encoding="utf-8").split() == ["run"]

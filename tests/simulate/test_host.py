@@ -43,7 +43,7 @@ def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, st
     ] * 3
 
 
-def test_a_machine_s_own_driver_is_found_and_the_host_s_beside_it_is_not(cache: Path, stub_driver: StubDriver) -> None:
+def test_a_machine_s_driver_is_found_and_the_host_s_is_not(cache: Path, stub_driver: StubDriver) -> None:
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
     names = (str(stub_driver.cuda), "libcuda.so.1")
     refused, loaded = on("h200-580", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()

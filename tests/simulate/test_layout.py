@@ -37,7 +37,7 @@ DRIVER = "driver: {module: open, version: 550.163.01, cuda: 12.4"
         ),
     ],
 )
-def test_nothing_is_written_outside_of_the_machine(
+def test_files_are_written_only_inside_the_machine(
     tmp_path: Path, cache: Path, profile: str, line: int | None, expected: str
 ) -> None:
     outside = tmp_path / "outside"

@@ -24,7 +24,7 @@ def test_every_machine_is_listed() -> None:
     assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
 
 
-def test_a_machine_that_is_about_its_environment_is_marked() -> None:
+def test_a_profile_about_its_environment_is_marked() -> None:
     """Its commands see the caller's environment instead."""
     lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
     marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}

@@ -78,7 +78,7 @@ def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["mismatch-535", "no-driver-h100", "gpu-lost", "nouveau-gtx1080ti", "fabric-manager"])
-def test_the_doctor_says_on_it_what_is_right(cache: Path, name: str) -> None:
+def test_the_doctor_gives_the_expected_answer_on_a_simulated_machine(cache: Path, name: str) -> None:
     expected = load(data_path("machines") / f"{name}.yaml").expect.primary
     done = on(name, *PROGRAM, "doctor", cache=cache)
     assert done.returncode == 1
@@ -105,7 +105,7 @@ def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_gpu_tests_are_skipped_on_it_and_blame_nothing(
+def test_gpu_tests_are_skipped_on_a_simulated_machine(
     cache: Path, targets: Targets, command: tuple[str, ...], code: int, status: str | None
 ) -> None:
     """No kernel can run there, which is neither a finding nor a proof."""
@@ -141,12 +141,12 @@ def test_a_cache_that_cannot_be_written_costs_a_moment(tmp_path: Path) -> None:
     assert "H200" in done.stdout
 
 
-def test_a_compiler_that_warns_of_more_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_compiler_with_more_warnings_builds_the_stub(tmp_path: Path) -> None:
     """A newer compiler has warnings that this one lacks."""
     assert on("h200-580", "true", cache=tmp_path, CC="cc -Wtraditional").returncode == 0
 
 
-def test_without_a_compiler_it_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_missing_compiler_is_reported(tmp_path: Path) -> None:
     done = on("h200-580", "true", cache=tmp_path, CC="no-such-compiler")
     assert (done.returncode, done.stdout) == (2, "")
     assert "needs a C compiler" in done.stderr
@@ -171,7 +171,7 @@ def test_options_after_the_dashes_are_the_command_s(cache: Path) -> None:
     assert on("h200-580", "echo", "--list", "-v", "--", "x", cache=cache).stdout == "--list -v -- x\n"
 
 
-def test_what_the_caller_says_of_its_own_gpus_is_left_behind(cache: Path) -> None:
+def test_the_callers_gpu_variables_are_removed(cache: Path) -> None:
     done = on("h200-580", "env", cache=cache, CUDA_VISIBLE_DEVICES="5", NVIDIA_VISIBLE_DEVICES="void", MINE="yes")
     lines = done.stdout.splitlines()
     assert "MINE=yes" in lines
@@ -179,7 +179,7 @@ def test_what_the_caller_says_of_its_own_gpus_is_left_behind(cache: Path) -> Non
     assert [line for line in lines if line.startswith("HOME=")] == ["HOME=/nonexistent"]
 
 
-def test_nothing_is_left_behind(cache: Path, tmp_path: Path) -> None:
+def test_a_run_leaves_no_files_behind(cache: Path, tmp_path: Path) -> None:
     on("h200-580", "true", cache=cache, TMPDIR=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
