@@ -79,7 +79,7 @@ class ProbeSession:
         Raises:
             Exception: raised in parsing an answer: a bug of gpuenv, not a failed probe.
         """
-        from gpuenv.probe.assemble import assemble_snapshot  # noqa: PLC0415 - see the module's docstring
+        from gpuenv.probe.assembly import assemble_snapshot  # noqa: PLC0415 - see the module's docstring
 
         try:
             self._wait(announce)
@@ -119,7 +119,7 @@ def take_snapshot(request: ProbeRequest) -> Snapshot:
         return session.finish()
 
 
-# The probes by the name of their source; ``assemble.py`` reads their answers
+# The probes by the name of their source; ``assembly.py`` reads their answers
 
 
 def _kernel(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task

@@ -24,7 +24,7 @@ from gpuenv.model.snapshot import (
     PciGpu,
     Snapshot,
 )
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts
 from gpuenv.probe.protocol import parse_facts

@@ -26,7 +26,7 @@ from gpuenv.preflight.config import ConfigError, load_config
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
 from gpuenv.probe import nvidia_smi, nvidia_smi_xml
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT

@@ -17,7 +17,7 @@ from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.text import whole_number
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from gpuenv.probe.assemble import find_grant, parse_device_list
+from gpuenv.probe.assembly import find_grant, parse_device_list
 from gpuenv.probe.nvidia_smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
 from gpuenv.smoke.health import xids

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.raw import RawFacts

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from gpuenv.model.codec import encode, is_record
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import Raw, RawFacts
 
 MIB = 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.reading import Reading
-from gpuenv.probe.assemble import container_support, find_grant, mps, parse_device_list, relevant_variables
+from gpuenv.probe.assembly import container_support, find_grant, mps, parse_device_list, relevant_variables
 from tests.probe.raw_facts import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.snapshot import LibraryOrigin
-from gpuenv.probe.assemble import amd_gpus, cuda_origin, driver_libraries, rocm
+from gpuenv.probe.assembly import amd_gpus, cuda_origin, driver_libraries, rocm
 from tests.probe.raw_facts import AmdNode, KernelFacts, RawLibrary
 
 MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"

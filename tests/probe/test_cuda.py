@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts

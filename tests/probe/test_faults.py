@@ -17,7 +17,7 @@ import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import CUDA_CALLED, NVML_CALLED, OLDER, PAIR, calls_of, cuda_of, nvml_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.model.gpus import Listed, listed
 from gpuenv.model.snapshot import DeviceNode
-from gpuenv.probe.assemble_gpus import hidden_by
+from gpuenv.probe.gpu_assembly import hidden_by
 from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
 from tests.probe.raw_facts import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu

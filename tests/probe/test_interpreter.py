@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import RawFacts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import DkmsBuild
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay

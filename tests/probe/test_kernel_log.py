@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.assemble import kernel_log
+from gpuenv.probe.assembly import kernel_log
 from tests.install.mounts import mounted
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import KernelFacts, RawLog

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.driver_probes import probe_nvcc
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.request import ProbeRequest

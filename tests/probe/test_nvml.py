@@ -12,7 +12,7 @@ import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.model.snapshot import ComputeMode, Gpu, GpuUser, NvLink, Peer, Snapshot, Source, SourceState, Virtualization
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts

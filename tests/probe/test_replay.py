@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.probe.assemble import assemble, relevant_variables
+from gpuenv.probe.assembly import assemble, relevant_variables
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts

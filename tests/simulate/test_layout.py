@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import gpuenv
-from tests.simulate.running import on
+from tests.simulate.commands import on
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
-from tests.simulate.running import on
+from tests.simulate.commands import on
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
 

@@ -16,7 +16,7 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import load
 from tests.cli.program import PROGRAM, gpuenv
-from tests.simulate.running import on, program
+from tests.simulate.commands import on, program
 from tests.support.target import Targets
 
 COUNT = "import pynvml as n; n.nvmlInit(); print([n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i)) for i in range(n.nvmlDeviceGetCount())])"  # noqa: E501

@@ -14,7 +14,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot, SourceState, Virtualization
 from gpuenv.model.versions import CudaVersion
-from gpuenv.probe.assemble_gpus import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
+from gpuenv.probe.gpu_assembly import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ _TREE = "/lib/modules"
 _MOST_LINKS = 40  # the kernel's own limit
 
 
-def real(root: str, path: str) -> str:
+def resolve(root: str, path: str) -> str:
     """Resolves all links of a path; absolute links are relative to the root."""
     if not root:
         return os.path.realpath(path)
@@ -56,7 +56,7 @@ def real(root: str, path: str) -> str:
 
 def host_path(root: str, path: str) -> str:
     """The path under which this process finds a path of the root."""
-    return root + real(root, path) if root else path
+    return root + resolve(root, path) if root else path
 
 
 def read_bytes(root: str, path: str, limit: int, *, tail: bool = False) -> bytes | None:
@@ -424,7 +424,7 @@ def libraries(root: str) -> list[dict[str, object]]:
         for name in names(root, folder, begin="lib"):
             if not re.fullmatch(_LIBRARY, name):
                 continue
-            path = real(root, f"{folder}/{name}")
+            path = resolve(root, f"{folder}/{name}")
             if path not in found and os.path.isfile(host_path(root, path)):
                 found[path] = {"path": path, "mounted": None if points is None else _is_mounted(path, points)}
     return list(found.values())[:_MOST_LIBRARIES]
@@ -680,7 +680,7 @@ def toolkits(root: str) -> list[dict[str, object]]:
     """Every CUDA toolkit in the default folders, on PATH and in the variables."""
     found: dict[str, dict[str, object]] = {}
     for via, path in _candidates(root):
-        folder = real(root, path)
+        folder = resolve(root, path)
         if folder not in found and is_folder(root, folder):
             found[folder] = {"path": folder, "found_via": via, **_toolkit(root, folder)}
     # An nvcc without headers is a wrapper script.
@@ -691,7 +691,7 @@ def toolkits(root: str) -> list[dict[str, object]]:
 def _candidates(root: str) -> list[tuple[str, str]]:
     paths = [(name, os.environ[name]) for name in _VARIABLES if os.environ.get(name)]
     compilers = [f"{folder}/nvcc" for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    executables = [real(root, path) for path in compilers if os.access(host_path(root, path), os.X_OK)]
+    executables = [resolve(root, path) for path in compilers if os.access(host_path(root, path), os.X_OK)]
     paths += [("PATH", os.path.dirname(os.path.dirname(path))) for path in executables]
     paths += [("folder", "/usr/local/cuda")]
     paths += [("folder", f"/usr/local/{name}") for name in names(root, "/usr/local", begin="cuda-")]

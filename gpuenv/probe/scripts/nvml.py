@@ -130,8 +130,8 @@ def count_of(pages: Any) -> int:  # noqa: ANN401 - any type that NVML returns
     return within(MOST_ROWS)(len(pages))
 
 
-def same(value: Any) -> Any:  # noqa: ANN401 - any type that NVML returns
-    """The value unchanged."""
+def unconverted(value: Any) -> Any:  # noqa: ANN401 - any type that NVML returns
+    """Returns the value unchanged."""
     return value
 
 
@@ -147,14 +147,14 @@ ESSENTIAL: tuple[Quantity, ...] = (
     ("pci", "nvmlDeviceGetPciInfo", (), lambda pci: text(pci.busId)),
     ("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), capability),
     ("mig", "nvmlDeviceGetMigMode", (), lambda modes: flag(modes[0])),
-    ("compute_mode", "nvmlDeviceGetComputeMode", (), same),
-    ("architecture", "nvmlDeviceGetArchitecture", (), same),
+    ("compute_mode", "nvmlDeviceGetComputeMode", (), unconverted),
+    ("architecture", "nvmlDeviceGetArchitecture", (), unconverted),
     ("minor", "nvmlDeviceGetMinorNumber", (), within(MOST_GPUS)),
 )
 FURTHER: tuple[Quantity, ...] = (
-    ("brand", "nvmlDeviceGetBrand", (), same),
+    ("brand", "nvmlDeviceGetBrand", (), unconverted),
     ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
-    ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
+    ("virtualization", "nvmlDeviceGetVirtualizationMode", (), unconverted),
     ("ecc ecc_pending", "nvmlDeviceGetEccMode", (), flags),
     ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), within(MOST_ERRORS)),
     ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), within(MOST_ERRORS)),
@@ -169,7 +169,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), watts),
     ("clock", "nvmlDeviceGetClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
     ("clock_most", "nvmlDeviceGetMaxClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
-    ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), same),
+    ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), unconverted),
     ("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", (), within(MOST_GENERATION)),
     ("pcie_generation_most", "nvmlDeviceGetMaxPcieLinkGeneration", (), within(MOST_GENERATION)),
     ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", (), within(MOST_LANES)),
@@ -197,7 +197,7 @@ class NvmlScope:
         """Prints a fact."""
         emit(self.prefix + key, value)
 
-    def ask(self, function: str, *arguments: object, convert: Callable[[Any], Any] = same) -> Any:  # noqa: ANN401
+    def ask(self, function: str, *arguments: object, convert: Callable[[Any], Any] = unconverted) -> Any:  # noqa: ANN401
         """Calls a function and converts its answer; None on failure, with the reason in ``why``."""
         emit("asking", function + self.about)
         try:

@@ -152,10 +152,10 @@ def _listed(entries: Iterable[Raw], number: str) -> tuple[ListedGpu, ...]:
 
 
 def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu:
-    by_nvml, cuda, kernel, smi = (_same(entry, listing) for listing in listings)
+    by_nvml, cuda, kernel, smi = (_find_same(entry, listing) for listing in listings)
     if kernel is None and not (entry.uuid or entry.pci):
         # NVML has no identity of a GPU that it cannot open; the kernel module has, if it is the only one unmatched.
-        unmatched = [gpu for gpu in listings[2] if _same(gpu, listings[0]) is None]
+        unmatched = [gpu for gpu in listings[2] if _find_same(gpu, listings[0]) is None]
         kernel = unmatched[0] if len(unmatched) == 1 else None
     nvml = by_nvml.more if by_nvml else None
     mig = _nvml(nvml, "mig", bool)
@@ -197,7 +197,7 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
     )
 
 
-def _same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
+def _find_same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
     """The entry of the same GPU in another source's list."""
     for other in others:
         if other is entry:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import MigInstance
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import ListedGpu, RawFacts, SmiFacts
 from tests.probe.raw_facts import (
     MIB,

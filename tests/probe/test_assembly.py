@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.snapshot import Module, Source, SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from tests.probe.raw_facts import (
     CudaFacts,

@@ -31,8 +31,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.text import pattern, whole_number
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
-from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
-from gpuenv.probe.assemble_target import INTERPRETER, assemble_target
+from gpuenv.probe.gpu_assembly import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.raw import (
     NO_SOURCE,
     NOT_READ,
@@ -47,6 +46,7 @@ from gpuenv.probe.raw import (
 )
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import named_by
+from gpuenv.probe.target_assembly import INTERPRETER, assemble_target
 
 _VARIABLES = (
     "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
