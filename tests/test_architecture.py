@@ -97,14 +97,14 @@ BROAD = [
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
-    (f"{SCRIPTS}.target_shared", "tell"),  # someone else's stream
-    (f"{SCRIPTS}.importing", "main"),  # someone else's module
+    (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream
+    (f"{SCRIPTS}.module_import", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
-    (f"{SCRIPTS}.libraries", "look"),  # likewise
+    (f"{SCRIPTS}.libraries", "load_library"),  # cuda-pathfinder
     (f"{SCRIPTS}.libraries", "cupy_settings"),  # CuPy's own module
-    (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
-    (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
+    (f"{SCRIPTS}.libraries", "optional_library"),  # CuPy's own module
+    (f"{SCRIPTS}.libraries", "emit_settings"),  # CuPy's own module
     (f"{PAYLOAD}.harness", "census"),  # someone else's environment
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise

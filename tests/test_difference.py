@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import answer
 from tests.test_machines import Bench, found_on_this_host
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parent / "machines"

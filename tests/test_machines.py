@@ -20,8 +20,8 @@ from gpuenv.matrix.strict_yaml import parse
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
 from gpuenv.report.report import Report
-from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
-from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
+from gpuenv.simulate.layout import SimulatedMachine, counted, materialise
+from gpuenv.simulate.profile import PciVisibility, Profile, ProfileError, load
 from tests.scenarios.checks import shown_by
 from tests.support.processes import timed
 from tests.support.trust import rank
@@ -30,7 +30,7 @@ from tools.fact_sources import sources_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
@@ -175,7 +175,7 @@ def readings(value: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN40
 def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
     assert snapshot["driver"]["version"]["value"] == profile.driver.version
     read = [(gpu["name"]["value"], gpu["compute_capability"]["value"]) for gpu in snapshot["gpus"]]
-    opened = [(gpu, gpu.shown is Shown.NVML) for gpu in counted(profile)]
+    opened = [(gpu, gpu.shown is PciVisibility.NVML) for gpu in counted(profile)]
     assert read == [(gpu.name, gpu.capability) if known else (None, None) for gpu, known in opened]
     assert snapshot["host"]["arch"]["value"] == profile.host.arch
 
@@ -218,7 +218,7 @@ def test_a_machine_of_ours_says_where_its_facts_come_from_and_what_is_right() ->
         ("class: 3d", "class: 3d, shown: nobody", "gpus[0]: shown"),
         ("class: 3d", "class: 3d, on_bus: no, shown: bus", "gpus[0]: shown"),
         ("toolkit: 13.0", "found_first: {libcuda.so.1: gone}", "found_first: libcuda.so.1"),
-        ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is no file name"),
+        ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is not a library's file name"),
         ("packages:", "package:", "target: package"),
         ("target:", "target:\n  lib64: perhaps", "target: lib64"),
         ("status: fit", "status: fit, facts: {driver.branch: [580]}", "expect: facts"),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv import __version__
-from gpuenv.simulate.build import SOURCES
+from gpuenv.simulate.stub_driver import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -73,7 +73,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.tests.interop"}
-    assert importing == {"gpuenv.probe.children", "gpuenv.cli.commands.run", "gpuenv.simulate.run", *in_children}
+    assert importing == {"gpuenv.probe.children", "gpuenv.cli.commands.run", "gpuenv.simulate.launcher", *in_children}
 
 
 def test_no_process_is_made_without_subprocess() -> None:

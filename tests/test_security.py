@@ -50,7 +50,7 @@ def test_nothing_makes_a_program_of_data() -> None:
         return {name for call in calls_of(module) if (name := getattr(call.func, "id", "")) in PROGRAMS_OF_DATA}
 
     # In a child: the import whose success is to be proven, of a name that the plan holds.
-    assert strangers(made) == {"gpuenv.probe.scripts.importing": {"__import__"}}
+    assert strangers(made) == {"gpuenv.probe.scripts.module_import": {"__import__"}}
 
 
 def test_nothing_is_unpickled() -> None:

@@ -15,7 +15,7 @@ from tests.support.syntax_trees import (
 
 SCRIPT_FILES = {path.stem: path for path in (PACKAGE / "probe/scripts").glob("*.py")}
 # What the target's own interpreter runs, which may be an old one; and what these import.
-RUN_IN_A_TARGET = ("start", "interpreter", "interpreter_bare", "libraries", "scheme", "importing")
+RUN_IN_A_TARGET = ("start", "interpreter", "interpreter_bare", "libraries", "scheme", "module_import")
 # Libraries of others: the one that comes with gpuenv, and CuPy's in the target.
 LIBRARIES = {"nvml": {"pynvml"}, "libraries": {"cuda"}}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.support.processes import timed
 from tests.support.target import run_at_start
@@ -19,7 +19,7 @@ from tests.support.target import run_at_start
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 HEALTHY = load(Path(__file__).parent / "machines/h200-580.yaml")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Diagnosis, DiagnosisOptions
     from gpuenv.model.finding import Suppression
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.plugins.discover import Plugin
+    from gpuenv.plugins.discovery import Plugin
     from gpuenv.preflight.config import Config
     from gpuenv.report.report import Report
 
@@ -80,7 +80,7 @@ def allowed(settings: Config) -> tuple[Suppression, ...]:
 @cache
 def plugins() -> tuple[Plugin, ...]:
     """The checks of other packages in this environment."""
-    from gpuenv.plugins.discover import find_plugins
+    from gpuenv.plugins.discovery import find_plugins
 
     return find_plugins(_own_codes)
 
@@ -144,7 +144,7 @@ def _with_plugins(
 ) -> Diagnosis:
     """The diagnosis with the findings of the checks of other packages, within so many seconds."""
     from gpuenv.doctor.diagnose import add_plugin_findings, excluded_run
-    from gpuenv.plugins.run import MOST_SECONDS, run_plugins
+    from gpuenv.plugins.runner import MOST_SECONDS, run_plugins
 
     wanted = [plugin for plugin in found if plugin.code not in options.excluded]
     results = run_plugins(wanted, facts, os.environ, min(seconds, MOST_SECONDS))

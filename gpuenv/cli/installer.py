@@ -30,7 +30,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.text import reason_of
 from gpuenv.probe.children import ChildGroup
-from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from gpuenv.model.secrets import for_the_target
 from gpuenv.model.text import whole_number
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
-from gpuenv.probe.context import in_target
+from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 
 _CHUNK = 1024 * 1024
@@ -166,7 +166,7 @@ def ask_scheme(
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
-    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline, group)
+    result = run_child([*target_command(interpreter, "scheme")], for_the_target(environment), deadline, group)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]

@@ -19,7 +19,7 @@ from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
-from gpuenv.probe.context import in_target
+from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 
 # Frameworks that share the CUDA libraries: their import must still work afterwards.
@@ -60,7 +60,7 @@ class Doctor(NamedTuple):
 
 def import_in_child(child: Child, module: str) -> Imported:
     """Imports a module as a program of the target's would."""
-    command = [*in_target(child.executable, "importing", module)]
+    command = [*target_command(child.executable, "module_import", module)]
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:

@@ -12,7 +12,7 @@ from gpuenv.model.text import pattern
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found
-from gpuenv.probe.smi import parse_banner
+from gpuenv.probe.nvidia_smi import parse_banner
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedGpu
 
 if TYPE_CHECKING:
-    from gpuenv.probe.smi_xml import Elements
+    from gpuenv.probe.nvidia_smi_xml import Elements
 
 _MOST = 256  # GPUs of one output
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
@@ -422,7 +422,7 @@ class _Document:
             self._elements = None
 
     def _begin(self) -> None:
-        from gpuenv.probe.smi_xml import Elements  # noqa: PLC0415 - the library of XML takes long to load
+        from gpuenv.probe.nvidia_smi_xml import Elements  # noqa: PLC0415 - the library of XML takes long to load
 
         self._begun += 1
         self._elements = Elements(self._start, self._end) if self._begun <= _MOST_DOCUMENTS else None

@@ -18,7 +18,7 @@ from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.packages import PackageReader
 from gpuenv.paste.records import Pasted, Said
-from gpuenv.probe.raw import message_of
+from gpuenv.probe.raw import parse_message
 
 _MOST = 2000  # facts
 _SHORTEST = 3  # characters of a line that says anything, but for a number
@@ -69,7 +69,7 @@ def read_paste(text: str) -> Pasted:
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
         devices=tuple(devices.found.values()),
-        log=tuple(message_of(line) for line in log),
+        log=tuple(parse_message(line) for line in log),
         packages=packages.found,
         listings=packages.listings,
         whole=packages.whole,

@@ -1,1 +1,1 @@
-"""Checks of other packages: found by an entry point, each run in a child with a deadline."""
+"""Checks of other packages, found by entry points and run in children with a deadline."""

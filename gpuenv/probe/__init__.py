@@ -1,1 +1,1 @@
-"""Asks the machine and the target; every touch of the driver or the target is in a child with a deadline."""
+"""Probes the machine and the target; only child processes with a deadline touch the driver or the target."""

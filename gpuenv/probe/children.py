@@ -1,7 +1,7 @@
-"""Child processes with a deadline: the only way this program touches a driver or a target environment.
+"""Child processes with a deadline: the only way in which gpuenv touches a driver or a target environment.
 
-A child runs in a process group of its own and is killed with it. A thread reads each of its pipes into bounded memory,
-so that neither a flood of output nor a grandchild that keeps a pipe open can hold the caller.
+A child runs in its own process group and is killed with it. A thread reads each of its pipes into bounded memory, so
+that neither a flood of output nor a grandchild that keeps a pipe open can block the caller.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import IO, Any, NamedTuple
 
 from gpuenv.interrupt import INTERRUPTIONS
 
-_GRACE = 0.3  # seconds that a killed child, and its pipes, are given to end
-_POLL = 0.05  # seconds until a child is seen to have ended whose pipes a grandchild keeps open
+_GRACE = 0.3  # seconds to wait for a killed child and its pipes
+_POLL = 0.05  # seconds between checks for a child whose pipes a grandchild keeps open
 _LIMIT = 4 * 1024 * 1024  # bytes kept of each stream
 _CHUNK = 65536
 
@@ -43,7 +43,7 @@ class ChildResult(NamedTuple):
     """The output of a child, and how it ended.
 
     Attributes:
-        ending: exited by itself, killed at the deadline, ended by a signal, or never started.
+        ending: exited, killed at the deadline, killed by a signal, or never started.
         exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
         stdout: standard output, up to 4 MiB.
         stderr: standard error, up to 4 MiB.
@@ -62,7 +62,7 @@ class ChildResult(NamedTuple):
 
     @property
     def signal_name(self) -> str | None:
-        """``SIGSEGV`` and the like, for a child that crashed."""
+        """The name of the signal that killed the child, such as ``SIGSEGV``; None if it did not crash."""
         if self.ending is not Ending.CRASHED or self.exit_code is None:
             return None
         try:
@@ -72,9 +72,9 @@ class ChildResult(NamedTuple):
 
 
 class ChildGroup:
-    """The running children of one caller, so that all of them can be ended together.
+    """The running children of one caller, which can be killed together.
 
-    Once the group is closed, no child is started any more.
+    A closed group starts no further children.
     """
 
     def __init__(self) -> None:
@@ -84,12 +84,12 @@ class ChildGroup:
         self._closed = False
 
     def start(self, start: Callable[[], Process]) -> Process:
-        """Starts a child and adds it; an interruption is held back meanwhile, or the child would be forgotten.
+        """Starts a child and adds it; interruptions are deferred meanwhile, so that no started child is lost.
 
         Raises:
             OSError: when it cannot be started, or the group is closed.
         """
-        with interruptions_held_back(), self._counted():
+        with deferred_interruptions(), self._counted():
             process = start()
             with self._lock:
                 self._running.add(process)
@@ -100,7 +100,7 @@ class ChildGroup:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
-        """Lets ``close`` in another thread wait for a child that is being started."""
+        """Counts a child that is being started, for which ``close`` in another thread waits."""
         with self._lock:
             if self._closed:
                 raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
@@ -113,12 +113,12 @@ class ChildGroup:
                 self._lock.notify_all()
 
     def discard(self, process: Process) -> None:
-        """Removes a child that has ended."""
+        """Removes an ended child."""
         with self._lock:
             self._running.discard(process)
 
     def terminate(self, seconds: float) -> None:
-        """Sends SIGTERM to every child and waits, so that it can end its own children first."""
+        """Sends SIGTERM to every child and waits, so that each can end its own children first."""
         with self._lock:
             running = tuple(self._running)
         for process in running:
@@ -146,19 +146,19 @@ def run_child(
     *,
     stdin: str | None = None,
 ) -> ChildResult:
-    """Runs a program until it ends or the deadline comes.
+    """Runs a program until it exits or the deadline passes.
 
     Args:
         command: argument vector; nothing goes through a shell.
-        environment: its whole environment.
+        environment: all its variables.
         deadline: reading of ``time.monotonic`` after which it is killed.
-        group: the children that it is ended with.
-        on_stderr: called with each piece of its standard error as it comes, in another thread.
+        group: the children with which it is killed.
+        on_stderr: called with each chunk of its standard error, in another thread.
         stdin: a text for its standard input.
     """
     if group is None:
-        with contextlib.closing(ChildGroup()) as own:
-            return run_child(command, environment, deadline, own, on_stderr, stdin=stdin)
+        with contextlib.closing(ChildGroup()) as single:
+            return run_child(command, environment, deadline, single, on_stderr, stdin=stdin)
     started = time.monotonic()
     try:
         process = group.start(
@@ -175,11 +175,11 @@ def run_child(
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
     try:
-        out, err = _Reader(process.stdout), _Reader(process.stderr, on_stderr)
+        out, err = _PipeReader(process.stdout), _PipeReader(process.stderr, on_stderr)
         if process.stdin is not None:
             threading.Thread(target=_write, args=(process.stdin, stdin or ""), daemon=True).start()
         ending = _wait(process, (out, err), deadline)
-    except BaseException:  # an interruption, or no room for a thread
+    except BaseException:  # an interruption, or a thread that cannot be started
         _kill(process)
         raise
     finally:
@@ -191,8 +191,8 @@ def run_child(
     return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
 
 
-class _Reader(threading.Thread):
-    """Reads a pipe to its end and keeps the beginning."""
+class _PipeReader(threading.Thread):
+    """Reads a pipe to its end and keeps the beginning of its content."""
 
     def __init__(self, pipe: IO[bytes] | None, on_text: OnText | None = None) -> None:
         super().__init__(daemon=True)
@@ -214,13 +214,13 @@ class _Reader(threading.Thread):
 
 
 def _write(pipe: IO[bytes], text: str) -> None:
-    """Writes all of a child's standard input; one that does not read it is left alone."""
+    """Writes a child's standard input; ignores a child that does not read it."""
     with contextlib.suppress(OSError, ValueError), pipe:
         pipe.write(text.encode())
 
 
-def _wait(process: Process, readers: Sequence[_Reader], deadline: float) -> Ending:
-    """Waits for the end of a child and of its output; kills the whole group at the deadline."""
+def _wait(process: Process, readers: Sequence[_PipeReader], deadline: float) -> Ending:
+    """Waits for the end of a child and of its output; kills its group at the deadline."""
     ending = Ending.EXITED
     if not _has_ended(process, readers, deadline):
         _kill(process)
@@ -232,8 +232,8 @@ def _wait(process: Process, readers: Sequence[_Reader], deadline: float) -> Endi
     return ending
 
 
-def _has_ended(process: Process, readers: Iterable[_Reader], deadline: float) -> bool:
-    """Waits for the end; that of the pipes mostly shows it at once."""
+def _has_ended(process: Process, readers: Iterable[_PipeReader], deadline: float) -> bool:
+    """Waits until the child has ended, which the end of its pipes mostly shows at once."""
     for reader in readers:
         while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
             reader.join(max(0.0, min(_POLL, deadline - time.monotonic())))
@@ -245,7 +245,7 @@ def _has_ended(process: Process, readers: Iterable[_Reader], deadline: float) ->
 
 
 def join_all(threads: Iterable[threading.Thread], until: float) -> None:
-    """Waits for the end of each thread, or for that reading of ``time.monotonic``."""
+    """Waits for each thread, at most until that reading of ``time.monotonic``."""
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 
@@ -253,20 +253,20 @@ def join_all(threads: Iterable[threading.Thread], until: float) -> None:
 def _kill(process: Process) -> None:
     _kill_group(process)
     process.kill()
-    # A process inside a hung system call outlives SIGKILL; it is left to the kernel.
+    # A process in a hung system call outlives SIGKILL; waiting would not help.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)
 
 
 def _await_all(processes: Iterable[Process], until: float) -> None:
-    """Waits for the end of each; what hangs in the kernel is left to it."""
+    """Waits for each process; gives up on those that hang in the kernel."""
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, until - time.monotonic()))
 
 
 def _kill_group(process: Process) -> None:
-    """Kills a child and whatever it has started."""
+    """Kills a child and its descendants."""
     if sys.platform != "win32":
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -277,29 +277,29 @@ def _kill_group(process: Process) -> None:
 
 
 @contextlib.contextmanager
-def interruptions_held_back() -> Iterator[None]:
-    """Ctrl-C and a polite request to end reach the main thread after the block, in which a child is started.
+def deferred_interruptions() -> Iterator[None]:
+    """Defers Ctrl-C and termination signals until the end of the block, in which a child is started.
 
-    No other thread is interrupted. Signals are not blocked, since a child would inherit that; one that is ignored stays
-    so, for a child to inherit it.
+    Only the main thread receives signals. They are not blocked, since the child would inherit the mask; ignored signals
+    stay ignored, which the child shall inherit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    pending: list[int] = []
     former: dict[int, _Handler] = {number: handler for number in INTERRUPTIONS if (handler := _handler(number))}
     try:
         for number in former:
-            signal.signal(number, lambda number, _: came.append(number))
+            signal.signal(number, lambda number, _: pending.append(number))
         yield
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-        for number in came:
+        for number in pending:
             former[number](number, None)
 
 
 def _handler(number: signal.Signals) -> _Handler | None:
-    """What this program itself does on a signal; None where the system does something, or nothing."""
+    """This program's own handler of a signal; None for the default action or an ignored signal."""
     handler = signal.getsignal(number)
     return handler if callable(handler) and not isinstance(handler, signal.Handlers) else None

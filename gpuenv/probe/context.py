@@ -1,4 +1,4 @@
-"""What every probe needs, and the children that run a probing script."""
+"""The context of all probes, and the children that run a probe script."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 
 
 def script(name: str) -> str:
-    """The path of a probing script."""
+    """The path of a probe script."""
     return str(Path(__file__).with_name("scripts") / name)
 
 
-def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
+def target_command(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a probe script under the target's interpreter; -B keeps it from writing bytecode."""
     return (interpreter, "-B", script("start.py"), name, *arguments)
 
 
@@ -26,10 +26,10 @@ class ProbeContext(NamedTuple):
     """The caller's environment, the driver root and the deadline of all probes.
 
     Attributes:
-        environment: the caller's environment variables; a child gets those of them that it needs.
-        root: the folder below which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
+        environment: the caller's environment variables; a child gets those that it needs.
+        root: the folder that contains ``/proc``, ``/sys``, ``/dev`` and the toolkits.
         deadline: reading of ``time.monotonic``.
-        group: the children that are ended together.
+        group: the children that are killed together.
     """
 
     environment: Mapping[str, str]
@@ -38,9 +38,9 @@ class ProbeContext(NamedTuple):
     group: ChildGroup
 
 
-def run_own(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
-    """Runs a script under gpuenv's own interpreter, without site packages: PYTHONPATH is the target's affair."""
-    # Without -B a script is compiled once, unless this process was told to write nothing.
+def run_script(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
+    """Runs a script under gpuenv's own interpreter, without site packages and PYTHONPATH, which are the target's."""
+    # Without -B a script's bytecode is cached, unless this process itself writes none.
     flags = ["-I", "-S", "-B"] if sys.dont_write_bytecode else ["-I", "-S"]
     command = [sys.executable, *flags, script("start.py"), name, *arguments]
     return run_child(command, for_the_driver(ctx.environment), ctx.deadline, ctx.group, stdin=stdin)
@@ -48,21 +48,21 @@ def run_own(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None = N
 
 def run_kernel(ctx: ProbeContext) -> ChildResult:
     """Reads the kernel's files."""
-    return run_own(ctx, "kernel", ctx.root)
+    return run_script(ctx, "kernel", ctx.root)
 
 
 def run_nvml(ctx: ProbeContext) -> ChildResult:
     """Queries NVML, through nvidia-ml-py."""
     spec = find_spec("pynvml")
-    return run_own(ctx, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
+    return run_script(ctx, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
 
 
 def run_cuda(ctx: ProbeContext) -> ChildResult:
     """Queries libcuda."""
-    return run_own(ctx, "cuda")
+    return run_script(ctx, "cuda")
 
 
 def run_target(ctx: ProbeContext, interpreter: str, name: str, *arguments: str) -> ChildResult:
-    """Runs a script under the target's interpreter, with the caller's variables but for secrets."""
-    command = [*in_target(interpreter, name, *arguments)]
+    """Runs a script under the target's interpreter, with the caller's variables except secrets."""
+    command = [*target_command(interpreter, name, *arguments)]
     return run_child(command, for_the_target(ctx.environment), ctx.deadline, ctx.group)

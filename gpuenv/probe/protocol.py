@@ -1,8 +1,8 @@
-"""What a child printed as facts by name, and how it ended.
+"""Parses the facts that a child printed, and how it ended.
 
-A probing script prints one fact a line, ``gpuenv:{"key": value}``; every other line is somebody else's. It prints each
-fact as soon as it has it, so that one which hangs or crashes half-way has not spoken in vain; ``done`` is the last fact
-of one that came to its end.
+A probe script prints one fact per line, ``gpuenv:{"key": value}``; other lines are ignored. It prints each fact as soon
+as it is known, so that a hang or a crash does not lose the earlier ones; ``done`` is the last fact of a script that ran
+to its end.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 
 _MARK = "gpuenv:"
-_OF_THREADS = ("Current thread 0x", "Thread 0x", "<no Python frame>", "Extension modules: ")
-_TELL_START = ("nvml", "libcuda")
-# No program ends itself so: the kernel does where memory is short, or a control group's limit is reached, or a person.
+_THREAD_LINES = ("Current thread 0x", "Thread 0x", "<no Python frame>", "Extension modules: ")
+_WITH_STARTED_FACT = ("nvml", "libcuda")
+# Sent by the kernel when memory is short or a control group's limit is reached, or by a person.
 KILLED = "SIGKILL"
 
 
 def parse_facts(output: str) -> dict[str, Any]:
-    """The facts by key, a later one replacing an earlier one; a line cut short is dropped."""
+    """The facts by key, later ones replacing earlier ones; truncated lines are dropped."""
     facts: dict[str, Any] = {}
     for line in output.splitlines():
-        # A library that printed without a newline may stand before the mark.
+        # A library's output without a newline may precede the mark.
         _, mark, body = line.partition(_MARK)
         if not mark:
             continue
@@ -39,18 +39,18 @@ def parse_facts(output: str) -> dict[str, Any]:
 
 
 def numbered(facts: dict[str, Any], prefix: str) -> list[Any]:
-    """The values of ``prefix.0``, ``prefix.1`` and so on, in the order they were told."""
+    """The values of ``prefix.0``, ``prefix.1`` and so on, in printed order."""
     return [value for key, value in facts.items() if key.startswith(prefix + ".")]
 
 
 def nested(facts: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The facts ``prefix.0.name`` gathered by their number, in the order in which the numbers were first told.
+    """The facts ``prefix.0.name`` grouped by their number, in printed order.
 
-    ``prefix.0.name.key`` are the entries of one fact ``name``.
+    ``prefix.0.name.key`` is an entry of the mapping ``name``.
     """
     found: dict[str, dict[str, Any]] = {}
-    for told, value in facts.items():
-        head, number, name, key = (*told.split(".", 3), "", "", "")[:4]
+    for path, value in facts.items():
+        head, number, name, key = (*path.split(".", 3), "", "", "")[:4]
         if head != prefix or not number.isdecimal() or not name:
             continue
         record = found.setdefault(number, {})
@@ -62,16 +62,16 @@ def nested(facts: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
 
 
 def source_of(name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool | None = None) -> Source:
-    """How a probe ended; ``started`` is still a reading of ``time.monotonic``."""
+    """How a probe ended; its ``started`` is still a reading of ``time.monotonic``."""
     finished = "done" in facts if finished is None else finished
-    call = f" {facts['asking']}" if "asking" in facts and "done" not in facts else ""  # the one that did not come back
+    call = f" {facts['asking']}" if "asking" in facts and "done" not in facts else ""  # the call that did not return
     state, detail = SourceState.ANSWERED, None
-    if result.ending is Ending.TIMED_OUT and name in _TELL_START and "started" not in facts:
-        state, detail = SourceState.NOT_ASKED, "the time was too short even to start asking"
+    if result.ending is Ending.TIMED_OUT and name in _WITH_STARTED_FACT and "started" not in facts:
+        state, detail = SourceState.NOT_ASKED, "the timeout was too short to start the queries"
     elif result.ending is Ending.TIMED_OUT:
         state, detail = SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s{call and ' from' + call}"
     elif result.ending is Ending.CRASHED and result.signal_name == KILLED:
-        detail = f"ended by {KILLED} from outside, mostly for want of memory{call and ' in' + call}"
+        detail = f"killed by {KILLED}, mostly for lack of memory{call and ' in' + call}"
         state = SourceState.FAILED
     elif result.ending is Ending.CRASHED:
         state, detail = SourceState.CRASHED, f"ended by {result.signal_name}{call and ' in' + call}"
@@ -82,24 +82,24 @@ def source_of(name: str, result: ChildResult, facts: Mapping[str, object], *, fi
     return Source(name, state, detail, result.duration, result.started)
 
 
-def worse(source: Source, detail: str) -> Source:
-    """A failed probe with a better word on why; a timeout or a crash keeps its own."""
+def with_failure(source: Source, detail: str) -> Source:
+    """The source as failed with a more specific detail; a timeout or a crash keeps its own."""
     if source.state in (SourceState.TIMED_OUT, SourceState.CRASHED):
         return source
     return source._replace(state=SourceState.FAILED, detail=detail)
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, which is where a traceback names the error.
+    """The last line that is not blank, where a traceback names the error.
 
-    After an error at its very start, Python tells of its threads besides.
+    The lines on threads, which Python prints after a fatal error at its start, are skipped.
     """
-    told = (line.strip() for line in text.splitlines())
-    lines = [line for line in told if line and not line.startswith(_OF_THREADS)]
-    return lines[-1][:300] if lines else "it said nothing"
+    stripped = (line.strip() for line in text.splitlines())
+    lines = [line for line in stripped if line and not line.startswith(_THREAD_LINES)]
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
-def first_words(stdout: str, stderr: str) -> str:
-    """The first lines that say why a program failed."""
+def first_lines(stdout: str, stderr: str) -> str:
+    """The first two lines of a failed program's output."""
     lines = [line.strip() for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
-    return " ".join(lines[:2])[:300] or "it said nothing"
+    return " ".join(lines[:2])[:300] or "it printed nothing"

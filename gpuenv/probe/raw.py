@@ -1,4 +1,4 @@
-"""What each source answered, before anything is settled, and how an answer becomes a reading."""
+"""The raw answers of all sources, and their conversion to readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 NO_SOURCE = "no source could tell"
-NOT_READ = "nobody looked"
+NOT_READ = "not checked"
 _NAMED_GPU = pattern(
     r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _FILE_VERSION = pattern(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
 
 
 class Raw:
-    """The facts that one source printed, by name, as JSON has them; one of another form than asked for is none."""
+    """The facts that one source printed, by name, as decoded JSON; a fact of an unexpected type counts as missing."""
 
     __slots__ = ("_facts",)
 
@@ -41,7 +41,7 @@ class Raw:
         return name in self._facts
 
     def get(self, name: str, kind: type[V]) -> V | None:
-        """A fact of a type that ``gpuenv.model.codec`` reads: a scalar, a record, a tuple or a mapping of these."""
+        """A fact of a type that ``gpuenv.model.codec`` decodes: a scalar, a record, a tuple or a mapping of these."""
         value = self._facts.get(name)
         try:
             return None if value is None else decode(kind, value)
@@ -49,16 +49,16 @@ class Raw:
             return None
 
     def text(self, name: str) -> str | None:
-        """A fact that is a text."""
+        """A text."""
         return self.get(name, str)
 
     def all(self, name: str, kind: type[V]) -> tuple[V, ...]:
-        """A list of records, empty where the source did not tell it."""
+        """A list of records; empty if missing."""
         found: Any = self.get(name, GenericAlias(tuple, (kind, ...)))  # type: ignore[arg-type]
         return found or ()
 
     def part(self, name: str) -> Raw:
-        """A fact that has facts of its own."""
+        """A fact with facts of its own."""
         value = self._facts.get(name)
         return Raw(value if isinstance(value, dict) else None)
 
@@ -68,25 +68,25 @@ class Raw:
         return tuple(Raw(entry) for entry in value if isinstance(entry, dict)) if isinstance(value, list) else ()
 
     def plus(self, **facts: object) -> Raw:
-        """These facts and more."""
+        """These facts with others added."""
         return Raw({**self._facts, **facts})
 
     def reading(self, name: str, kind: type[V], source: str, reason: str | None = NO_SOURCE) -> Reading[V]:
-        """A fact that this source alone can tell; where it told nothing, the reason."""
+        """The reading of a fact that only this source has; if missing, with the reason."""
         return reading(source, self.get(name, kind), reason)
 
 
 class ListedGpu(NamedTuple):
-    """A GPU as one source lists it; None is what that does not tell.
+    """A GPU as one source lists it; None is what the source lacks.
 
     Attributes:
         number: NVML's index, or CUDA's ordinal.
         uuid: ``GPU-...``.
-        name: as the driver names it.
-        pci: the address on the bus.
+        name: the driver's name for it.
+        pci: the PCI address.
         compute_capability: ``9.0``.
         memory_total: bytes.
-        more: all that the source tells of it.
+        more: all facts of the source on it.
     """
 
     number: int | None = None
@@ -99,14 +99,14 @@ class ListedGpu(NamedTuple):
 
 
 class SmiFacts(NamedTuple):
-    """What nvidia-smi answers.
+    """The output of nvidia-smi.
 
     Attributes:
         path: the program.
         driver_version: ``580.95.05``.
         cuda: the CUDA level that it shows, ``13.0``.
-        gpus: None where it lists none that makes sense.
-        complaint: its own error text.
+        gpus: None without a valid list.
+        complaint: its error message.
     """
 
     path: str | None = None
@@ -117,21 +117,21 @@ class SmiFacts(NamedTuple):
 
 
 class RawFacts(NamedTuple):
-    """All that was answered, before anything is settled.
+    """The raw answers of all sources.
 
     Attributes:
-        kernel: by the kernel's files: the table at the end of ``scripts/kernel.py`` names the facts.
-        nvcc: what the compiler in each toolkit says, by the folder.
-        nvml: by NVML, its GPUs in ``gpus``.
-        cuda: by libcuda, its devices in ``devices``.
-        smi: by nvidia-smi.
-        target: by the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
-        target_path: the interpreter; None where there is none.
-        target_named_by: who named it: an option, a variable, or PATH.
-        target_reason: why it told nothing.
-        libraries: by the target's loader.
-        files: by the installed files.
-        environment: the caller's variables that decide on GPU, CUDA and Python.
+        kernel: from the kernel's files: the table at the end of ``scripts/kernel.py`` names the facts.
+        nvcc: the release of each toolkit's compiler, by folder.
+        nvml: from NVML, its GPUs in ``gpus``.
+        cuda: from libcuda, its devices in ``devices``.
+        smi: from nvidia-smi.
+        target: from the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
+        target_path: the interpreter; None if not found.
+        target_named_by: what names it: an option, a variable, or PATH.
+        target_reason: why it printed nothing.
+        libraries: from the target's loader.
+        files: from the installed files.
+        environment: the caller's variables that affect GPU, CUDA and Python.
         sources: how each probe ended.
     """
 
@@ -150,36 +150,36 @@ class RawFacts(NamedTuple):
     sources: tuple[Source, ...] = ()
 
 
-def parsed(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] | None:
-    """A source's answer as a value, or None where it gave none that makes sense."""
-    if given is None:
+def parse_answer(parse: Callable[[A], V], text: A | None, source: str) -> Answer[V] | None:
+    """A source's answer as a value; None if it is missing or invalid."""
+    if text is None:
         return None
     try:
-        return Answer(parse(given), source)
+        return Answer(parse(text), source)
     except ValueError:
         return None
 
 
 def answer(source: str, value: V | None) -> Answer[V] | None:
-    """A source's answer, or None where it gave none."""
+    """A source's answer; None if it is missing."""
     return None if value is None else Answer(value, source)
 
 
 def reading(source: str, value: V | None, reason: str | None = NO_SOURCE) -> Reading[V]:
-    """What one source alone can tell; where it told nothing, the reason."""
+    """A reading that only one source has; if missing, with the reason."""
     return missing(reason or NO_SOURCE) if value is None else known(value, source)
 
 
 def file_version(path: str | None) -> Answer[DriverVersion] | None:
-    """The driver version in the name of one of its libraries, ``libcuda.so.580.95.05``."""
+    """The driver version in a library's file name, such as ``libcuda.so.580.95.05``."""
     match = _FILE_VERSION.search(path or "")
     return Answer(DriverVersion.parse(match[1]), f"the name of {PurePath(path or '').name}") if match else None
 
 
-def message_of(text: str) -> KernelMessage:
-    """A line of the kernel's log with the Xid event or the GPU that it names."""
+def parse_message(text: str) -> KernelMessage:
+    """A line of the kernel log with the Xid event or the GPU that it names."""
     event = xid_event(text)
     if event:
         return KernelMessage(text, *event)
-    named = _NAMED_GPU.search(text)
-    return KernelMessage(text, None, pci_key(f"{named[1]}{named[2] or '.0'}") if named else None)
+    match = _NAMED_GPU.search(text)
+    return KernelMessage(text, None, pci_key(f"{match[1]}{match[2] or '.0'}") if match else None)

@@ -1,11 +1,11 @@
-"""What to probe, and how long."""
+"""The request for a probe session."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Seconds that the machine may take to answer; the first initialisation of eight GPUs without persistence mode is slow.
+# Seconds until all probes must have answered; initialising eight GPUs without persistence mode is slow.
 SHORTEST_TIMEOUT, DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 0.1, 30.0, 3600
 
 
@@ -14,11 +14,11 @@ class ProbeRequest(NamedTuple):
 
     Attributes:
         environment: the caller's environment variables.
-        python: the target that the caller named; None for the active environment.
+        python: the requested target; None for the active environment.
         root: the driver root.
         timeout: seconds until every probe must have answered.
-        taken_at: the time of day to note, ISO 8601.
-        deep: also what takes long: the digests of the installed files.
+        taken_at: the snapshot's time, ISO 8601.
+        deep: also check the digests of the installed files, which takes long.
     """
 
     environment: Mapping[str, str]

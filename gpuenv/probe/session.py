@@ -1,6 +1,6 @@
-"""A session runs every probe at the same time, each in a child with a deadline, and assembles their answers.
+"""Runs all probes at the same time, each in a child with a deadline, and assembles their answers.
 
-What reads an answer is imported while the children run.
+The modules that parse answers are imported while the children run.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot, Source
     from gpuenv.probe.raw import Raw
 
-_PATIENCE = 2.0  # seconds until the caller learns which probes still run
-_LESSER = "nvidia-smi"  # decides nothing that the other probes have answered
-_COURTESY = 4.0  # seconds that it is given once they have
+_ANNOUNCE_AFTER = 2.0  # seconds until the caller is notified of the probes that still run
+_FALLBACK = "nvidia-smi"  # only needed where the other probes fail
+_FALLBACK_SECONDS = 4.0  # seconds to wait for it after the others
 _LATE = 0.7  # seconds after the deadline to reap a killed child
 
 Announce = Callable[[str], None]
 
 
 class ProbeSession:
-    """A run of every probe, each in a child of its own, all at the same time.
+    """One run of all probes.
 
-    To be closed, so that no child is left behind.
+    Must be closed, so that no child process is left behind.
     """
 
     def __init__(self, request: ProbeRequest) -> None:
-        """Finds the target; nothing is started yet.
+        """Finds the target; starts nothing yet.
 
         Raises:
-            TargetError: when the target that the caller named is no environment.
+            TargetError: when the requested target is not an environment.
         """
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
         self._started = time.monotonic()
-        self._asking = ProbeContext(request.environment, request.root, self._started + request.timeout, ChildGroup())
+        self._ctx = ProbeContext(request.environment, request.root, self._started + request.timeout, ChildGroup())
         self._answers: dict[str, Any] = {}
         self._faults: list[Exception] = []
         self._threads: dict[str, threading.Thread] = {}
 
     def begin(self) -> None:
         """Starts every probe."""
-        asking, interpreter = self._asking, self._interpreter
+        ctx, interpreter = self._ctx, self._interpreter
         tasks: dict[str, Callable[[], Any]] = {}
         if interpreter is not None:
             facts: SimpleQueue[tuple[Raw, Source] | None] = SimpleQueue()
-            tasks["target"] = lambda: _target(asking, interpreter, facts)
-            tasks["files"] = lambda: _files(asking, facts, deep=self._request.deep)
-        for name, probe in {"kernel": _kernel, "nvml": _nvml, "libcuda": _cuda, _LESSER: _smi}.items():
-            tasks[name] = partial(probe, asking)
+            tasks["target"] = lambda: _target(ctx, interpreter, facts)
+            tasks["files"] = lambda: _files(ctx, facts, deep=self._request.deep)
+        for name, probe in {"kernel": _kernel, "nvml": _nvml, "libcuda": _cuda, _FALLBACK: _smi}.items():
+            tasks[name] = partial(probe, ctx)
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
@@ -67,19 +67,19 @@ class ProbeSession:
             thread.start()
 
     def close(self) -> None:
-        """Ends every child that still runs."""
-        self._asking.group.close()
+        """Kills every child that still runs."""
+        self._ctx.group.close()
 
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
-        """Waits until every probe has answered or is late beyond help, and assembles the answers.
+        """Waits until every probe has answered or missed its deadline, and assembles the answers.
 
         Args:
             announce: called with the names of the probes that still run after two seconds.
 
         Raises:
-            Exception: a fault of this program in reading an answer, which is no silence of the source.
+            Exception: raised in parsing an answer: a bug of gpuenv, not a failed probe.
         """
-        from gpuenv.probe.assemble import snapshot_of  # noqa: PLC0415 - see the module
+        from gpuenv.probe.assembly import assemble_snapshot  # noqa: PLC0415 - see the module's docstring
 
         try:
             self._wait(announce)
@@ -88,7 +88,7 @@ class ProbeSession:
             self.close()
         if self._faults:
             raise self._faults[0]
-        return snapshot_of(answers, self._request, self._interpreter, self._started)
+        return assemble_snapshot(answers, self._request, self._interpreter, self._started)
 
     def _work(self, name: str, task: Callable[[], Any]) -> None:
         try:
@@ -97,72 +97,72 @@ class ProbeSession:
             self._faults.append(error)
 
     def _wait(self, announce: Announce) -> None:
-        """Joins the threads; one that is late beyond help is left behind, its answer missing."""
-        threads, deadline = self._threads, self._asking.deadline
-        join_all(threads.values(), self._started + _PATIENCE)
+        """Joins the threads; one that misses its deadline is abandoned, and its answer is missing."""
+        threads, deadline = self._threads, self._ctx.deadline
+        join_all(threads.values(), self._started + _ANNOUNCE_AFTER)
         waiting = [name for name, thread in threads.items() if thread.is_alive()]
         if waiting:
-            left = max(0.0, deadline - time.monotonic())
-            announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
-        join_all((thread for name, thread in threads.items() if name != _LESSER), deadline + _LATE)
-        join_all(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
+            seconds = max(0.0, deadline - time.monotonic())
+            announce(f"still waiting for {', '.join(waiting)} (at most {seconds:.0f} s more)")
+        join_all((thread for name, thread in threads.items() if name != _FALLBACK), deadline + _LATE)
+        join_all(threads.values(), min(deadline, time.monotonic() + _FALLBACK_SECONDS) + _LATE)
 
 
 def take_snapshot(request: ProbeRequest) -> Snapshot:
-    """Probes the machine and the target, each source in a child of its own, all at the same time.
+    """Probes the machine and the target.
 
     Raises:
-        TargetError: when the target that the caller named is no environment.
+        TargetError: when the requested target is not an environment.
     """
-    with closing(ProbeSession(request)) as inquiry:
-        inquiry.begin()
-        return inquiry.finish()
+    with closing(ProbeSession(request)) as session:
+        session.begin()
+        return session.finish()
 
 
-# The probes by the name of their source; ``assemble.py`` reads their answers
+# The probes by the name of their source; ``assembly.py`` reads their answers
 
 
 def _kernel(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_kernel(ctx)
-    from gpuenv.probe.ask_driver import ask_nvcc, kernel_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import kernel_facts, probe_nvcc  # noqa: PLC0415 - see the module's docstring
 
     kernel, source = kernel_facts(result)
-    return kernel, source, *ask_nvcc(ctx, kernel)
+    return kernel, source, *probe_nvcc(ctx, kernel)
 
 
 def _nvml(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_nvml(ctx)
-    from gpuenv.probe.ask_driver import nvml_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import nvml_facts  # noqa: PLC0415 - see the module's docstring
 
     return nvml_facts(result)
 
 
 def _cuda(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
     result = run_cuda(ctx)
-    from gpuenv.probe.ask_driver import cuda_facts  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import cuda_facts  # noqa: PLC0415 - see the module's docstring
 
     return cuda_facts(result)
 
 
 def _smi(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
-    from gpuenv.probe.ask_driver import ask_smi  # noqa: PLC0415 - see the module
+    from gpuenv.probe.driver_probes import probe_smi  # noqa: PLC0415 - see the module's docstring
 
-    return ask_smi(ctx)
+    return probe_smi(ctx)
 
 
 def _target(ctx: ProbeContext, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
-    """The target's interpreter, then its libraries; the facts of the first are passed on to ``_files``."""
+    """Probes the target's interpreter, then its libraries; passes the interpreter's facts to ``_files``."""
     try:
         result = run_target(ctx, interpreter, "interpreter")
-        from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - see the module
+        from gpuenv.probe.target_probes import probe_libraries, target_facts  # noqa: PLC0415 - see the module's docstring
 
         target, source = target_facts(result)
         if target.text("python") is None:
-            from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
+            from gpuenv.probe.startup_failure import diagnose_startup  # noqa: PLC0415 - few targets need it
 
-            target = how_it_starts(ctx, interpreter, target, source)
+            target = diagnose_startup(ctx, interpreter, target, source)
         facts.put((target, source))
-        libraries, libraries_source = ask_libraries(ctx, interpreter, target)
+        libraries, libraries_source = probe_libraries(ctx, interpreter, target)
     finally:
         facts.put(None)
     return target, source, libraries, libraries_source
@@ -174,6 +174,6 @@ def _files(ctx: ProbeContext, facts: SimpleQueue[tuple[Raw, Source] | None], *, 
         found = facts.get(timeout=max(0.0, ctx.deadline - time.monotonic()))
     if found is None:
         return None
-    from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - see the module
+    from gpuenv.probe.target_probes import probe_files  # noqa: PLC0415 - see the module's docstring
 
-    return ask_files(ctx, *found, deep=deep)
+    return probe_files(ctx, *found, deep=deep)

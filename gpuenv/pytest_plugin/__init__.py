@@ -1,11 +1,11 @@
 """The pytest plug-in: ``@pytest.mark.gpuenv(cc=">=8.0", memory=">=16GiB", count=2)``.
 
-A test with the mark is skipped with the doctor's reason on a machine that cannot run it, or fails there with
-``--gpu-required``. A simulated machine cannot run it either: its GPUs run no kernel. Tests without the mark are left
-alone. The doctor runs once in a test run, and only if a marked test is about to run; the workers of pytest-xdist share
-its report. Until then this file is all that is imported of gpuenv.
+A marked test is skipped with the doctor's reason on a machine that cannot run it, or fails with ``--gpu-required``. A
+simulated machine cannot run it either: its GPUs run no kernels. Tests without the mark are not affected. The doctor
+runs once per test run, only if a marked test is about to run; the workers of pytest-xdist share its report. Until then
+nothing else of gpuenv is imported.
 
-``machine.py`` reads marks and runs the doctor. The plug-in works with pytest 7.4 and newer.
+``mark_requirements.py`` reads marks and runs the doctor. The plug-in works with pytest 7.4 and newer.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 _NAME = "gpuenv"
-_SHARED = "gpuenv_shared"  # of a worker's input: the folder in which the workers share the answer
-_HEADER = "gpuenv_header"  # of a worker's output: the line of the verdict
+_SHARED = "gpuenv_shared"  # key of a worker's input: the folder in which the workers share the report
+_HEADER = "gpuenv_header"  # key of a worker's output: the verdict's line
 
 
 @dataclass(slots=True)
-class State:
+class RunState:
     """The state of one test run.
 
     Attributes:
@@ -38,12 +38,12 @@ class State:
         timeout: the doctor's deadline in seconds.
         shared: the folder that the workers share; None without workers.
         report: the doctor's report; None before it has run.
-        trouble: why the doctor gave no report.
+        trouble: why there is no report.
         line: the verdict in one line.
         ran: the number of marked tests that ran.
         skipped: the number of marked tests that were skipped, for any reason.
-        read: the requirements of each mark by its arguments, a cache.
-        lost: the first test that lost the CUDA context of this process.
+        requirements: a cache of each mark's requirements, by its arguments.
+        lost_context: the first test that lost this process's CUDA context.
     """
 
     mark: str
@@ -54,35 +54,37 @@ class State:
     line: str | None = None
     ran: int = 0
     skipped: int = 0
-    read: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
-    lost: str | None = None
+    requirements: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    lost_context: str | None = None
 
 
-_STATE = pytest.StashKey[State]()
+_STATE = pytest.StashKey[RunState]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options and the setting."""
     group = parser.getgroup(_NAME, "tests that need a GPU")
     group.addoption(
-        "--gpu-required", action="store_true", help="Fail a GPU test that this machine cannot run, in place of a skip."
+        "--gpu-required",
+        action="store_true",
+        help="Fail GPU tests that this machine cannot run, rather than skip them.",
     )
     group.addoption(
         "--gpu-fail-if-all-skipped",
         action="store_true",
-        help="Fail the run when there were GPU tests and every one was skipped.",
+        help="Fail the run if it had GPU tests and all of them were skipped.",
     )
     group.addoption(
-        "--gpu-timeout", type=_seconds, default=30.0, metavar="SECONDS", help="How long the machine may take to answer."
+        "--gpu-timeout", type=_seconds, default=30.0, metavar="SECONDS", help="Deadline for probing this machine."
     )
     parser.addini("gpuenv_mark", "The mark of GPU tests; empty turns the plug-in off.", default=_NAME)
 
 
 def _seconds(text: str) -> float:
-    """Seconds that the doctor accepts for --timeout; it would refuse others, and every test be skipped."""
-    import argparse  # noqa: PLC0415 - needed for the option alone
+    """Parses seconds that the doctor accepts for --timeout; with others it would fail, and every test be skipped."""
+    import argparse  # noqa: PLC0415 - needed only for the option
 
-    from gpuenv.probe.request import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - needed for the option alone
+    from gpuenv.probe.request import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - needed only for the option
 
     try:
         seconds = float(text)
@@ -95,19 +97,19 @@ def _seconds(text: str) -> float:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark."""
-    state = State(str(config.getini("gpuenv_mark")), float(config.getoption("--gpu-timeout")))
+    state = RunState(str(config.getini("gpuenv_mark")), float(config.getoption("--gpu-timeout")))
     shared = getattr(config, "workerinput", {}).get(_SHARED)
     state.shared = Path(shared) if shared else None
     config.stash[_STATE] = state
     config.pluginmanager.register(Counter(state), "gpuenv-counter")
     if state.mark:
-        description = f'{state.mark}(cc=">=8.0", memory=">=16GiB", count=2, ...): needs a GPU that gpuenv calls fit'
+        description = f'{state.mark}(cc=">=8.0", memory=">=16GiB", count=2, ...): needs a GPU with these properties'
         config.addinivalue_line("markers", description)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - a worker of pytest-xdist
-    """Gives every worker the same folder."""
+    """Passes the same folder to every worker."""
     state = node.config.stash[_STATE]
     if state.shared is None and state.mark:
         state.shared = Path(tempfile.mkdtemp(prefix="gpuenv-"))
@@ -117,7 +119,7 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - a worker of pyte
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - a worker of pytest-xdist
-    """Takes the verdict's line from a worker that asked."""
+    """Takes the verdict's line from a worker that has it."""
     del error
     line = getattr(node, "workeroutput", {}).get(_HEADER)
     if line:
@@ -125,7 +127,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - a w
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Removes the folder that the workers share."""
+    """Removes the workers' shared folder."""
     state = config.stash.get(_STATE, None)
     if state is not None and state.shared is not None and not hasattr(config, "workerinput"):
         shutil.rmtree(state.shared, ignore_errors=True)
@@ -136,26 +138,26 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
     state = config.stash[_STATE]
     if config.option.collectonly or not any(_marks(item, state) for item in items):
         return None
-    from gpuenv.pytest_plugin.machine import ask  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import run_doctor_once  # noqa: PLC0415 - needed only for marked tests
 
-    ask(state)
+    run_doctor_once(state)
     return state.line
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips or fails a marked test that this machine cannot run; a mark with wrong arguments is the test's error."""
+    """Skips or fails a marked test that this machine cannot run; fails it if the mark has wrong arguments."""
     state = item.config.stash[_STATE]
     marks = _marks(item, state)
     if not marks or any(item.iter_markers("skip")):
         return
-    from gpuenv.pytest_plugin.machine import read, reason_against, report_text  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import read_mark, report_text, skip_reason  # noqa: PLC0415 - needed only for marked tests
 
     try:
-        requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))
+        requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read_mark(mark, state)))
     except ValueError as error:
         pytest.fail(str(error), pytrace=False)
-    reason = reason_against(state, requirements)
+    reason = skip_reason(state, requirements)
     if reason is None:
         return
     if not item.config.getoption("--gpu-required"):
@@ -166,7 +168,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Labels the reports of marked tests, and adds the doctor's report to a failure that the machine caused."""
+    """Labels the reports of marked tests, and adds the doctor's report to failures caused by the machine."""
     outcome: Any = yield
     state = item.config.stash[_STATE]
     if not _marks(item, state):
@@ -175,28 +177,28 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report.gpuenv = True  # type: ignore[attr-defined]
     if call.excinfo is None or not report.failed or report.when != "call":
         return
-    from gpuenv.pytest_plugin.machine import ask, blames_machine, context_lost, report_text  # noqa: PLC0415 - needed for a mark alone
+    from gpuenv.pytest_plugin.mark_requirements import blames_machine, context_lost, report_text, run_doctor_once  # noqa: PLC0415 - needed only for marked tests
 
     message = str(call.excinfo.value)
     earlier = context_lost(state, item.nodeid, message)
     if earlier is not None:
         report.sections.append((f"{_NAME}: the CUDA context was lost before this test", earlier))
     if blames_machine(message):
-        ask(state)
-        report.sections.append((f"{_NAME} doctor: this error is the machine's, not the test's", report_text(state)))
+        run_doctor_once(state)
+        report.sections.append((f"{_NAME} doctor: the machine caused this error, not the test", report_text(state)))
 
 
 class Counter:
-    """Counts marked tests; an object, since the hook for reports does not get the configuration.
+    """Counts marked tests. A plug-in object, since the hook for reports does not receive the configuration.
 
-    No dataclass: before 9.1 pytest puts plug-ins into a set, and a record that compares by value has no hash.
+    Not a dataclass: before 9.1 pytest puts plug-ins into a set, and a dataclass that compares by value has no hash.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: RunState) -> None:
         self.state = state
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Counts one report; under pytest-xdist those of all workers come here."""
+        """Counts one report; under pytest-xdist the controller receives those of all workers."""
         if getattr(report, "gpuenv", False):
             self.state.skipped += report.skipped
             self.state.ran += report.when == "call" and not report.skipped
@@ -227,7 +229,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.line(state.line)
         terminalreporter.line(f"GPU tests: {state.ran} ran, {state.skipped} skipped")
     if _all_skipped(config):
-        terminalreporter.line("Every GPU test was skipped, which --gpu-fail-if-all-skipped does not allow.", red=True)
+        terminalreporter.line("All GPU tests were skipped, which --gpu-fail-if-all-skipped forbids.", red=True)
 
 
 def _all_skipped(config: pytest.Config) -> bool:
@@ -235,5 +237,5 @@ def _all_skipped(config: pytest.Config) -> bool:
     return bool(config.getoption("--gpu-fail-if-all-skipped")) and state.skipped > 0 and state.ran == 0
 
 
-def _marks(item: pytest.Item, state: State) -> tuple[pytest.Mark, ...]:
+def _marks(item: pytest.Item, state: RunState) -> tuple[pytest.Mark, ...]:
     return tuple(item.iter_markers(state.mark)) if state.mark else ()

@@ -1,1 +1,1 @@
-"""Pretend machines: a profile, the stub driver in C that answers for it, and a command that runs on it."""
+"""Simulated machines: profiles, the stub driver in C that acts on them, and commands that run on them."""

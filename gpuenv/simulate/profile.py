@@ -1,6 +1,6 @@
-"""Machine profiles: the records, the strict reader, and a profile as a Snapshot without the machine.
+"""Machine profiles: the records, the strict YAML reader, and the conversion of a profile to a Snapshot.
 
-A misspelt key is an error, not a silent default.
+An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 
 
-class Module(Enum):
-    """The kernel module that has the GPU."""
+class KernelModule(Enum):
+    """The kernel module that drives the GPU."""
 
     OPEN = "open"
     PROPRIETARY = "proprietary"
@@ -37,12 +37,12 @@ class Module(Enum):
     NOUVEAU = "nouveau"
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether NVIDIA's own module is loaded."""
-        return self in (Module.OPEN, Module.PROPRIETARY)
+        return self in (KernelModule.OPEN, KernelModule.PROPRIETARY)
 
 
-class Container(Enum):
+class ContainerEngine(Enum):
     """The engine that started the container, or none."""
 
     NONE = "none"
@@ -51,46 +51,46 @@ class Container(Enum):
     APPTAINER = "apptainer"
 
 
-class Shown(Enum):
-    """How far a GPU on the PCI bus is shown to a process of this machine."""
+class PciVisibility(Enum):
+    """How far a GPU on the PCI bus is visible to a process of this machine."""
 
     NVML = "nvml"
-    """NVML and libcuda list it, as does the kernel module."""
+    """NVML, libcuda and the kernel module list it."""
     COUNTED = "counted"
     """NVML counts it and may not open it, as under the device control group of a job; nvidia-smi leaves it out."""
     KERNEL = "kernel"
-    """The kernel module lists it, and the libraries do not: it belongs to another process, or could not be started."""
+    """Only the kernel module lists it: it belongs to another process, or could not be initialised."""
     BUS = "bus"
-    """The kernel module has not taken it: it is none that this driver supports."""
+    """The kernel module has not claimed it: this driver does not support it."""
 
 
-class Planted(Enum):
-    """What is the matter with a library that the loader finds first."""
+class LibraryFault(Enum):
+    """The fault of a library that the loader finds first."""
 
     EMPTY = "empty"
-    """A file of no bytes, which the loader refuses."""
+    """An empty file, which the loader refuses."""
     ABORTS = "aborts"
-    """A real library that ends the process when it is loaded."""
+    """A library that aborts the process when it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """The operating system and what of it can be seen.
+    """The operating system.
 
     Attributes:
-        kernel_files: whether the driver's files in ``/proc`` and ``/sys`` are to be seen.
+        kernel_files: whether the driver's files in ``/proc`` and ``/sys`` are visible.
     """
 
     arch: str
     kernel: str | None
     distribution: str
-    container: Container
+    container: ContainerEngine
     kernel_files: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNodeSpec:
-    """An ordinary file in the place of a device node."""
+    """A regular file in place of a device node."""
 
     name: str
     mode: int
@@ -109,16 +109,16 @@ class DriverSpec:
     """The driver.
 
     Attributes:
-        version: what the kernel module and NVML say.
-        built: what ``/proc/driver/nvidia/version`` says after the version: builder and date.
-        library: the version in the names of the user-space files.
+        version: the version of the kernel module and NVML.
+        built: the text after the version in ``/proc/driver/nvidia/version``: builder and date.
+        library: the version in the user-space files' names.
         cuda: the CUDA level, as the driver's number.
-        folder: where the libraries lie below the root; None for the distribution's usual place.
-        nodes: the device nodes; None for those that a loaded module has.
+        folder: the libraries' folder below the root; None for the distribution's default.
+        nodes: the device nodes; None for those of a loaded module.
         compat: a libcuda of a cuda-compat package.
     """
 
-    module: Module
+    module: KernelModule
     version: str
     built: str
     library: str
@@ -145,12 +145,12 @@ class GpuSpec:
     """One GPU.
 
     Attributes:
-        name: as NVML has it.
-        memory: bytes; None where NVML has no number.
-        pci: address, as sysfs writes it.
-        on_bus: whether the PCI bus shows it.
-        shown: how far one on the bus is shown.
-        mig: its MIG instances; None where it knows no MIG mode.
+        name: NVML's name for it.
+        memory: bytes; None if NVML does not report it.
+        pci: address in sysfs's form.
+        on_bus: whether it is on the PCI bus.
+        shown: how far a GPU on the bus is visible.
+        mig: its MIG instances; None without MIG support.
     """
 
     name: str
@@ -161,7 +161,7 @@ class GpuSpec:
     pci_class: str
     uuid: str
     on_bus: bool
-    shown: Shown
+    shown: PciVisibility
     mig: tuple[MigSpec, ...] | None
 
 
@@ -178,13 +178,13 @@ class PciSpec:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """The target environment; distributions are given as requirements: ``cupy-cuda12x==14.2.0``.
+    """The target environment; distributions are written as requirements: ``cupy-cuda12x==14.2.0``.
 
     Attributes:
-        packages: what is installed in it.
-        elsewhere: what lies in a second folder, which a .pth file puts on the path behind the first.
-        lib64: whether the path has the folder of the distributions once more through the link ``lib64``, as Fedora's
-            Python has it.
+        packages: the installed distributions.
+        elsewhere: distributions in a second folder, which a .pth file appends to the path.
+        lib64: whether the path has the folder of the distributions again through the link ``lib64``, as in Fedora's
+            Python.
     """
 
     packages: tuple[str, ...]
@@ -194,13 +194,13 @@ class TargetSpec:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is right to say of a machine.
+    """The correct answers about a machine.
 
     Attributes:
         primary: the cause to fix first.
-        wheel: the distribution that ``resolve`` names; None where none fits.
-        facts: what ``probe`` says, by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` is a fact that is
-            missing.
+        wheel: the distribution that ``resolve`` selects; None if none fits.
+        facts: values in ``probe``'s output by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` for a missing
+            fact.
     """
 
     exit_code: int
@@ -213,20 +213,20 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A machine, its target environment and what is right to say of them.
+    """A machine, its target environment and the correct answers about them.
 
     Attributes:
-        name: the file's name without its ending.
-        source: where the facts come from.
-        inferred: what follows from a rule and has not been seen.
-        other_devices: further ones on the PCI bus.
-        toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
-        found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
+        name: the file's name without its suffix.
+        source: the origin of the facts.
+        inferred: facts derived by a rule, not observed.
+        other_devices: further devices on the PCI bus.
+        toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None without one.
+        found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds first.
         files: further files below the driver root, by path.
-        links: links below the driver root, by path, with where each leads.
-        stub: raw keys of the stub driver, which win over the derived ones.
-        timeout: seconds to hand to ``--timeout``; None leaves the default.
-        expect: what the doctor and the resolver must say.
+        links: links below the driver root: path to target.
+        stub: raw keys of the stub driver, which override the derived ones.
+        timeout: seconds for ``--timeout``; None for the default.
+        expect: the expected results of the doctor and the resolver.
     """
 
     name: str
@@ -238,7 +238,7 @@ class Profile:
     gpus: tuple[GpuSpec, ...]
     other_devices: tuple[PciSpec, ...]
     toolkit: str | None
-    found_first: Mapping[str, Planted]
+    found_first: Mapping[str, LibraryFault]
     files: Mapping[str, str]
     links: Mapping[str, str]
     environment: Mapping[str, str]
@@ -256,12 +256,12 @@ _CLASSES = {"3d": "0x030200", "vga": "0x030000", "bridge": "0x068000"}
 
 
 class ProfileError(ValueError):
-    """A profile that does not say what it should; the message names the file, the line and the key."""
+    """An invalid profile; the message names the file, the line and the key."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A mapping of the file, and where it stands; every reader raises ``ProfileError`` for another kind of value."""
+class _Section:
+    """A mapping of the file and its location; every method raises ``ProfileError`` for a value of another kind."""
 
     where: str
     values: Mapping[str, Plain]
@@ -270,13 +270,13 @@ class _Part:
         found = f"found {self.values[key]!r}" if key in self.values else "it is missing"
         return ProfileError(f"{self.where}: {key}: expected {expected}; {found}")
 
-    def only(self, *known: str) -> _Part:
-        """The part itself, where it has no key but these."""
+    def only(self, *known: str) -> _Section:
+        """The section itself, if all its keys are known."""
         for key in self.values:
             if key not in known:
-                near = difflib.get_close_matches(key, known, 1, 0.5)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise ProfileError(f"{self.where}: {key} is no key here{hint}; known are {', '.join(known)}")
+                matches = difflib.get_close_matches(key, known, 1, 0.5)
+                hint = f"; did you mean {matches[0]}?" if matches else ""
+                raise ProfileError(f"{self.where}: {key}: unknown key{hint}; expected one of {', '.join(known)}")
         return self
 
     def optional(self, key: str) -> str | None:
@@ -286,7 +286,7 @@ class _Part:
         raise self.fault(key, "a text")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text that must be there, or has a default."""
+        """A text; required without a default."""
         value = self.optional(key)
         if value is not None:
             return value
@@ -295,7 +295,7 @@ class _Part:
         return default
 
     def of_form(self, key: str, form: str, expected: str, default: str | None = None) -> str:
-        """A text that the regular expression ``form`` describes whole, in ASCII, or the default."""
+        """A text that fully matches the regular expression ``form`` in ASCII, or the default."""
         value = self.text(key, default)
         if value != default and not re.fullmatch(form, value, re.ASCII):
             raise self.fault(key, expected)
@@ -304,7 +304,7 @@ class _Part:
     def file_name(self, key: str, default: str | None = None) -> str:
         return self.of_form(key, r"\w[\w.+~-]*", "letters, digits, dots and dashes", default)
 
-    def place(self, key: str) -> str | None:
+    def path(self, key: str) -> str | None:
         """A path below the machine's root, or None."""
         value = self.optional(key)
         if value is not None and not _is_below(value):
@@ -312,7 +312,7 @@ class _Part:
         return value
 
     def unless_none(self, key: str) -> str | None:
-        """A text that must be there; ``none`` says that there is nothing."""
+        """A required text; None for ``none``."""
         value = self.text(key)
         return None if value == "none" else value
 
@@ -366,51 +366,51 @@ class _Part:
         return texts
 
     def mapping(self, key: str) -> dict[str, str]:
-        values = self.part(key).values
+        values = self.section(key).values
         texts = {name: text for name, text in values.items() if isinstance(text, str)}
         if len(texts) != len(values):
             raise self.fault(key, "a mapping of texts")
         return texts
 
-    def places(self, key: str) -> dict[str, str]:
+    def path_mapping(self, key: str) -> dict[str, str]:
         texts = self.mapping(key)
         for path in texts:
             if not _is_below(path):
                 raise ProfileError(f"{self.where}: {key}: expected {_BELOW}; found {path!r}")
         return texts
 
-    def part(self, key: str) -> _Part:
-        """A mapping within this one; an empty one where it is missing."""
+    def section(self, key: str) -> _Section:
+        """A nested mapping; empty if missing."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.fault(key, "a mapping")
-        return _Part(f"{self.where}: {key}", value or {})
+        return _Section(f"{self.where}: {key}", value or {})
 
-    def parts(self, key: str) -> tuple[_Part, ...]:
+    def sections(self, key: str) -> tuple[_Section, ...]:
         value = self.values.get(key)
         entries = value if isinstance(value, list) else []
-        parts = tuple(
-            _Part(f"{self.where}: {key}[{number}]", entry)
+        sections = tuple(
+            _Section(f"{self.where}: {key}[{number}]", entry)
             for number, entry in enumerate(entries)
             if isinstance(entry, dict)
         )
-        if (value is not None and not isinstance(value, list)) or len(parts) != len(entries):
+        if (value is not None and not isinstance(value, list)) or len(sections) != len(entries):
             raise self.fault(key, "a list of mappings")
-        return parts
+        return sections
 
 
 _ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"
 _ADDRESSES = "addresses as sysfs writes them, 0000:3b:00.0"
 _ID, _FOUR_DIGITS = r"[0-9a-f]{4}", "four hexadecimal digits"
-# The expectations of a user's own profile, which no test reads.
-_NOTHING = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
+# For a user's own profile, whose expectation no test reads.
+_NO_EXPECTATION = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
 
 
 def load(path: Path) -> Profile:
-    """Reads one profile; what it is about, where its facts come from and what to expect may be left out.
+    """Reads one profile; ``about``, ``source`` and ``expect`` are optional.
 
     Raises:
-        ProfileError: for anything that is not as expected.
+        ProfileError: for an invalid profile.
     """
     try:
         document = parse(text_of(read_at_most(path, LARGEST)))
@@ -423,11 +423,11 @@ def load(path: Path) -> Profile:
     try:
         return _profile(path, document.value)
     except ProfileError as error:
-        raise ProfileError(_placed(str(error), document.lines)) from error
+        raise ProfileError(_with_line(str(error), document.lines)) from error
 
 
-def _placed(message: str, lines: Mapping[str, int]) -> str:
-    """The message with the line of the deepest part that it names."""
+def _with_line(message: str, lines: Mapping[str, int]) -> str:
+    """Adds the line of the deepest section that the message names."""
     file, _, rest = message.partition(": ")
     path, line = "", 1
     for part in rest.split(": "):
@@ -439,167 +439,167 @@ def _placed(message: str, lines: Mapping[str, int]) -> str:
 
 
 def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
-    top = _Part(path.name, value).only(
+    top = _Section(path.name, value).only(
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
-    if "calls" in top.part("stub").values:  # the stub driver's key for a file to write to, which tests alone need
-        raise ProfileError(f"{top.where}: stub: calls is no key here")
-    target = top.part("target").only("packages", "elsewhere", "lib64")
+    if "calls" in top.section("stub").values:  # names a file that the stub driver writes; only for tests
+        raise ProfileError(f"{top.where}: stub: calls: unknown key")
+    target = top.section("target").only("packages", "elsewhere", "lib64")
     timeout = top.of_form("timeout", r"\d{1,4}(\.\d{1,3})?", "seconds", "")
     return Profile(
         name=path.stem,
         about=top.text("about", path.stem),
         source=top.texts("source"),
         inferred=top.texts("inferred"),
-        host=_host(top.part("host")),
-        driver=_driver(top.part("driver")),
+        host=_host(top.section("host")),
+        driver=_driver(top.section("driver")),
         gpus=tuple(
             # A GPU without a UUID of its own gets one from its number.
             gpu if gpu.uuid else replace(gpu, uuid=f"GPU-6e7a3c10-52d4-4b1f-9c00-{number:012x}")
-            for number, gpu in enumerate(gpu for part in top.parts("gpus") for gpu in _gpus(part))
+            for number, gpu in enumerate(gpu for part in top.sections("gpus") for gpu in _gpus(part))
         ),
-        other_devices=tuple(_device(part) for part in top.parts("other_devices")),
+        other_devices=tuple(_device(part) for part in top.sections("other_devices")),
         toolkit=_toolkit(top) if "toolkit" in value else None,
-        found_first=_found_first(top.part("found_first")),
-        files=top.places("files"),
-        links=top.places("links"),
+        found_first=_found_first(top.section("found_first")),
+        files=top.path_mapping("files"),
+        links=top.path_mapping("links"),
         environment=top.mapping("environment"),
         stub=top.mapping("stub"),
         target=TargetSpec(target.texts("packages"), target.texts("elsewhere"), target.flag("lib64", default=False)),
         timeout=float(timeout) if timeout else None,
-        expect=_expectation(top.part("expect")) if "expect" in value else _NOTHING,
+        expect=_expectation(top.section("expect")) if "expect" in value else _NO_EXPECTATION,
     )
 
 
-def _toolkit(top: _Part) -> str:
-    """A toolkit of a major version whose libraries are known by name."""
+def _toolkit(top: _Section) -> str:
+    """A toolkit whose major version's libraries are known."""
     majors = [str(major) for major in WANTED]
     expected = f"a CUDA version such as 12.4, of major {', '.join(majors)}"
     return top.of_form("toolkit", rf"({'|'.join(majors)})\.\d", expected)
 
 
-def _host(part: _Part) -> HostSpec:
-    part.only("arch", "kernel", "distribution", "container", "kernel_files")
+def _host(section: _Section) -> HostSpec:
+    section.only("arch", "kernel", "distribution", "container", "kernel_files")
     return HostSpec(
-        arch=part.file_name("arch", "x86_64"),
-        kernel=part.file_name("kernel") if "kernel" in part.values else None,
-        distribution=part.text("distribution", "ubuntu 22.04"),
-        container=part.one_of("container", Container, Container.NONE),
-        kernel_files=part.flag("kernel_files", default=True),
+        arch=section.file_name("arch", "x86_64"),
+        kernel=section.file_name("kernel") if "kernel" in section.values else None,
+        distribution=section.text("distribution", "ubuntu 22.04"),
+        container=section.one_of("container", ContainerEngine, ContainerEngine.NONE),
+        kernel_files=section.flag("kernel_files", default=True),
     )
 
 
-def _found_first(part: _Part) -> dict[str, Planted]:
-    for name in part.values:
+def _found_first(section: _Section) -> dict[str, LibraryFault]:
+    for name in section.values:
         if not re.fullmatch(r"lib[\w-]+\.so(\.\d+)*", name):
-            raise ProfileError(f"{part.where}: {name} is no file name of a library")
-    return {name: part.one_of(name, Planted) for name in part.values}
+            raise ProfileError(f"{section.where}: {name} is not a library's file name")
+    return {name: section.one_of(name, LibraryFault) for name in section.values}
 
 
-def _driver(part: _Part) -> DriverSpec:
-    part.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
-    module = part.one_of("module", Module)
-    there = module.loaded or module is Module.INSTALLED_NOT_LOADED
-    version = part.file_name("version", None if there else "none")
-    compat = part.part("compat").only("version", "cuda")
+def _driver(section: _Section) -> DriverSpec:
+    section.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
+    module = section.one_of("module", KernelModule)
+    is_installed = module.is_loaded or module is KernelModule.INSTALLED_NOT_LOADED
+    version = section.file_name("version", None if is_installed else "none")
+    compat = section.section("compat").only("version", "cuda")
     return DriverSpec(
         module=module,
         version=version,
-        built=part.text("built", "Thu Jan  1 00:00:00 UTC 1970"),
-        library=part.file_name("library", version),
-        cuda=part.cuda("cuda", None if there else "0.0"),
-        folder=part.place("folder"),
-        nvml=part.flag("nvml", default=there),
-        libcuda=part.flag("libcuda", default=there),
-        smi=part.flag("smi", default=there),
-        nodes=tuple(_node(part, text) for text in part.texts("nodes")) if "nodes" in part.values else None,
+        built=section.text("built", "Thu Jan  1 00:00:00 UTC 1970"),
+        library=section.file_name("library", version),
+        cuda=section.cuda("cuda", None if is_installed else "0.0"),
+        folder=section.path("folder"),
+        nvml=section.flag("nvml", default=is_installed),
+        libcuda=section.flag("libcuda", default=is_installed),
+        smi=section.flag("smi", default=is_installed),
+        nodes=tuple(_node(section, text) for text in section.texts("nodes")) if "nodes" in section.values else None,
         compat=CompatSpec(compat.file_name("version"), compat.cuda("cuda")) if compat.values else None,
     )
 
 
-def _node(part: _Part, text: str) -> DeviceNodeSpec:
-    """``nvidia0``, or with its mode ``nvidia0 0660``."""
+def _node(section: _Section, text: str) -> DeviceNodeSpec:
+    """A node such as ``nvidia0``, or with its mode ``nvidia0 0660``."""
     match = re.fullmatch(r"([\w-]+(?:/[\w-]+)*)(?: (0[0-7]{3}))?", text, re.ASCII)
     if match is None:
-        raise part.fault("nodes", "a name below /dev, and a mode where it is not 0666")
+        raise section.fault("nodes", "a name below /dev, and its mode unless 0666")
     return DeviceNodeSpec(match[1], int(match[2] or "0666", 8))
 
 
-def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
-    """One entry with several PCI addresses is as many GPUs of a kind."""
-    part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "shown", "mig")
-    on_bus = part.flag("on_bus", default=True)
-    if not on_bus and "shown" in part.values:
-        raise part.fault("shown", "nothing for a GPU that is not on the bus")
-    addresses = part.texts("pci")
+def _gpus(section: _Section) -> tuple[GpuSpec, ...]:
+    """One GPU for each PCI address of the entry."""
+    section.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "shown", "mig")
+    on_bus = section.flag("on_bus", default=True)
+    if not on_bus and "shown" in section.values:
+        raise section.fault("shown", "no such key for a GPU that is not on the bus")
+    addresses = section.texts("pci")
     if not all(re.fullmatch(_ADDRESS, address) for address in addresses):
-        raise part.fault("pci", _ADDRESSES)
+        raise section.fault("pci", _ADDRESSES)
     if not addresses:
-        raise part.fault("pci", "at least one address")
+        raise section.fault("pci", "at least one address")
     return tuple(
         GpuSpec(
-            name=part.text("name"),
-            capability=part.of_form("capability", r"\d{1,2}\.\d", "a compute capability such as 9.0"),
-            memory=part.mebibytes("memory"),
+            name=section.text("name"),
+            capability=section.of_form("capability", r"\d{1,2}\.\d", "a compute capability such as 9.0"),
+            memory=section.mebibytes("memory"),
             pci=address,
-            device=part.of_form("device", _ID, _FOUR_DIGITS) if on_bus else "0000",
-            pci_class=part.pci_class() if on_bus else "",
-            uuid=part.text("uuid", ""),
+            device=section.of_form("device", _ID, _FOUR_DIGITS) if on_bus else "0000",
+            pci_class=section.pci_class() if on_bus else "",
+            uuid=section.text("uuid", ""),
             on_bus=on_bus,
-            shown=part.one_of("shown", Shown, Shown.NVML),
-            mig=tuple(_mig(instance) for instance in part.parts("mig")) if "mig" in part.values else None,
+            shown=section.one_of("shown", PciVisibility, PciVisibility.NVML),
+            mig=tuple(_mig(instance) for instance in section.sections("mig")) if "mig" in section.values else None,
         )
         for address in addresses
     )
 
 
-def _mig(part: _Part) -> MigSpec:
-    part.only("profile", "memory", "count")
-    return MigSpec(part.text("profile"), part.mebibytes("memory") or 0, part.number("count", 1))
+def _mig(section: _Section) -> MigSpec:
+    section.only("profile", "memory", "count")
+    return MigSpec(section.text("profile"), section.mebibytes("memory") or 0, section.number("count", 1))
 
 
-def _device(part: _Part) -> PciSpec:
-    part.only("pci", "class", "vendor", "device", "kernel_driver")
+def _device(section: _Section) -> PciSpec:
+    section.only("pci", "class", "vendor", "device", "kernel_driver")
     return PciSpec(
-        pci=part.of_form("pci", _ADDRESS, _ADDRESSES),
-        pci_class=part.pci_class(),
-        vendor=part.of_form("vendor", _ID, _FOUR_DIGITS),
-        device=part.of_form("device", _ID, _FOUR_DIGITS),
-        kernel_driver=part.file_name("kernel_driver") if "kernel_driver" in part.values else None,
+        pci=section.of_form("pci", _ADDRESS, _ADDRESSES),
+        pci_class=section.pci_class(),
+        vendor=section.of_form("vendor", _ID, _FOUR_DIGITS),
+        device=section.of_form("device", _ID, _FOUR_DIGITS),
+        kernel_driver=section.file_name("kernel_driver") if "kernel_driver" in section.values else None,
     )
 
 
-def _expectation(part: _Part) -> Expectation:
-    part.only("exit_code", "status", "primary", "causes", "wheel", "facts")
-    causes, primary = part.texts("causes"), part.unless_none("primary")
+def _expectation(section: _Section) -> Expectation:
+    section.only("exit_code", "status", "primary", "causes", "wheel", "facts")
+    causes, primary = section.texts("causes"), section.unless_none("primary")
     unknown = [slug for slug in causes if slug not in set(Cause)]
     if unknown or (primary and primary not in causes):
-        raise part.fault("causes", "known causes, the primary one among them")
+        raise section.fault("causes", "known causes, the primary one among them")
     return Expectation(
-        exit_code=part.number("exit_code"),
-        status=part.one_of("status", Status).value,
+        exit_code=section.number("exit_code"),
+        status=section.one_of("status", Status).value,
         primary=primary,
         causes=causes,
-        wheel=part.unless_none("wheel"),
-        facts=part.mapping("facts"),
+        wheel=section.unless_none("wheel"),
+        facts=section.mapping("facts"),
     )
 
 
 def _is_below(path: str) -> bool:
-    """Whether a path, as it is written, names something below the folder that it is joined to."""
+    """Whether a relative path stays below the folder that it is joined to, without following links."""
     return all(part not in ("", ".", "..") for part in path.split("/")) and "\0" not in path
 
 
-PYTHON = "3.12"  # a profile is of a machine; the interpreter is the user's
+PYTHON = "3.12"  # not part of a profile
 _LIBC = "glibc-2.36"
 
 
 def snapshot_of(profile: Profile, matrix: Matrix) -> Snapshot:
-    """The facts of a profile that a wheel is chosen by.
+    """The facts of a profile that determine the choice of a wheel.
 
     Raises:
-        AssumeError: for a profile whose facts cannot be understood.
+        AssumeError: for a profile with invalid facts.
     """
     snapshot = assume(Snapshot(), tuple(_facts(profile)), matrix)
     gpus = tuple(
@@ -620,18 +620,18 @@ def _facts(profile: Profile) -> Iterator[str]:
     driver = profile.driver
     yield from ("os=linux", f"arch={profile.host.arch}", f"libc={_LIBC}", f"python={PYTHON}")
     yield f"wsl={'yes' if profile.driver.folder == 'usr/lib/wsl/lib' else 'no'}"
-    has_one = driver.nvml or driver.libcuda or driver.module.loaded
-    yield f"driver={driver.version if has_one else 'none'}"
-    if has_one:
+    has_driver = driver.nvml or driver.libcuda or driver.module.is_loaded
+    yield f"driver={driver.version if has_driver else 'none'}"
+    if has_driver:
         yield f"driver-cuda={CudaVersion.from_number(driver.cuda)}"
     if profile.toolkit:
         yield f"toolkit={profile.toolkit}"
     for text in (*profile.target.packages, *profile.target.elsewhere):
-        name, _, release = text.partition("==")  # as the profiles are written
+        name, _, release = text.partition("==")  # the form in profiles
         yield f"package.{name.strip()}={release.strip()}"
 
 
 def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
-    """The machine of each profile that comes with the program, by the profile's name."""
+    """The Snapshots of the profiles that ship with gpuenv, by name."""
     profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
     return {profile.name: snapshot_of(profile, matrix) for profile in profiles}

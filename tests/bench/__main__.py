@@ -17,9 +17,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.simulate.build import build
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
+from gpuenv.simulate.stub_driver import build
 from tests.bench.budgets import MOST_DISTRIBUTIONS, Verdict, verdicts
 from tests.bench.measure import Command, Measured, measure
 from tests.support.target import CudaLibraries, Targets

@@ -13,7 +13,7 @@ import pytest
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, JupyterKernel, Library, MigInstance, Toolkit
 from gpuenv.model.versions import CudaVersion
-from gpuenv.simulate.build import StubDriver, lay_out
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.cli.recorded import UNFIT, UUID, changed, record
 
 if TYPE_CHECKING:

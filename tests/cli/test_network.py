@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.cli.app import _COMMANDS
-from gpuenv.simulate.build import FLAGS
+from gpuenv.simulate.stub_driver import FLAGS
 from tests.cli.commands import ON_THE_NETWORK, Call, calls
 from tests.cli.program import MINIMAL
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.reading import known
-from gpuenv.simulate.build import StubDriver
+from gpuenv.simulate.stub_driver import StubDriver
 from tests.cli.planted import HOME, HOST, MIG, OTHER, PLANTED, USER, WHO, in_all
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, UNFIT, UUID, changed, record

@@ -11,7 +11,7 @@ from tests.faults.ground import Sound, lay_out
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 

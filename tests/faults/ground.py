@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.data import data_path
-from gpuenv.simulate.build import FLAGS
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
+from gpuenv.simulate.stub_driver import FLAGS
 from tests.cli.program import PROGRAM
 from tests.faults.spoiling import as_opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 TIMEOUT = 6.0  # seconds that the machine may take to answer

@@ -24,12 +24,12 @@ from gpuenv.model.snapshot import (
     PciGpu,
     Snapshot,
 )
-from gpuenv.probe.ask_driver import cuda_facts, kernel_facts, nvml_facts
-from gpuenv.probe.ask_target import target_facts
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw, RawFacts
+from gpuenv.probe.target_probes import target_facts
 from tests.cli.recorded import EVERY, FIT
 from tests.fuzz.judged import whole
 from tests.fuzz.records import TEXTS, inputs_of

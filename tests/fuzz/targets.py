@@ -25,8 +25,8 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.config import ConfigError, load_config
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
-from gpuenv.probe import smi, smi_xml
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe import nvidia_smi, nvidia_smi_xml
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT
@@ -177,10 +177,10 @@ def check_demand(text: str) -> None:
 
 def check_smi(text: str) -> None:
     """Driver, level and GPUs as far as they are to be read; what is read is judged like any other machine."""
-    driver, cuda = smi.parse_banner(text)
-    listed = smi.parse_gpus(text)
+    driver, cuda = nvidia_smi.parse_banner(text)
+    listed = nvidia_smi.parse_gpus(text)
     whole(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, listed), sources=FIT.sources), None))
-    longer = smi_xml.parse_xml(text)
+    longer = nvidia_smi_xml.parse_xml(text)
     if longer is not None:
         whole(assemble(RawFacts(smi=longer, sources=FIT.sources), None))
 

@@ -14,7 +14,7 @@ import pytest
 
 from gpuenv.model.codec import decode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.simulate.build import build, lay_out
+from gpuenv.simulate.stub_driver import build, lay_out
 from tests.support.stub_profile import lasting, replay_environment, stub_of
 
 pytestmark = pytest.mark.gpu

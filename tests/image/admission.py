@@ -15,7 +15,7 @@ from textwrap import wrap
 from gpuenv.image.require import Machine, Requirement, holds, parse
 from gpuenv.matrix.records import DriverBranch
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
-from gpuenv.probe.assemble_gpus import BRANDS
+from gpuenv.probe.gpu_assembly import BRANDS
 from tests.support.matrix import MATRIX
 
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.probe.assemble_gpus import BRANDS
+from gpuenv.probe.gpu_assembly import BRANDS
 from tests.image.admission import FILE, Row, admitted, branches, rows, table
 
 

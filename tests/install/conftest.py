@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.simulate.build import FLAGS
+from gpuenv.simulate.stub_driver import FLAGS
 from tests.install.standins import Ground, Index
 
 if TYPE_CHECKING:

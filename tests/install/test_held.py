@@ -13,7 +13,7 @@ import pytest
 
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.journal import Store
-from gpuenv.simulate.build import FLAGS
+from gpuenv.simulate.stub_driver import FLAGS
 from tests.install.standins import contents
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ RECORDS = {
 PROBE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from interpreter import of_the_files
+from interpreter import matching_metadata
 for pair in json.load(sys.stdin):
-    print(json.dumps(of_the_files([{"path": path} for path in pair])["path"]))
+    print(json.dumps(matching_metadata([{"path": path} for path in pair])["path"]))
 """
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.gpus import VARIABLE
-from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
 from tests.install.standins import LIMIT, MACHINE, contents, versions
@@ -89,8 +89,8 @@ def test_where_a_kernel_is_looked_for(tmp_path: Path) -> None:
     [
         (("conda", "run", "-n", "x", "python"), "python", "started through conda"),
         (("R", "--slave"), "R", "a kernel of R"),
-        (("python3",), "python", "neither beside it nor on PATH"),
-        (("./python",), "python", "no absolute path"),
+        (("python3",), "python", "neither in its environment nor on PATH"),
+        (("./python",), "python", "not an absolute path"),
     ],
 )
 def test_a_kernel_whose_interpreter_cannot_be_seen(

@@ -2,7 +2,7 @@
 
 The numbers are those of the list they were first written down in. What they do to pip and uv is in test_installs.py.
 Those of the probe and the doctor are held elsewhere: 10 and 17 in tests/test_real_cupy.py, 12 in
-tests/machines/two-cupy.yaml, 15 in tests/probe/test_smi.py.
+tests/machines/two-cupy.yaml, 15 in tests/probe/test_nvidia_smi.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName
 from gpuenv.model.snapshot import Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
-from gpuenv.probe.smi import parse_banner
+from gpuenv.probe.nvidia_smi import parse_banner
 from tests.matrix.asking import chosen, machine, resolved
 
 

@@ -17,8 +17,8 @@ from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.text import whole_number
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from gpuenv.probe.assemble import grant, listed
-from gpuenv.probe.smi import parse_gpus
+from gpuenv.probe.assembly import find_grant, parse_device_list
+from gpuenv.probe.nvidia_smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
 from gpuenv.smoke.health import xids
 from tests.cli.program import gpuenv
@@ -60,8 +60,8 @@ def test_as_many_digits_as_are_allowed() -> None:
 
 @odd_numbers
 def test_what_a_scheduler_has_set(odd: str) -> None:
-    assert listed(f"{odd}-{odd},1-2") == (f"{odd}-{odd}", "1", "2")
-    told = grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
+    assert parse_device_list(f"{odd}-{odd},1-2") == (f"{odd}-{odd}", "1", "2")
+    told = find_grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
     assert (told.by.value, told.gpus.value) == ("slurm", None)
 
 

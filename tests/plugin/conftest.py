@@ -1,4 +1,4 @@
-"""Interpreters with CuPy's metadata in which pytest and this package are found, and machines to run them on."""
+"""Interpreters with CuPy's metadata, pytest and this package, and machines to run them on."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import gpuenv
-from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.layout import SimulatedMachine, materialise
 from gpuenv.simulate.profile import load
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpuenv.simulate.build import StubDriver
     from gpuenv.simulate.profile import TargetSpec
+    from gpuenv.simulate.stub_driver import StubDriver
 
 OLDEST = "7.4.0"  # the oldest pytest that the plug-in works with; pyproject.toml names it too
 MACHINES = Path(__file__).parents[1] / "machines"
@@ -39,7 +39,7 @@ class Lab:
     def pytest(
         self, text: str, *arguments: str, ini: str = "", more: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a file of tests as its user would; MORE is what the environment has besides."""
+        """Runs a test file as a user would; MORE adds variables."""
         (self.folder / "test_them.py").write_text(text, encoding="utf-8")
         (self.folder / "pytest.ini").write_text(f"[pytest]\n{ini}", encoding="utf-8")
         return subprocess.run(
@@ -53,15 +53,15 @@ class Lab:
         )
 
     def askings(self) -> int:
-        """How often the machine was asked: each time, nvidia-smi is asked the same."""
+        """How often the machine was probed, by the calls of nvidia-smi."""
         log = self.folder / "askings"
-        asked = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
-        return max(asked.values(), default=0)
+        counts = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
+        return max(counts.values(), default=0)
 
 
 @pytest.fixture(scope="session", params=["installed", OLDEST])
 def search_path(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The folders in which the runs find pytest: the newest release, which a new environment gets, and the oldest."""
+    """The folders with pytest: the newest release, and the oldest supported one."""
     installed = sysconfig.get_path("purelib")
     if request.param == "installed":
         return (installed,)
@@ -75,7 +75,7 @@ def search_path(request: pytest.FixtureRequest) -> tuple[str, ...]:
 def interpreters(
     tmp_path_factory: pytest.TempPathFactory, search_path: tuple[str, ...]
 ) -> Callable[[TargetSpec], Path]:
-    """Target environments that find what these tests have."""
+    """Target environments that can import the packages of these tests."""
     made = Targets(tmp_path_factory.mktemp("plugin-targets"))
 
     def interpreter(target: TargetSpec) -> Path:
@@ -92,7 +92,7 @@ def interpreters(
 def lab(
     tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, interpreters: Callable[[TargetSpec], Path]
 ) -> Callable[[str], Lab]:
-    """Makes a lab of a profile by its name."""
+    """Creates a lab from a profile's name."""
 
     def make(name: str) -> Lab:
         profile = load(MACHINES / f"{name}.yaml")

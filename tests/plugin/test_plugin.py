@@ -42,7 +42,7 @@ def outcomes(text: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?|deselected)", last)}
 
 
-def test_on_a_fit_machine_a_test_runs_where_it_fits(lab: Labs) -> None:
+def test_on_a_fit_machine_a_test_runs_if_its_requirements_are_met(lab: Labs) -> None:
     here = lab(FIT)
     done = here.pytest(TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -91,7 +91,7 @@ def test_a_run_that_skipped_every_gpu_test_is_not_green_on_request(
 ) -> None:
     done = lab(machine).pytest(TESTS, *options, *workers)
     assert done.returncode == code, done.stdout
-    assert ("Every GPU test was skipped" in done.stdout) == (code == 1)
+    assert ("All GPU tests were skipped" in done.stdout) == (code == 1)
 
 
 def test_the_workers_of_xdist_share_one_asking(lab: Labs) -> None:
@@ -115,7 +115,7 @@ UNUSED = "import pytest\n@pytest.mark.gpuenv\ndef test_gpu(): raise SystemExit\n
 
 
 @pytest.mark.parametrize("options", [[], ["--gpu-required", "--gpu-fail-if-all-skipped"], ["-n", "1"]], ids=" ".join)
-def test_it_costs_nothing_where_there_is_no_gpu_test(lab: Labs, options: list[str]) -> None:
+def test_without_gpu_tests_the_doctor_does_not_run(lab: Labs, options: list[str]) -> None:
     here = lab(FIT)
     done = here.pytest(IMPORTED, *options)
     assert done.returncode == 0, done.stdout
@@ -124,7 +124,7 @@ def test_it_costs_nothing_where_there_is_no_gpu_test(lab: Labs, options: list[st
 
 
 @pytest.mark.parametrize("options", [["-m", "not gpuenv"], ["-k", "plain"], ["--collect-only"]], ids=" ".join)
-def test_a_gpu_test_that_is_deselected_asks_nothing(lab: Labs, options: list[str]) -> None:
+def test_a_deselected_gpu_test_does_not_run_the_doctor(lab: Labs, options: list[str]) -> None:
     here = lab(FIT)
     done = here.pytest(IMPORTED + UNUSED, *options)
     assert done.returncode == 0, done.stdout
@@ -137,7 +137,7 @@ def test_the_mark_can_be_selected_by_m(lab: Labs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "told"),
+    ("mark", "expected"),
     [
         ('memroy=">=1GiB"', "did you mean memory"),
         ('cc=">=banana"', "no compute capability"),
@@ -146,13 +146,13 @@ def test_the_mark_can_be_selected_by_m(lab: Labs) -> None:
         ('nvlink="perhaps"', "nvlink"),
     ],
 )
-def test_wrong_arguments_of_a_mark_are_an_error_of_that_test_alone(lab: Labs, mark: str, told: str) -> None:
+def test_wrong_arguments_of_a_mark_are_an_error_of_that_test_alone(lab: Labs, mark: str, expected: str) -> None:
     text = f"import pytest\n@pytest.mark.gpuenv({mark})\ndef test_it(): pass\ndef test_plain(): pass\n"
     done = lab(FIT).pytest(text)
     assert done.returncode == 1, done.stdout
     assert outcomes(done.stdout) == {"passed": 1, "error": 1}
     assert "ERROR test_them.py::test_it" in done.stdout
-    assert told in done.stdout
+    assert expected in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -183,18 +183,18 @@ def test_next(): raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memo
 """
 
 
-def test_what_fails_because_an_earlier_test_lost_the_context_names_that_test(lab: Labs) -> None:
+def test_a_failure_after_a_lost_context_names_the_first_test(lab: Labs) -> None:
     done = lab(FIT).pytest(LOSING)
     assert outcomes(done.stdout) == {"failed": 3}
     assert done.stdout.count("gpuenv: the CUDA context was lost before this test") == 1
-    assert "test_them.py::test_first was the first to fail so in this process" in done.stdout
+    assert "test_them.py::test_first was the first test with such an error in this process" in done.stdout
 
 
-def test_a_failure_of_the_machine_s_comes_with_the_report(lab: Labs) -> None:
+def test_a_failure_caused_by_the_machine_comes_with_the_report(lab: Labs) -> None:
     done = lab(FIT).pytest(FAILING)
     assert outcomes(done.stdout) == {"failed": 3}
-    assert done.stdout.count("gpuenv doctor: this error is the machine's, not the test's") == 1
-    section = done.stdout.split("gpuenv doctor: this error is the machine's")[1].split("\n")
+    assert done.stdout.count("gpuenv doctor: the machine caused this error, not the test") == 1
+    section = done.stdout.split("gpuenv doctor: the machine caused this error")[1].split("\n")
     assert section[1] == "FIT: CuPy can use the GPU here."
 
 
@@ -258,14 +258,14 @@ def test_the_mark_s_name_is_a_setting(lab: Labs) -> None:
     assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
 
 
-def test_it_can_be_turned_off(lab: Labs) -> None:
+def test_the_plug_in_can_be_turned_off(lab: Labs) -> None:
     here = lab(BROKEN)
     assert outcomes(here.pytest(TESTS, "-p", "no:gpuenv").stdout)["passed"] == 5
     assert outcomes(here.pytest(TESTS, ini="gpuenv_mark =\n").stdout)["passed"] == 5
     assert here.askings() == 0
 
 
-def test_a_driver_that_hangs_holds_no_run(lab: Labs) -> None:
+def test_a_hanging_driver_does_not_block_the_run(lab: Labs) -> None:
     done = lab("hung-nvml").pytest(TESTS, "--gpu-timeout", "3")
     assert done.returncode == 0, done.stdout
     assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
@@ -277,7 +277,7 @@ def test_a_test_for_machines_without_a_gpu_runs_there(lab: Labs) -> None:
     assert outcomes(lab(ABSENT).pytest(text).stdout) == {"passed": 1}
 
 
-def test_what_a_skip_says_is_one_reason_a_kind(lab: Labs) -> None:
+def test_a_skip_gives_one_reason(lab: Labs) -> None:
     done = lab(BROKEN).pytest(TESTS)
     reasons = Counter(re.findall(r"^SKIPPED \[(\d)\] .*? gpuenv: (\S+)", done.stdout, re.MULTILINE))
     assert [code for _, code in reasons] == ["DRV107"]

@@ -1,4 +1,4 @@
-"""Releases of pytest with gpuenv installed beside them: a project without the mark gpuenv notices nothing."""
+"""Releases of pytest with gpuenv installed: a project without the mark gpuenv is not affected."""
 
 from __future__ import annotations
 

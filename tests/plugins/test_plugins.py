@@ -1,4 +1,4 @@
-"""Checks of other packages: really built, installed into an environment of their own, and run by the program there."""
+"""Checks of other packages, built, installed into an environment and run by gpuenv there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import gpuenv
 from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
-from gpuenv.plugins.answer import answer_of
+from gpuenv.plugins.check_result import run_check
 from tests.cli.recorded import FIT, UNFIT, record
 from tests.support.target import metadata_wheel
 
@@ -39,7 +39,7 @@ BAD = {
     "BAD106": ("def check(snapshot):\n    yield 'rubbish'\n", "yields Symptom and NotKnown; found str"),
     "BAD107": ("check = 7\n", "found int"),
     "BAD108": ("def another(snapshot):\n    return ()\n", "has no attribute 'check'"),
-    "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without an answer"),
+    "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without a result"),
     "BAD110": ("import time\ntime.sleep(600)\n", "did not end within 2 s, while it was imported"),
     "BAD111": (
         "from gpuenv.doctor.registry import Symptom\ndef check(snapshot):\n    yield Symptom('nameless', (), ())\n",
@@ -50,14 +50,14 @@ BAD = {
             "from gpuenv.doctor.registry import Symptom\nfrom gpuenv.model.causes import Cause\n"
             "def check(snapshot):\n    yield Symptom(7, 'x', None, cause=Cause.GPU_BUSY)\n"
         ),
-        "cannot be understood",
+        "its result is invalid",
     ),
     "BAD113": (
         "import sys\ndef check(snapshot):\n    while True: sys.stdout.write('gpuenv:[' * 4096)\n",
         "did not end within 2 s",
     ),
-    "GPU999": ("def check(snapshot):\n    return ()\n", "are gpuenv's own"),
-    "lower": ("def check(snapshot):\n    return ()\n", "'lower' is no code of a check"),
+    "GPU999": ("def check(snapshot):\n    return ()\n", "has a code reserved for gpuenv"),
+    "lower": ("def check(snapshot):\n    return ()\n", "has the invalid code 'lower'"),
 }
 GOOD = """
 import os, sys
@@ -122,7 +122,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def example(home: Home) -> Home:
-    """With the example's wheel, as its build back end makes it."""
+    """An environment with the example's wheel, built by its back end."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", home.folder / "dist"], EXAMPLE)
     (wheel,) = (home.folder / "dist").glob("*.whl")
     home.install(wheel)
@@ -135,10 +135,10 @@ def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
 
 
 SMALL = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=known(24 * GIB, "nvml")),))
-UNTOLD = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
+UNKNOWN_MEMORY = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
 
 
-def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:
+def test_the_example_reports_only_its_own_finding(example: Home) -> None:
     code, report = example.doctor(FIT)
     assert (code, report["status"], report["findings"]) == (0, "fit", [])
     assert status(report, "ACME101") == ("clean", "")
@@ -148,11 +148,11 @@ def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> Non
     assert (finding["code"], finding["cause"]) == ("ACME101", "out-of-memory")
     assert finding["title"] == "NVIDIA A100-SXM4-80GB has 24 GiB, and our smallest model takes 40"
     assert finding["docs"].startswith("acme-gpu-checks 1.2: A GPU has less memory")
-    _, report = example.doctor(UNTOLD)
+    _, report = example.doctor(UNKNOWN_MEMORY)
     assert status(report, "ACME101") == ("skipped", "unknown: the memory of GPU 0 is not known")
 
 
-def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) -> None:
+def test_a_plug_in_is_listed_skipped_selected_and_suppressed_as_any_check(example: Home) -> None:
     listed = example.gpuenv("doctor", "--list").stdout
     assert "ACME101  brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
     _, report = example.doctor(SMALL, "--skip", "acme101")
@@ -168,8 +168,8 @@ def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) ->
     assert "ACME101 out-of-memory" in done.stdout
 
 
-def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) -> None:
-    """All at once: each is told in its own words, and what gpuenv itself and the example find is there as without."""
+def test_a_broken_check_is_reported_and_does_not_affect_the_others(example: Home) -> None:
+    """All at once: each is reported with its own error, and the other checks' findings are unchanged."""
     _, alone = example.doctor(UNFIT)
     for code, (source, _) in BAD.items():
         example.plugin(code, source)
@@ -177,11 +177,11 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
     started = time.monotonic()
     ended, report = example.doctor(UNFIT, "--timeout", PATIENCE)
     took = time.monotonic() - started
-    for name, (_, told) in BAD.items():
+    for name, (_, complaint) in BAD.items():
         how, why = status(report, name)
         assert how == "crashed"
         assert why.startswith(f"plug-in of plugin-{name.lower()} 1.0: ")
-        assert told in why
+        assert complaint in why
     assert status(report, "GOOD101") == ("clean", "")
     assert status(report, "ACME101") == ("clean", "")
     assert (ended, report["findings"]) == (1, alone["findings"])
@@ -190,17 +190,17 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
     assert took < 2 * PATIENCE + len(BAD), "they run side by side, each until its deadline"
 
 
-def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None:
+def test_a_machine_is_not_called_fit_if_a_check_crashed(home: Home) -> None:
     home.plugin("BAD101", BAD["BAD101"][0])
     code, report = home.doctor(FIT)
     assert (code, report["status"]) == (8, "unknown")
     done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
-    told = " ".join(done.stdout.split())
-    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in told
+    output = " ".join(done.stdout.split())
+    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in output
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
-def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home) -> None:
+def test_malformed_entry_points_of_a_package_do_not_affect_others(home: Home) -> None:
     home.plugin("GOOD101", GOOD)
     (site,) = home.interpreter.parents[1].glob("lib/python*/site-packages")
     broken = site / "broken-1.0.dist-info"  # as setuptools of long ago, or a hand, has left it: uv installs none such
@@ -210,19 +210,19 @@ def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home
     assert (code, status(report, "GOOD101")) == (0, ("clean", ""))
 
 
-def test_one_that_yields_without_end_is_heard_for_a_while() -> None:
+def test_an_endless_check_is_cut_off() -> None:
     def endless(_: Snapshot) -> Iterator[NotKnown]:
         yield from (NotKnown("not yet") for _ in range(10_000))
         pytest.fail("it was asked for more than anybody reads")
 
-    assert len(answer_of(endless, FIT).unknown) == 50
+    assert len(run_check(endless, FIT).unknown) == 50
 
 
-def test_two_packages_with_the_same_code_are_told(home: Home) -> None:
+def test_two_packages_with_the_same_code_are_reported(home: Home) -> None:
     home.plugin("SAME101", GOOD, "plugin-one")
     home.plugin("SAME101", GOOD, "plugin-two")
     _, report = home.doctor(FIT)
-    assert "plugin-one 1.0 and plugin-two 1.0 both bring a check of this code" in status(report, "SAME101")[1]
+    assert "has the same code in plugin-one 1.0 and plugin-two 1.0" in status(report, "SAME101")[1]
 
 
 def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
@@ -239,25 +239,25 @@ def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
 
 def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
     done = example.gpuenv("explain", "acme101")
-    told = " ".join(done.stdout.split())
+    output = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "ACME101: A GPU has less memory than our smallest model takes." in told
-    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in told
-    assert "What to do: take a machine with larger GPUs." in told
+    assert "ACME101: A GPU has less memory than our smallest model takes." in output
+    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in output
+    assert "What to do: take a machine with larger GPUs." in output
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
 
-def test_one_that_cannot_be_asked_is_told_to_be_broken(home: Home) -> None:
+def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
     for code in ("BAD105", "BAD108", "BAD110", "GPU999"):
         home.plugin(code, BAD[code][0])
     for code, why in (
         ("BAD105", "No module named"),
         ("BAD108", "no attribute"),
         ("BAD110", "did not end"),
-        ("GPU999", "gpuenv's own"),
+        ("GPU999", "reserved for gpuenv"),
     ):
         done = home.gpuenv("explain", code, "--timeout", PATIENCE)
-        told = " ".join(done.stdout.split())
+        output = " ".join(done.stdout.split())
         assert done.returncode == 0
-        assert f"brought by plugin-{code.lower()} 1.0" in told
-        assert why in told, told
+        assert f"brought by plugin-{code.lower()} 1.0" in output
+        assert why in output, output

@@ -15,13 +15,13 @@ import pytest
 
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, changed, record
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 WITHOUT_CUPY = changed(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))

@@ -177,7 +177,7 @@ def test_a_gpu_without_a_mig_mode_has_it_off() -> None:
         ("nvlink==off", {"nvlinks": (NvLink(0, active=False),)}, MET),
         ("nvlink", {"nvlink_count": known(0, "nvml")}, VIOLATED),
         ("nvlink==off", {"nvlink_count": known(0, "nvml")}, MET),
-        ("nvlink", {"nvlink_count": missing("nvmlDeviceGetNvLinkState answered with return code 999")}, UNKNOWN),
+        ("nvlink", {"nvlink_count": missing("nvmlDeviceGetNvLinkState returned code 999")}, UNKNOWN),
     ],
 )
 def test_switches(text: str, fields: dict[str, object], status: RequirementStatus) -> None:

@@ -18,13 +18,13 @@ from gpuenv.cli.gpu_tests import cause_of
 from gpuenv.model.causes import Cause
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report
-from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.layout import SimulatedMachine, materialise
 from gpuenv.simulate.profile import TargetSpec, load
 from tests.cli.program import gpuenv
 from tests.report.readers import READERS
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parents[1] / "machines"

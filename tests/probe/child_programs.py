@@ -20,7 +20,7 @@ DETACHED = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What came of a child, and how long the caller was held."""
+    """The result of a child, and how long the caller waited."""
 
     result: ChildResult
     took: float
@@ -42,7 +42,7 @@ def run(command: list[str], limit: float = LONG) -> Timed:
 
 
 def ends_soon(pid: int) -> bool:
-    """A killed process is gone as soon as the kernel comes round to it."""
+    """Whether a killed process disappears soon."""
     until = time.monotonic() + 2
     while is_running(pid) and time.monotonic() < until:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Machines for the tests of NVML and libcuda, and the asking of both through the stub."""
+"""Machines for the tests of NVML and libcuda, and functions that probe both through the stub."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_cuda, ask_nvml
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
+from tests.probe.probe_runs import probe_cuda, probe_nvml
 from tests.probe.raw_facts import CudaFacts, NvmlFacts
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ CUDA_CALLED = names_in("cuda.py", r'"(cu[A-Z]\w+)"')
 def environment_of(
     stub: StubDriver, folder: Path, keys: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment in which the stub's libraries answer for a machine."""
+    """The environment in which the stub's libraries simulate a machine."""
     text, library = folder / "stub.txt", folder / "lib"
     text.write_text("".join(f"{key}={value}\n" for key, value in keys.items()), encoding="utf-8")
     if not library.exists():
@@ -110,8 +110,8 @@ def environment_of(
 
 
 def nvml_of(stub: StubDriver, folder: Path, keys: Mapping[str, str], limit: float = 20.0) -> tuple[NvmlFacts, Source]:
-    """What NVML says of a machine."""
-    return ask_nvml(ProbeContext(environment_of(stub, folder, keys), "/", time.monotonic() + limit, ChildGroup()))
+    """The facts of NVML on a machine."""
+    return probe_nvml(ProbeContext(environment_of(stub, folder, keys), "/", time.monotonic() + limit, ChildGroup()))
 
 
 def cuda_of(
@@ -121,14 +121,16 @@ def cuda_of(
     limit: float = 20.0,
     more: Mapping[str, str] | None = None,
 ) -> tuple[CudaFacts, Source]:
-    """What libcuda says of a machine."""
-    return ask_cuda(ProbeContext(environment_of(stub, folder, keys, more), "/", time.monotonic() + limit, ChildGroup()))
+    """The facts of libcuda on a machine."""
+    return probe_cuda(
+        ProbeContext(environment_of(stub, folder, keys, more), "/", time.monotonic() + limit, ChildGroup())
+    )
 
 
 def snapshot_of(
     stub: StubDriver, folder: Path, keys: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """What both libraries say of a machine, put together."""
+    """The Snapshot of a machine from both libraries."""
     nvml, nvml_source = nvml_of(stub, folder, keys)
     cuda, cuda_source = cuda_of(stub, folder, keys, more=more)
     environment = dict(more or {})

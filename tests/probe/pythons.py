@@ -1,4 +1,4 @@
-"""Other Pythons of this machine, wherever its owner keeps them."""
+"""Other Pythons installed on this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WHO = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)
 
 @cache
 def python(version: str) -> Path:
-    """An interpreter of a version such as 3.6; skips the test where there is none."""
+    """An interpreter of a version such as 3.6; skips the test without one."""
     for path in _candidates(f"python{version}"):
-        told, _, executable = _said(str(path), "-c", _WHO).partition("\n")
-        if told == version:
+        reported_version, _, executable = _stdout_of(str(path), "-c", _WHO).partition("\n")
+        if reported_version == version:
             return Path(executable)  # what was found may be a shim
     pytest.skip(f"no Python {version} on PATH, in pyenv or among uv's")
 
@@ -36,11 +36,14 @@ def _candidates(name: str) -> Iterator[Path]:
 
 @cache
 def _folders() -> tuple[Path, ...]:
-    folders = (Path(_said("pyenv", "root"), "versions"), Path(_said(sys.executable, "-m", "uv", "python", "dir")))
+    folders = (
+        Path(_stdout_of("pyenv", "root"), "versions"),
+        Path(_stdout_of(sys.executable, "-m", "uv", "python", "dir")),
+    )
     return tuple(folder for folder in folders if folder.is_absolute())
 
 
-def _said(*command: str) -> str:
+def _stdout_of(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     except OSError:

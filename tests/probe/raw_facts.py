@@ -1,4 +1,4 @@
-"""Raw facts to assemble from and to compare with, and short words for what comes of them."""
+"""Raw facts to assemble from and to compare with, and short helpers for the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from gpuenv.model.codec import encode, is_record
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import Raw, RawFacts
 
 MIB = 1024 * 1024
@@ -18,7 +18,7 @@ MIG = ("MIG-fb42055e-9e53-5764-9278-438605a3014c", "MIG-3d4db13e-c42d-5555-98f4-
 
 
 class Facts(Raw):
-    """Facts as a source prints them, with those of ``names`` by position; one that is null is none."""
+    """Facts as a source prints them, those of ``names`` also by position; null ones are left out."""
 
     names: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[Mapping[str, object]] = {}
@@ -30,7 +30,7 @@ class Facts(Raw):
 
     @classmethod
     def of(cls, raw: Raw) -> Self:
-        """Facts that a source has printed."""
+        """The facts that a source printed."""
         return cls(**{name: value for name, value in raw._facts.items() if name != "done"})  # noqa: SLF001 - their tests
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any fact
@@ -64,17 +64,17 @@ def _read(value: Any) -> Any:  # noqa: ANN401 - plain values
 
 
 class KernelFacts(Facts):
-    """Of the kernel's child."""
+    """Facts of the kernel's child."""
 
 
 class KernelModules(Facts):
-    """Kernel modules; null is what could not be seen."""
+    """Kernel modules; null is unknown."""
 
     names = ("nvidia_loaded", "nouveau_loaded", "module_installed")
 
 
 class Uname(Facts):
-    """The kernel's own names."""
+    """The output of uname."""
 
     names = ("os", "kernel", "arch")
 
@@ -104,7 +104,7 @@ class AmdNode(Facts):
 
 
 class RawLog(Facts):
-    """Lines of the kernel's log."""
+    """Lines of the kernel log."""
 
     names = ("source", "lines", "reason")
 
@@ -130,14 +130,14 @@ class RawContainerToolkit(Facts):
 
 
 class RawMps(Facts):
-    """Where clients of MPS look for its daemon."""
+    """The folder of the MPS daemon's pipe."""
 
     names = ("folder", "told", "daemon")
     defaults: ClassVar[Mapping[str, object]] = {"told": False, "daemon": False}
 
 
 class NvmlFacts(Facts):
-    """Of NVML's child."""
+    """Facts of NVML's child."""
 
     names = ("init", "message", "library", "driver_version", "cuda", "count")
 
@@ -149,7 +149,7 @@ class NvmlGpu(Facts):
 
 
 class CudaFacts(Facts):
-    """Of libcuda's child."""
+    """Facts of libcuda's child."""
 
 
 class CudaDevice(Facts):
@@ -159,7 +159,7 @@ class CudaDevice(Facts):
 
 
 class TargetFacts(Facts):
-    """Of the target's interpreter."""
+    """Facts of the target's interpreter."""
 
     names = ("python", "implementation", "executable", "prefix", "platform", "kind", "libc")
 
@@ -177,26 +177,26 @@ class CupyModule(Facts):
 
 
 class LibraryFacts(Facts):
-    """Of the target's loader."""
+    """Facts of the target's loader."""
 
     names = ("libraries",)
 
 
 class LibraryFact(Facts):
-    """A CUDA library as the target's loader answers."""
+    """A CUDA library as the target's loader finds it."""
 
     names = ("name", "soname", "path", "found_via", "error")
 
 
 class FileFacts(Facts):
-    """Of the installed files."""
+    """Facts of the installed files."""
 
 
 def gpus_of(**sources: Any) -> tuple[Gpu, ...]:  # noqa: ANN401 - fields of RawFacts
     return assemble(RawFacts(**sources), None).gpus
 
 
-def said(reading: Reading[Any]) -> tuple[str, str | None]:
+def value_and_source(reading: Reading[Any]) -> tuple[str, str | None]:
     return str(reading.value), reading.source
 
 

@@ -1,4 +1,4 @@
-"""Programs and distributions in a target, and what is asked of it."""
+"""Programs and distributions in a target, and requests to its scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def program(path: Path, text: str) -> Path:
 
 
 def distribution(folder: Path, name: str, release: str, *, form: str = "dist-info") -> None:
-    """A distribution's metadata, in one of the forms that installers leave."""
+    """Writes a distribution's metadata in one of the installers' forms."""
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n\nName: in the description\n"
     entry = folder / f"{name.replace('-', '_')}-{release}.{form.removesuffix(' file').removesuffix(' folder')}"
     if form == "egg-info file":
@@ -28,10 +28,10 @@ def distribution(folder: Path, name: str, release: str, *, form: str = "dist-inf
 
 
 def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path | None = None) -> str:
-    """What the libraries' script is asked."""
+    """The request to the libraries script."""
     where = None if cupy is None else str(cupy)
-    asked = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
-    return json.dumps(asked)
+    request = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
+    return json.dumps(request)
 
 
 def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:

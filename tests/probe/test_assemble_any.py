@@ -1,4 +1,4 @@
-"""Whatever the sources say makes a Snapshot."""
+"""Any output of the sources can be assembled to a Snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from tests.probe.raw_facts import (
     ONE,

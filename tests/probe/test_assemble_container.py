@@ -1,11 +1,11 @@
-"""Grants of schedulers and engines, MPS, and what gives containers their GPUs. Pure."""
+"""Grants of schedulers and engines, MPS, and container support."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.reading import Reading
-from gpuenv.probe.assemble import container_support, grant, listed, mps, relevant
+from gpuenv.probe.assembly import container_support, find_grant, mps, parse_device_list, relevant_variables
 from tests.probe.raw_facts import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
@@ -14,7 +14,7 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "environment", "told"),
+    ("kernel", "environment", "facts"),
     [
         (HOST, {}, (None, None, None)),
         (HOST, {"CUDA_VISIBLE_DEVICES": "0,1"}, (None, None, None)),
@@ -40,25 +40,25 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
     ],
 )
 def test_who_granted_which_gpus(
-    kernel: KernelFacts, environment: dict[str, str], told: tuple[str | None, int | None, tuple[str, ...] | None]
+    kernel: KernelFacts, environment: dict[str, str], facts: tuple[str | None, int | None, tuple[str, ...] | None]
 ) -> None:
-    found = grant(kernel, environment)
-    assert (found.by.value, found.gpus.value, found.devices.value) == told
+    found = find_grant(kernel, environment)
+    assert (found.by.value, found.gpus.value, found.devices.value) == facts
     for reading in (found.by, found.gpus, found.devices):
         assert (reading.source is not None) is reading.known
         assert (reading.reason is not None) is not reading.known
 
 
 def test_mounts_in_place_of_the_variable_are_read_first() -> None:
-    found = grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
+    found = find_grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
     assert (found.gpus.value, found.gpus.source) == (2, "/var/run/nvidia-container-devices")
-    every = grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
+    every = find_grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
     assert (every.by.value, every.gpus.value) == ("container-engine", None)
 
 
 @pytest.mark.parametrize("text", ["", ",", " , ", "-", "3-1", "0-99999999999", "a-b", "GPU-1"])
-def test_a_list_that_makes_no_sense_is_kept_as_it_is_written(text: str) -> None:
-    assert ",".join(listed(text)) == text.strip(" ,")
+def test_an_invalid_device_list_is_kept_unchanged(text: str) -> None:
+    assert ",".join(parse_device_list(text)) == text.strip(" ,")
 
 
 def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None:
@@ -66,10 +66,10 @@ def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None
     kept |= {"GPU_DEVICE_ORDINAL": "0", "_CONDOR_AssignedGPUs": "CUDA0"}
     names = ("SLURM_JOB_USER", "SLURM_JOB_NAME", "SLURM_SUBMIT_HOST", "SLURM_JOB_ACCOUNT", "SLURM_JOB_NODELIST")
     dropped = dict.fromkeys((*names, "_CONDOR_SCRATCH_DIR", "KUBERNETES_SERVICE_HOST"), "somebody")
-    assert relevant({**kept, **dropped}) == kept
+    assert relevant_variables({**kept, **dropped}) == kept
 
 
-def test_what_gives_containers_their_gpus() -> None:
+def test_container_support_is_assembled() -> None:
     kernel = KernelFacts(
         device_rules=RawRules(rules=("c 195:* rwm",)),
         engine=RawEngine(configured=True, runtimes=("nvidia",), default_runtime="nvidia"),
@@ -85,30 +85,30 @@ def test_what_gives_containers_their_gpus() -> None:
 @pytest.mark.parametrize(
     ("kernel", "toolkit", "runtimes"),
     [
-        (KernelFacts(), "nobody looked", "nobody looked"),
+        (KernelFacts(), "not checked", "not checked"),
         (
             KernelFacts(engine=RawEngine(), container_toolkit=RawContainerToolkit()),
-            "neither nvidia-ctk nor its package is there",
+            "neither nvidia-ctk nor its package is installed",
             "there is no /etc/docker/daemon.json",
         ),
         (
             KernelFacts(engine=RawEngine(configured=True), container_toolkit=RawContainerToolkit(there=True)),
-            "nvidia-ctk is there, but Debian's list of packages does not have it",
+            "nvidia-ctk is installed, but not in Debian's list of packages",
             "/etc/docker/daemon.json names none",
         ),
     ],
 )
-def test_what_is_not_known_of_containers_has_a_reason(kernel: KernelFacts, toolkit: str, runtimes: str) -> None:
+def test_unknown_container_support_has_a_reason(kernel: KernelFacts, toolkit: str, runtimes: str) -> None:
     support = container_support(kernel)
     assert (support.toolkit.reason, support.runtimes.reason) == (toolkit, runtimes)
 
 
-def test_the_daemon_of_mps_is_looked_for_where_clients_do() -> None:
-    told = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
-    assert (told.pipe_directory.source, told.daemon.value, told.daemon.source) == (
+def test_the_mps_daemon_is_searched_in_the_clients_folder() -> None:
+    facts = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
+    assert (facts.pipe_directory.source, facts.daemon.value, facts.daemon.source) == (
         "CUDA_MPS_PIPE_DIRECTORY",
         True,
         "/run/mps/control",
     )
     assert mps(KernelFacts(mps=RawMps("/tmp/nvidia-mps"))).pipe_directory.source == "CUDA's default"  # noqa: S108
-    assert mps(KernelFacts()).daemon.reason == "nobody looked"
+    assert mps(KernelFacts()).daemon.reason == "not checked"

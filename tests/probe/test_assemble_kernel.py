@@ -1,11 +1,11 @@
-"""Driver libraries, AMD GPUs and ROCm: the kernel's own words made into facts. Pure."""
+"""Driver libraries, AMD GPUs and ROCm from the kernel's raw facts."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.snapshot import LibraryOrigin
-from gpuenv.probe.assemble import amd_gpus, cuda_origin, driver_libraries, rocm
+from gpuenv.probe.assembly import amd_gpus, cuda_origin, driver_libraries, rocm
 from tests.probe.raw_facts import AmdNode, KernelFacts, RawLibrary
 
 MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
@@ -37,7 +37,7 @@ MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
         ("/home/me/driver/libcuda.so.1", False, "other"),
     ],
 )
-def test_where_a_library_comes_from_is_told_by_its_place_and_the_mounts(
+def test_the_origin_of_a_library_follows_from_its_path_and_the_mounts(
     path: str,
     mounted: bool | None,  # noqa: FBT001 - a table
     origin: str,
@@ -80,7 +80,7 @@ def test_an_address_is_read_from_domain_and_location(location: int, domain: int,
     "properties",
     [{}, {"gfx_target_version": 0, "vendor_id": 4098}, {"gfx_target_version": 110000, "vendor_id": 0x10DE}],
 )
-def test_a_processor_and_a_gpu_of_somebody_else_are_none_of_amds(properties: dict[str, int]) -> None:
+def test_a_cpu_node_and_another_vendors_gpu_are_no_amd_gpus(properties: dict[str, int]) -> None:
     assert amd_gpus(KernelFacts(amd_nodes=(AmdNode(0, None, properties),))) == ()
 
 

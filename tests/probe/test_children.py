@@ -1,4 +1,4 @@
-"""Children of every bad habit, each a real process: ``run_child`` comes back in time and leaves nothing behind."""
+"""Misbehaving children, each a real process: ``run_child`` returns in time and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tests.probe.child_programs import BURIAL, ENVIRONMENT, LONG, MIB, SHORT, py
 from tests.support.processes import is_running
 
 
-def test_what_a_child_says_and_its_exit_code_are_kept_apart() -> None:
-    said = python("import sys; print('out'); print('complaint', file=sys.stderr); sys.exit(3)").result
-    assert (said.ending, said.exit_code, said.stdout, said.stderr) == (Ending.EXITED, 3, "out\n", "complaint\n")
-    assert said.signal_name is None
-    assert said.error is None
-    assert 0 < said.duration < LONG
+def test_a_childs_streams_and_exit_code_are_separate() -> None:
+    output = python("import sys; print('out'); print('complaint', file=sys.stderr); sys.exit(3)").result
+    assert (output.ending, output.exit_code, output.stdout, output.stderr) == (Ending.EXITED, 3, "out\n", "complaint\n")
+    assert output.signal_name is None
+    assert output.error is None
+    assert 0 < output.duration < LONG
 
 
-def test_a_child_has_the_environment_it_is_given_and_no_other() -> None:
+def test_a_child_gets_exactly_the_given_environment() -> None:
     result = run_child(["env"], {"PATH": os.defpath, "ONLY": "this"}, time.monotonic() + LONG)
     assert sorted(result.stdout.splitlines()) == sorted([f"PATH={os.defpath}", "ONLY=this"])
 
 
 def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
-    """Though its caller has a terminal, or here a pipe that nobody closes."""
+    """Even if the caller's standard input is a terminal or, as here, a pipe that stays open."""
     caller = (
         "import time\n"
         "from gpuenv.probe.children import run_child\n"
@@ -42,7 +42,7 @@ def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
         assert process.stdout.read() == "exited\n"
 
 
-def test_a_hung_child_is_killed_at_the_deadline_and_what_it_said_before_is_kept() -> None:
+def test_a_hung_child_is_killed_at_the_deadline_and_its_output_is_kept() -> None:
     child = python("import os, time; print(os.getpid(), flush=True); time.sleep(60)", SHORT)
     assert child.result.ending is Ending.TIMED_OUT
     assert child.result.exit_code is None
@@ -72,7 +72,7 @@ def test_a_deadline_that_has_passed_kills_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGKILL"])
-def test_a_crash_is_told_by_its_signal_and_what_was_said_before_is_kept(name: str) -> None:
+def test_a_crash_is_reported_with_its_signal_and_the_output_is_kept(name: str) -> None:
     program = (
         "import os, resource, signal\n"
         "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
@@ -93,7 +93,7 @@ def test_a_read_of_a_null_pointer_is_a_crash() -> None:
     assert (result.ending, result.signal_name) == (Ending.CRASHED, "SIGSEGV")
 
 
-def test_a_real_time_signal_has_no_name_but_a_number() -> None:
+def test_a_real_time_signal_is_named_by_its_number() -> None:
     result = python("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 1)").result
     assert result.ending is Ending.CRASHED
     assert result.signal_name == f"signal {signal.SIGRTMIN + 1}"
@@ -125,7 +125,7 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reason"),
     [
         ("missing", "No such file"),
         ("folder", "Permission denied"),
@@ -136,7 +136,9 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
         ("name too long", "File name too long"),
     ],
 )
-def test_what_cannot_be_started_is_told_with_the_system_s_reason(tmp_path: Path, kind: str, told: str) -> None:
+def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(
+    tmp_path: Path, kind: str, reason: str
+) -> None:
     path = tmp_path / "program"
     if kind == "folder":
         path.mkdir()
@@ -151,11 +153,11 @@ def test_what_cannot_be_started_is_told_with_the_system_s_reason(tmp_path: Path,
     assert child.result.ending is Ending.NOT_STARTED
     assert child.result.exit_code is None
     assert (child.result.stdout, child.result.stderr) == ("", "")
-    assert told in (child.result.error or "")
+    assert reason in (child.result.error or "")
     assert child.took < BURIAL
 
 
-def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept() -> None:
+def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     result = python(r"import os; os.write(1, b'before \xff\xfe\x80 after\n'); os.write(2, b'\xc3(')").result
     assert result.stdout.startswith("before ")
     assert result.stdout.endswith(" after\n")
@@ -195,5 +197,5 @@ def test_a_text_longer_than_a_pipe_is_written_to_standard_input() -> None:
     assert run_child(["true"], ENVIRONMENT, time.monotonic() + LONG, stdin=text).exit_code == 0
 
 
-def test_a_deadline_beyond_what_the_kernel_counts_is_waited_for_all_the_same() -> None:
+def test_a_deadline_beyond_the_kernels_maximum_works() -> None:
     assert python("print('here')", 1e12).words == ["here"]

@@ -1,4 +1,4 @@
-"""Nothing is left of a child: no grandchild, no zombie, no pipe."""
+"""A child leaves no grandchild, zombie or pipe behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.probe.child_programs import BURIAL, DETACHED, ENVIRONMENT, LONG, SHOR
 from tests.support.processes import is_running
 
 
-def test_a_grandchild_that_holds_the_pipe_holds_nobody_and_is_ended() -> None:
+def test_a_grandchild_that_holds_the_pipe_does_not_block_and_is_killed() -> None:
     child = run(["sh", "-c", "sleep 60 & echo $!"])
     assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
     assert child.took < 2 * BURIAL
@@ -34,7 +34,7 @@ def test_the_grandchildren_of_a_hung_child_are_ended_with_it() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the last test of this file is about it
-def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
+def test_a_grandchild_in_its_own_session_does_not_block() -> None:
     child = python(DETACHED)
     os.kill(int(child.words[0]), signal.SIGKILL)
     for thread in threading.enumerate():
@@ -45,7 +45,7 @@ def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
     assert child.took < 2 * BURIAL
 
 
-def test_a_crashed_child_is_told_as_such_though_a_grandchild_holds_the_pipe() -> None:
+def test_a_crash_is_reported_though_a_grandchild_holds_the_pipe() -> None:
     child = run(["sh", "-c", "sleep 60 & kill -SEGV $$"])
     assert (child.result.ending, child.result.signal_name) == (Ending.CRASHED, "SIGSEGV")
     assert child.took < 2 * BURIAL
@@ -100,7 +100,7 @@ def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
+def test_a_closed_group_kills_its_children_and_starts_no_more() -> None:
     group, ended = ChildGroup(), []
 
     def follow() -> None:
@@ -118,8 +118,8 @@ def test_a_closed_group_ends_what_runs_and_starts_nothing_more() -> None:
     assert other.ending is Ending.EXITED
 
 
-def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thread_is_about_to_start() -> None:
-    """Whoever is interrupted ends right after this, and with it the thread that would have ended its child."""
+def test_closing_a_group_also_kills_a_child_that_another_thread_is_starting() -> None:
+    """An interrupted program exits right afterwards, with the thread that would have killed the child."""
     group, started, begun = ChildGroup(), [], threading.Event()
 
     def start() -> subprocess.Popen[bytes]:
@@ -137,7 +137,7 @@ def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thre
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
-def test_what_a_closed_group_has_ended_is_gone() -> None:
+def test_children_of_a_closed_group_are_gone() -> None:
     group = ChildGroup()
     program = f"b = b'.' * {300 << 20}; print('ready', flush=True); import time; time.sleep(60)"
     command = [sys.executable, "-c", program]  # the kernel needs a while to take all that back

@@ -1,4 +1,4 @@
-"""Libcuda through the stub: what it says, what it says that makes no sense, and what a fault leaves standing."""
+"""Libcuda through the stub: its answers, invalid answers, and the facts that survive a fault."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_cuda, ask_nvml
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, environment_of, snapshot_of
+from tests.probe.probe_runs import probe_cuda, probe_nvml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,14 +41,12 @@ def test_the_list_of_functions_is_not_empty() -> None:
 
 
 @pytest.mark.parametrize("count", ["-5", "1000000000", "-2147483648", "1025"])
-def test_a_number_of_devices_that_makes_no_sense_is_no_number(
-    count: str, stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_an_implausible_number_of_devices_is_dropped(count: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": count})
     assert (source.state, facts.init, facts.count, facts.devices) == (SourceState.ANSWERED, 0, None, ())
 
 
-def test_more_devices_than_there_are_have_no_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_devices_beyond_the_existing_ones_have_no_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": "3"})
     assert source.state is SourceState.ANSWERED
     assert [(device.ordinal, device.uuid) for device in facts.devices] == [
@@ -59,19 +57,19 @@ def test_more_devices_than_there_are_have_no_facts(stub_driver: StubDriver, tmp_
 
 
 @pytest.mark.parametrize("level", ["-5", "0", "2147483647"])
-def test_a_level_that_makes_no_sense_is_none(level: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_cuda_level_is_dropped(level: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "cuda.driver": level})
     assert facts.cuda is None
 
 
 @pytest.mark.parametrize("capability", ["-9.0", "9.-1", "100.0", "0.0", "9.2147483647"])
-def test_a_capability_that_makes_no_sense_is_none(capability: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_compute_capability_is_dropped(capability: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.cc": capability})
     assert facts.devices[0].compute_capability is None
     assert facts.devices[0].name
 
 
-def test_a_name_without_an_end_is_none_and_the_rest_stands(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_unterminated_name_is_dropped_and_other_facts_are_kept(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.name.endless": "1"})
     assert (source.state, facts.devices[0].name, facts.devices[0].compute_capability) == (
         SourceState.ANSWERED,
@@ -81,7 +79,7 @@ def test_a_name_without_an_end_is_none_and_the_rest_stands(stub_driver: StubDriv
 
 
 @pytest.mark.parametrize("memory", ["18446744073709551615", "0"])
-def test_a_memory_that_no_gpu_has_is_none(memory: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_memory_size_is_dropped(memory: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.memory.cuda": memory})
     assert facts.devices[0].memory_total is None
 
@@ -105,9 +103,7 @@ def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: Stu
 
 
 @pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetName", "cuDeviceTotalMem_v2"])
-def test_a_crash_says_in_which_call_it_was_and_keeps_what_was_told(
-    function: str, stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_crash_names_its_call_and_keeps_earlier_facts(function: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, f"cuda.crash.{function}": "segv"})
     where = "" if function == "cuInit" else " of device 0"
     assert (source.state, source.detail) == (SourceState.CRASHED, f"ended by SIGSEGV in {function}{where}")
@@ -122,7 +118,7 @@ def test_a_hang_says_from_which_call_the_answer_is_missing(stub_driver: StubDriv
     assert (source.detail or "").endswith("from cuInit")
 
 
-def test_both_gpus_of_a_pair_are_told_of(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_both_gpus_of_a_pair_are_reported(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**PAIR, "gpu.0.mig": "0"})
     assert [device.ordinal for device in facts.devices] == [0, 1]
 
@@ -130,13 +126,13 @@ def test_both_gpus_of_a_pair_are_told_of(stub_driver: StubDriver, tmp_path: Path
 def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_release(
     stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """The loader finds it first; NVML, which is the driver's own, keeps to the driver's level."""
+    """The loader finds it first; NVML reports the driver's level."""
     compat = lay_out(stub_driver, tmp_path / "compat", "580.65.06", with_nvml=False)
     keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
     environment = environment_of(stub_driver, tmp_path, keys)
     environment["LD_LIBRARY_PATH"] = f"{compat}:{environment['LD_LIBRARY_PATH']}"
-    asking = ProbeContext(environment, "/", time.monotonic() + 20, ChildGroup())
-    (nvml, nvml_source), (cuda, cuda_source) = ask_nvml(asking), ask_cuda(asking)
+    probe_context = ProbeContext(environment, "/", time.monotonic() + 20, ChildGroup())
+    (nvml, nvml_source), (cuda, cuda_source) = probe_nvml(probe_context), probe_cuda(probe_context)
     assert cuda.library == str(compat / "libcuda.so.580.65.06")
     driver = assemble(RawFacts(nvml=nvml, cuda=cuda, sources=(nvml_source, cuda_source)), None).driver
     assert (str(driver.version.value), driver.version.source) == ("535.183.01", "nvml")
@@ -155,7 +151,7 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
         ("GPU-00000000-0000-0000-0000-000000000000", []),
     ],
 )
-def test_a_gpu_that_a_control_group_keeps_away_has_no_ordinal_and_takes_none(
+def test_a_gpu_hidden_by_a_control_group_has_no_ordinal_and_occupies_none(
     listed: str | None, seen: list[int], stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     machine = {"gpu.count": "4", "gpu.0.denied": "1", "gpu.3.denied": "1"}

@@ -1,4 +1,4 @@
-"""To ask for a driver that is not there leaves no device node behind, though its libraries make one for root."""
+"""Probing a missing driver leaves no device node behind, though its libraries create one for root."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.cli.program import gpuenv
 MAKE = """
 import os, stat, sys
 sys.path.insert(0, sys.argv[1])
-from shared import make_none
+from shared import forbid_device_nodes
 if len(sys.argv) > 3:
-    make_none(sys.argv[3])
+    forbid_device_nodes(sys.argv[3])
 os.mknod(sys.argv[2], stat.S_IFCHR | 0o600, os.makedev(195, 255))
 """
 # As NVML and libcuda do for root where the node is missing, and what each then says without a kernel module.
@@ -43,7 +43,7 @@ def may_make(folder: Path, *root: str) -> bool:
 
 @pytest.fixture
 def maker(tmp_path: Path) -> Path:
-    """A folder in which this process may make device nodes."""
+    """A folder in which this process may create device nodes."""
     if not may_make(tmp_path):
         pytest.skip("needs the right to make device nodes")
     return tmp_path
@@ -55,28 +55,28 @@ def on_bus(root: Path, vendor: str) -> None:
     (device / "vendor").write_text(f"{vendor}\n", encoding="ascii")
 
 
-def test_the_right_to_make_nodes_goes_where_neither_driver_nor_gpu_is(maker: Path) -> None:
+def test_cap_mknod_is_dropped_without_driver_and_gpu(maker: Path) -> None:
     on_bus(maker, "0x8086")
     assert not may_make(maker, str(maker))
 
 
 @pytest.mark.parametrize("path", ["dev/nvidiactl", "proc/driver/nvidia", "sys/module/nvidia", "dev/dxg", "dev/nvmap"])
-def test_it_stays_where_a_driver_is(maker: Path, path: str) -> None:
+def test_cap_mknod_is_kept_with_a_driver(maker: Path, path: str) -> None:
     on_bus(maker, "0x8086")
     (maker / path).mkdir(parents=True)
     assert may_make(maker, str(maker))
 
 
-def test_it_stays_where_a_gpu_is_for_which_root_s_programs_load_the_module(maker: Path) -> None:
+def test_cap_mknod_is_kept_with_a_gpu_whose_module_may_be_loaded(maker: Path) -> None:
     on_bus(maker, "0x10de")
     assert may_make(maker, str(maker))
 
 
-def test_it_stays_where_no_bus_is_to_be_seen(maker: Path) -> None:
+def test_cap_mknod_is_kept_if_the_bus_is_not_visible(maker: Path) -> None:
     assert may_make(maker, str(maker))
 
 
-def test_the_doctor_leaves_no_node_behind(maker: Path) -> None:
+def test_the_doctor_creates_no_device_node(maker: Path) -> None:
     on_bus(maker, "0x8086")
     if may_make(maker, "/"):
         pytest.skip("this machine may have a driver")

@@ -1,4 +1,4 @@
-"""What is installed in a target, by its metadata alone."""
+"""The distributions in a target, by their metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import PackagePlace, SourceState
-from tests.probe.asking import ask_libraries, asking, target_of
+from tests.probe.probe_runs import probe_context, probe_libraries, target_of
 from tests.probe.raw_facts import Distribution, TargetFacts
 from tests.probe.targets import cupy_lines, distribution
 from tests.probe.venvs import interpreter_of, site_packages
@@ -24,7 +24,7 @@ def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, f
 
 
 @pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
-def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
+def test_a_name_is_reported_in_its_canonical_spelling(venv: Path, written: str) -> None:
     distribution(site_packages(venv), written, "14.2.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
 
@@ -53,12 +53,12 @@ def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["pip", "uv"])
-def test_the_installers_in_the_target_are_told(venv: Path, name: str) -> None:
+def test_the_installers_in_the_target_are_reported(venv: Path, name: str) -> None:
     distribution(site_packages(venv), name, "26.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
 
 
-def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
+def test_distributions_that_do_not_concern_gpus_are_left_out(venv: Path) -> None:
     for name in ("requests", "pipx", "my-secret-project", "pandas"):
         distribution(site_packages(venv), name, "1.0")
     assert target_of(interpreter_of(venv))[0].distributions == ()
@@ -75,26 +75,28 @@ def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
         ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
     ],
 )
-def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
+def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
-    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    reported, source = probe_libraries(
+        probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=distributions)
+    )
     assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
-    assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+    assert [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
 
 
 @pytest.mark.parametrize("distributions", [(Distribution("cupy", "14.2.0"),), (Distribution("cupy-cuda101", "9.6.0"),)])
-def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
+def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
     venv: Path, distributions: tuple[Distribution, ...]
 ) -> None:
-    """Its words on what it lacks need no list of libraries."""
+    """The loader's error for it needs no list of libraries."""
     core = f"cupy/_core/core{sysconfig.get_config_var('EXT_SUFFIX')}"
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
     placed = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
-    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
-    assert (source.state, told.libraries) == (SourceState.ANSWERED, ())
-    assert "file too short" in (told.extension_error or "")
+    reported, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
+    assert (source.state, reported.libraries) == (SourceState.ANSWERED, ())
+    assert "file too short" in (reported.extension_error or "")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
         ("cupy_cuda12x", "libcublas.so.12", None, "libnvrtc.so.12"),
     ],
 )
-def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
+def test_the_cuda_major_of_an_unnamed_build_is_that_of_its_cublas(
     venv: Path, name: str, linked: str, major: int | None, release: str | None
 ) -> None:
     distribution(site_packages(venv), name, "13.6.0")
@@ -117,20 +119,20 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
     (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
     facts, _ = target_of(interpreter_of(venv))
     assert [entry.cuda_major for entry in facts.distributions if entry.distribution.startswith("cupy")] == [major]
-    told, _ = ask_libraries(asking(), str(interpreter_of(venv)), facts)
-    wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
+    reported, _ = probe_libraries(probe_context(), str(interpreter_of(venv)), facts)
+    wanted = [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"]
     assert wanted == ([release] if release else [])
 
 
 def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
-    """As in an environment with system-site-packages where the system has an older one of the same line."""
+    """As in an environment with system-site-packages, if the system has an older one of the same name."""
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     behind = tmp_path / "system"
     distribution(behind, "cupy-cuda12x", "13.6.0")
     (site_packages(venv) / "system.pth").write_text(f"{behind}\n", encoding="utf-8")
     facts, _ = target_of(interpreter_of(venv))
     assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
-    assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
+    assert probe_libraries(probe_context(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
 
 
 def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackagePlace | None]]:
@@ -138,7 +140,7 @@ def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tupl
     return [(entry.release, entry.place) for entry in facts.distributions]
 
 
-def test_what_leads_to_a_cupy_is_told(tmp_path: Path, venv: Path) -> None:
+def test_the_path_entry_that_leads_to_a_cupy_is_reported(tmp_path: Path, venv: Path) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     distribution(tmp_path / "ahead", "cupy-cuda11x", "13.6.0")
     distribution(tmp_path / "shared", "cupy-cuda11x", "13.0.0")
@@ -176,7 +178,7 @@ def test_of_two_metadata_of_one_name_that_of_the_files_counts(venv: Path, right:
     assert (left.name, left.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
 
 
-def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Path) -> None:
+def test_empty_metadata_are_reported_with_the_files_next_to_them(venv: Path) -> None:
     site = site_packages(venv)
     (site / "cupy").mkdir()
     (site / "cupy/__init__.py").symlink_to("/gone")
@@ -188,7 +190,7 @@ def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Pa
 
 
 @pytest.mark.parametrize("name", ["RECORD", "METADATA", "INSTALLER", "WHEEL"])
-def test_a_fifo_in_the_place_of_a_metadata_file_keeps_nobody_waiting(venv: Path, name: str) -> None:
+def test_a_fifo_in_place_of_a_metadata_file_does_not_block(venv: Path, name: str) -> None:
     site = site_packages(venv)
     for release in ("1.26.4", "2.1.0"):
         distribution(site, "numpy", release)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import RawLibrary
 from tests.probe.roots import lay
 
@@ -27,7 +27,7 @@ LIBRARY = "usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
         (("/", "/usr/lib/x86_64"), False),
     ],
 )
-def test_a_library_in_a_mount_is_no_part_of_the_image(
+def test_a_mounted_library_is_not_part_of_the_image(
     tmp_path: Path,
     mounts: tuple[str, ...] | None,
     mounted: bool | None,  # noqa: FBT001 - a table
@@ -40,7 +40,7 @@ def test_a_library_in_a_mount_is_no_part_of_the_image(
     assert kernel_of(root).libraries == (RawLibrary(f"/{LIBRARY}", mounted),)
 
 
-def test_every_library_in_every_folder_of_drivers_is_told_once(tmp_path: Path) -> None:
+def test_every_library_in_every_driver_folder_is_listed_once(tmp_path: Path) -> None:
     places = (
         LIBRARY,
         "usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01",
@@ -78,7 +78,7 @@ def test_a_link_into_the_store_is_followed_below_the_root(tmp_path: Path) -> Non
     assert [entry.path for entry in kernel_of(root).libraries] == ["/nix/store/b-nvidia/lib/libcuda.so.545.29.06"]
 
 
-def test_links_that_go_in_circles_or_above_the_root_end_nothing(tmp_path: Path) -> None:
+def test_link_loops_and_links_above_the_root_do_not_stop_the_script(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "usr").mkdir(parents=True)
     (root / "usr/lib64").symlink_to("/usr/lib64")

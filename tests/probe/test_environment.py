@@ -1,4 +1,4 @@
-"""What kind of environment the target is, and what ``import cupy`` would take there."""
+"""The kind of the target environment, and what ``import cupy`` would load in it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import JupyterKernel
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, target_of
+from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.raw_facts import CupyModule, TargetFacts
 from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv
 from tests.support.target import metadata_wheel
 
 
-def asked_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
-    """The facts that the interpreter tells when the command runs in a folder."""
-    command = [*in_target(str(interpreter), "interpreter")]
+def facts_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
+    """The facts that the interpreter prints when it runs in a folder."""
+    command = [*target_command(str(interpreter), "interpreter")]
     given = {**MINIMAL, **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
     return parse_facts(done.stdout)
@@ -35,16 +35,16 @@ def facts_of(venv: Path, environment: dict[str, str] | None = None) -> TargetFac
     return target_of(interpreter_of(venv), environment)[0]
 
 
-def test_python_s_own_environments_are_told(venv: Path) -> None:
+def test_environments_of_venv_are_recognised(venv: Path) -> None:
     assert facts_of(venv).made_by == "venv"
 
 
-def test_uv_s_environments_are_told(tmp_path: Path) -> None:
+def test_environments_of_uv_are_recognised(tmp_path: Path) -> None:
     uv("venv", "--python", sys.executable, tmp_path / "venv")
     assert facts_of(tmp_path / "venv").made_by == "uv"
 
 
-def test_virtualenv_s_environments_are_told_by_the_line_that_it_writes(venv: Path) -> None:
+def test_environments_of_virtualenv_are_recognised_by_its_line(venv: Path) -> None:
     with (venv / "pyvenv.cfg").open("a", encoding="utf-8") as settings:
         settings.write("virtualenv = 20.36.1\n")
     assert facts_of(venv).made_by == "virtualenv"
@@ -53,26 +53,26 @@ def test_virtualenv_s_environments_are_told_by_the_line_that_it_writes(venv: Pat
 @pytest.mark.parametrize(
     ("mark", "tool"), [("history", "conda"), ("pixi", "pixi"), ("pixi_env_prefix", "pixi"), ("x.json", "venv")]
 )
-def test_conda_s_and_pixi_s_prefixes_are_told_by_their_marks(venv: Path, mark: str, tool: str) -> None:
+def test_prefixes_of_conda_and_pixi_are_recognised_by_their_marker_files(venv: Path, mark: str, tool: str) -> None:
     (venv / "conda-meta").mkdir()
     (venv / "conda-meta" / mark).write_text("{}", encoding="utf-8")
     (venv / "conda-meta/history").touch() if tool == "pixi" else None
     assert (facts_of(venv).made_by, facts_of(venv).kind) == (tool, "conda")
 
 
-def test_a_python_that_no_tool_has_marked_is_nobody_s() -> None:
+def test_a_python_without_marker_files_has_no_known_tool() -> None:
     assert target_of(Path(sys.base_prefix) / "bin/python3")[0].made_by in (None, "conda", "pixi")
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
-def test_an_environment_of_somebody_else_s_is_not_writable(venv: Path) -> None:
+def test_an_environment_of_another_user_is_not_writable(venv: Path) -> None:
     assert facts_of(venv).writable is True
     folder = site_packages(venv)
     folder.chmod(0o555)
     for parent in [venv, *venv.parents]:
         if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - its mode is not ours
             parent.chmod(parent.stat().st_mode | 0o055)
-    command = [*in_target(str(interpreter_of(venv)), "interpreter")]
+    command = [*target_command(str(interpreter_of(venv)), "interpreter")]
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
     done = subprocess.run(command, cwd="/", env=MINIMAL, capture_output=True, text=True, check=False, timeout=20)
@@ -82,10 +82,10 @@ def test_an_environment_of_somebody_else_s_is_not_writable(venv: Path) -> None:
     assert parse_facts(done.stdout)["writable"] is False
 
 
-def test_the_user_s_own_packages_are_told_where_they_are_used(venv: Path, tmp_path: Path) -> None:
+def test_the_user_site_is_reported_if_it_is_enabled(venv: Path, tmp_path: Path) -> None:
     interpreter = Path(sys.base_prefix) / "bin/python3"
-    told = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
-    assert told is None, "a folder that is not there is not imported from"
+    reported = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
+    assert reported is None, "a folder that is not there is not imported from"
     major, minor = sys.version_info[:2]
     folder = tmp_path / f"lib/python{major}.{minor}/site-packages"
     folder.mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_the_user_s_own_packages_are_told_where_they_are_used(venv: Path, tmp_pa
     assert facts_of(venv, {"PYTHONUSERBASE": str(tmp_path)}).user_site is None, "an environment is apart from it"
 
 
-def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
+def test_conda_s_packages_are_listed_separately(venv: Path, tmp_path: Path) -> None:
     (venv / "conda-meta").mkdir()
     for record in ("cuda-nvrtc-12.9.86-h5888daf_0", "libcublas-12.9.1.4-h9ab20c4_0", "zlib-1.3-0", "cupy-14.2.0-py_0"):
         (venv / f"conda-meta/{record}.json").write_text("{}", encoding="utf-8")
@@ -110,20 +110,20 @@ def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
      "tensorflow", "cudf-cu12", "raft-dask-cu12", "pylibraft-cu12", "ucxx-cu12", "dask-cuda", "nx-cugraph-cu12",
      "libcuml-cu12", "onnxruntime-gpu", "nvtx"],
 )  # fmt: skip
-def test_what_shares_cuda_with_cupy_is_told(venv: Path, tmp_path: Path, name: str) -> None:
+def test_packages_that_share_cuda_with_cupy_are_reported(venv: Path, tmp_path: Path, name: str) -> None:
     install(venv, metadata_wheel(tmp_path, f"{name}==1.0"))
     assert [entry.distribution for entry in facts_of(venv).distributions] == [name]
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_an_environment_of_any_python_is_told(tmp_path: Path, version: str) -> None:
+def test_an_environment_of_any_python_version_is_recognised(tmp_path: Path, version: str) -> None:
     facts = facts_of(make_venv(tmp_path / "venv", python(version)))
     assert (facts.kind, facts.made_by, facts.prefix) == ("venv", "venv", str(tmp_path / "venv"))
     assert (facts.python or "").startswith(version + ".")
     assert (facts.writable, facts.externally_managed, facts.cupy_module) == (True, False, None)
 
 
-def test_a_python_that_the_system_manages_is_told() -> None:
+def test_an_externally_managed_python_is_reported() -> None:
     """As Debian's, and uv's own."""
     marks = [*Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED")]
     if not marks or not Path("/usr/bin/python3").exists():
@@ -132,7 +132,7 @@ def test_a_python_that_the_system_manages_is_told() -> None:
 
 
 def suffixes(tag: str) -> list[str]:
-    """As CPython 3.11 to 3.15 have them: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
+    """Those of CPython 3.11 to 3.15: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
     stable = [] if tag.endswith("t") else [".abi3.so"]
     return [f".cpython-{tag}-x86_64-linux-gnu.so", *stable, ".so"]
 
@@ -154,7 +154,7 @@ def suffixes(tag: str) -> list[str]:
         ("core.pyx", "312", None),
     ],
 )
-def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(
+def test_an_extension_module_is_loaded_by_the_interpreter_in_its_suffix(
     name: str, tag: str, answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(script("start.py")).parent))
@@ -163,7 +163,7 @@ def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.8", "3.10", "3.12", "3.13"])
-def test_cupy_of_another_interpreter_is_told(tmp_path: Path, version: str) -> None:
+def test_a_cupy_for_another_interpreter_is_reported(tmp_path: Path, version: str) -> None:
     venv = make_venv(tmp_path / "venv", python(version))
     number = version.replace(".", "")
     own = f"core.cpython-{number}{'m' if version == '3.6' else ''}-x86_64-linux-gnu.so"
@@ -176,8 +176,8 @@ def test_cupy_of_another_interpreter_is_told(tmp_path: Path, version: str) -> No
         assert facts_of(venv).cupy_modules == (CupyModule(str(package / "__init__.py"), loads=loads),)
 
 
-def test_a_machine_without_a_folder_for_temporary_files_is_told(tmp_path: Path) -> None:
-    """As a container with a root that is read-only; CuPy puts each source into such a folder."""
+def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path) -> None:
+    """As in a container with a read-only root; CuPy writes each source to such a folder."""
     (tmp_path / "file").touch()
     scripts = Path(script("start.py")).parent
     program = "import sys, interpreter as told; print(told.temporary_fault(sys.argv[1:]))"
@@ -200,7 +200,7 @@ def kernel(folder: Path, name: str, text: str) -> None:
     (folder / name / "kernel.json").write_text(text, encoding="utf-8")
 
 
-def test_the_kernels_of_the_environment_and_of_the_user_are_told(venv: Path, tmp_path: Path) -> None:
+def test_the_jupyter_kernels_of_the_environment_and_of_the_user_are_listed(venv: Path, tmp_path: Path) -> None:
     here, user = venv / "share/jupyter/kernels", tmp_path / "data/jupyter/kernels"
     kernel(here, "python3", json.dumps({"argv": ["python", "-m", "ipykernel_launcher"]}))
     kernel(here, "Other", json.dumps({"argv": ["/opt/other/bin/python"]}))

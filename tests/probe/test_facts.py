@@ -26,10 +26,10 @@ def test_every_row_is_of_a_fact() -> None:
         assert by_family, f"{family} stands for nothing"
 
 
-def test_facts_with_several_sources_say_what_follows_when_they_differ() -> None:
-    """A row without such words is one whose sources are asked in turn, so that one alone answers."""
-    told = {path for path, row in FACTS.items() if row.differ}
-    assert {"driver.version", "driver.cuda", "gpu_count", "gpus[].compute_capability", "toolkits[].toolkit"} <= told
+def test_facts_with_several_sources_document_disagreement() -> None:
+    """Rows without such a note have sources that are tried in turn, so that only one answers."""
+    paths = {path for path, row in FACTS.items() if row.differ}
+    assert {"driver.version", "driver.cuda", "gpu_count", "gpus[].compute_capability", "toolkits[].toolkit"} <= paths
 
 
 def test_every_fact_is_explained() -> None:

@@ -17,7 +17,7 @@ import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import CUDA_CALLED, NVML_CALLED, OLDER, PAIR, calls_of, cuda_of, nvml_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 # nvmlReturn_t of nvidia-ml-py 13.615.71, and what no release defines.
 NVML_CODES = (*range(1, 31), 999, 31, -1, 2147483647)
@@ -39,7 +39,7 @@ UNSEEN = {"nvmlErrorString", "nvmlShutdown"}  # called by nvidia-ml-py itself, i
 
 
 def symbols_of(function: str, called: set[str]) -> set[str]:
-    """Under which symbols a function is called: pynvml takes the newest version of it."""
+    """The symbols under which a function is called: pynvml uses its newest version."""
     if function == "nvmlInit":
         return called & {"nvmlInitWithFlags", "nvmlInit_v2"}
     others = {name for name in (*NVML_CALLED, *CUDA_CALLED) if name != function}
@@ -50,7 +50,7 @@ def symbols_of(function: str, called: set[str]) -> set[str]:
 def machines(
     stub_driver: StubDriver, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[tuple[Mapping[str, str], set[str]], ...]:
-    """Machines, and what is called on each.
+    """Machines, and the functions called on each.
 
     nvidia-ml-py is compiled first, as pip does when it installs: thousands of children would do so each for itself.
     """
@@ -70,7 +70,7 @@ def machine_for(
     raise AssertionError(f"{function} is never called")
 
 
-def test_no_function_is_called_that_the_scripts_do_not_name(
+def test_only_functions_named_in_the_scripts_are_called(
     machines: tuple[tuple[Mapping[str, str], set[str]], ...],
 ) -> None:
     called = set().union(*(names for _, names in machines))
@@ -79,10 +79,10 @@ def test_no_function_is_called_that_the_scripts_do_not_name(
     assert all(symbols_of(function, called) for function in (*NVML_CALLED, *CUDA_CALLED))
 
 
-def ask(
+def probe(
     stub: StubDriver, folder: Path, api: str, keys: Mapping[str, str], limit: float = 20.0
 ) -> tuple[Source, Snapshot]:
-    """One library alone, and the Snapshot that comes of it."""
+    """The Snapshot from one library."""
     if api == "nvml":
         nvml, source = nvml_of(stub, folder, keys, limit)
         return source, assemble(RawFacts(nvml=nvml, sources=(source,)), None)
@@ -104,7 +104,7 @@ def test_one_function_fails_and_the_others_stand(
     tmp_path: Path,
 ) -> None:
     keys, symbol = machine_for(function, machines)
-    source, snapshot = ask(stub_driver, tmp_path, api, {**keys, f"{api}.return.{symbol}": "999"})
+    source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.return.{symbol}": "999"})
     if function in ("nvmlInit", "cuInit"):
         assert source.state is SourceState.FAILED
         return
@@ -130,20 +130,20 @@ def test_every_fault_ends_in_a_snapshot_within_the_deadline(
     keys, symbol = machine_for(function, machines)
     outcomes: Counter[str] = Counter()
     for code in NVML_CODES if api == "nvml" else CUDA_CODES:
-        source, snapshot = ask(stub_driver, tmp_path, api, {**keys, f"{api}.return.{symbol}": str(code)})
+        source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.return.{symbol}": str(code)})
         assert source.state in (SourceState.ANSWERED, SourceState.FAILED, SourceState.ABSENT), (code, source)
         assert "Traceback" not in (source.detail or "")
         assert "Error:" not in (source.detail or ""), (code, source)
         assert snapshot.sources == (source,)
         outcomes[f"code: {source.state.value}"] += 1
     for how in ("segv", "abort", "exit:3"):
-        source, snapshot = ask(stub_driver, tmp_path, api, {**keys, f"{api}.crash.{symbol}": how})
+        source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.crash.{symbol}": how})
         expected = SourceState.FAILED if how.startswith("exit") else SourceState.CRASHED
         assert source.state is expected, (how, source)
         assert snapshot.sources == (source,)
         outcomes[f"{how.partition(':')[0]}: {source.state.value}"] += 1
     started = time.monotonic()
-    source, snapshot = ask(stub_driver, tmp_path, api, {**keys, f"{api}.delay.{symbol}": "forever"}, LIMIT)
+    source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.delay.{symbol}": "forever"}, LIMIT)
     assert source.state is SourceState.TIMED_OUT, source
     assert time.monotonic() - started < LIMIT + PATIENCE
     assert snapshot.sources == (source,)

@@ -1,4 +1,4 @@
-"""Installed files against their RECORD: real wheels, put by uv into real environments, then harmed."""
+"""Installed files against their RECORD: real wheels, installed by uv into real environments, then damaged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import FileState, SourceState
-from tests.probe.asking import ask_files, ask_files_of, ask_target, asking
+from tests.probe.probe_runs import probe_context, probe_files, probe_files_of, probe_target
 from tests.probe.pythons import python
 from tests.probe.raw_facts import FileFacts
 from tests.probe.venvs import install, interpreter_of, site_packages
@@ -20,13 +20,13 @@ HEADER = b"#ifndef X\n#define CUDART_VERSION  12090\n#endif\n"
 
 
 def files_of(interpreter: Path, *, deep: bool = False) -> FileFacts:
-    facts, source = ask_files(asking(), str(interpreter), deep=deep)
+    facts, source = probe_files(probe_context(), str(interpreter), deep=deep)
     assert source.state is SourceState.ANSWERED, source.detail
     return facts
 
 
 def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
-    """State and path below site-packages of what is wrong."""
+    """State and path below site-packages of each fault."""
     facts = files_of(interpreter_of(venv), deep=deep)
     assert facts.file_faults_count == len(facts.file_faults)
     folder = site_packages(venv)
@@ -39,24 +39,24 @@ def with_cupy(venv: Path, tmp_path: Path) -> Path:
     return venv
 
 
-def test_what_has_just_been_installed_has_no_faults(with_cupy: Path) -> None:
+def test_a_fresh_installation_has_no_faults(with_cupy: Path) -> None:
     assert faults(with_cupy) == []
     assert faults(with_cupy, deep=True) == []
 
 
-def test_a_file_that_is_gone_is_told_with_its_distribution(with_cupy: Path) -> None:
+def test_a_missing_file_is_reported_with_its_distribution(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
     assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x",)
 
 
-def test_a_file_of_another_size_is_told(with_cupy: Path) -> None:
+def test_a_file_of_another_size_is_reported(with_cupy: Path) -> None:
     """As a full disk or an interrupted copy leaves it."""
     os.truncate(site_packages(with_cupy) / "cupy/_core/core.so", 10)
     assert faults(with_cupy) == [("wrong-size", "cupy/_core/core.so")]
 
 
-def test_a_file_of_the_same_size_and_another_content_is_told_when_digests_are_asked_for(with_cupy: Path) -> None:
+def test_a_file_of_the_same_size_but_another_content_is_reported_with_deep(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/__init__.py").write_bytes(b"x = 2\n")
     assert faults(with_cupy) == []
     assert faults(with_cupy, deep=True) == [("changed", "cupy/__init__.py")]
@@ -77,7 +77,7 @@ def test_two_distributions_may_own_the_same_content_and_not_different_ones(venv:
     assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
 
 
-def test_the_gravest_come_first_and_no_more_than_fifty(venv: Path, tmp_path: Path) -> None:
+def test_at_most_fifty_faults_are_listed_the_most_severe_first(venv: Path, tmp_path: Path) -> None:
     content = {f"cupy/m{number:02}.py": b"x\n" for number in range(60)}
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", content))
     for number in range(59):
@@ -88,7 +88,7 @@ def test_the_gravest_come_first_and_no_more_than_fifty(venv: Path, tmp_path: Pat
     assert [entry.state for entry in facts.file_faults[:2]] == [FileState.MISSING, FileState.WRONG_SIZE]
 
 
-def test_no_path_in_a_record_leads_out_of_the_environment(with_cupy: Path, tmp_path: Path) -> None:
+def test_paths_in_a_record_cannot_leave_the_environment(with_cupy: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"secret")
     record = site_packages(with_cupy) / "cupy_cuda12x-14.2.0.dist-info/RECORD"
@@ -107,7 +107,7 @@ def test_a_link_out_of_the_environment_is_not_read(with_cupy: Path, tmp_path: Pa
     assert faults(with_cupy, deep=True) == []
 
 
-def test_what_is_no_plain_file_holds_nobody_up(with_cupy: Path) -> None:
+def test_special_files_do_not_block(with_cupy: Path) -> None:
     module = site_packages(with_cupy) / "cupy/__init__.py"
     module.unlink()
     os.mkfifo(module)
@@ -125,13 +125,13 @@ def test_conda_s_files_are_not_measured_since_conda_writes_its_prefix_into_them(
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Path) -> None:
-    """Here through PYTHONPATH, since uv makes no environment for the oldest; the packages there are its own too."""
+    """Through PYTHONPATH, since uv creates no environments for the oldest."""
     wheel = metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY)
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     (tmp_path / "site/cupy/__init__.py").write_bytes(b"x = 2\n")
     (tmp_path / "site/cupy/_core/core.so").unlink()
     environment = {"PYTHONPATH": str(tmp_path / "site")}
-    facts, source = ask_files(asking(environment), str(python(version)), deep=True)
+    facts, source = probe_files(probe_context(environment), str(python(version)), deep=True)
     assert source.state is SourceState.ANSWERED, source.detail
     here = [entry for entry in facts.file_faults if Path(entry.path).is_relative_to(tmp_path)]
     assert [entry.state for entry in here] == [FileState.MISSING, FileState.CHANGED]
@@ -145,7 +145,7 @@ def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Pa
     ],
     ids=["unified", "splayed"],
 )
-def test_a_toolkit_of_wheels_is_told(venv: Path, files: list[str], path: str) -> None:
+def test_a_toolkit_of_wheels_is_found(venv: Path, files: list[str], path: str) -> None:
     for file in files:
         place = site_packages(venv) / file
         place.parent.mkdir(parents=True)
@@ -155,7 +155,7 @@ def test_a_toolkit_of_wheels_is_told(venv: Path, files: list[str], path: str) ->
     assert (kit.has_nvrtc, kit.has_headers) == (True, True)
 
 
-def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
+def test_a_toolkit_of_conda_is_found(venv: Path) -> None:
     (venv / "conda-meta").mkdir()
     include = venv / "targets/x86_64-linux/include"
     include.mkdir(parents=True)
@@ -166,29 +166,29 @@ def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
 
 
 def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
-    """Such as one in a container, which a wrapper enters: what lies here under its names is something else."""
+    """Such as in a container that a wrapper enters: here its paths name other folders."""
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
-    asked = asking()
-    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
+    ctx = probe_context()
+    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
     elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
-    facts, found = ask_files_of(asked, elsewhere, source, deep=False)
+    facts, found = probe_files_of(ctx, elsewhere, source, deep=False)
     assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
     assert "another file system" in (found.detail or "")
 
 
-def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) -> None:
+def test_a_path_entry_that_is_no_text_does_not_hide_others(with_cupy: Path) -> None:
     (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
     hook = "import pathlib, sys\nsys.path.append(pathlib.Path('/nowhere'))\nsys.path.append(b'bytes')\n"
     run_at_start(site_packages(with_cupy), hook)
     assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
 
 
-def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
-    asked = asking()
-    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
-    facts, found = ask_files_of(asked, target.plus(path=[]), source, deep=False)
+def test_without_an_import_path_the_files_are_not_reported_as_intact(with_cupy: Path) -> None:
+    ctx = probe_context()
+    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
+    facts, found = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
     assert (facts.file_faults_count, found.state, found.detail) == (
         None,
         SourceState.FAILED,
-        "where to look was not told",
+        "the target's import path is unknown",
     )

@@ -1,4 +1,4 @@
-"""Which environment is meant: the one that is named, the active one, the interpreter on PATH."""
+"""The target: the requested environment, the active one, or the interpreter on PATH."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.target import TargetError, find_interpreter
-from tests.probe.asking import MINIMAL, ask_target, asking
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_target
 from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of
 
@@ -35,20 +35,20 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
     (tmp_path / "lost" / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
     assert find_interpreter(str(tmp_path / "lost" / "bin"), {}) == str(tmp_path / "lost" / "bin" / "python3")
     (tmp_path / "empty" / "bin").mkdir(parents=True)
-    with pytest.raises(TargetError, match="no Python is to be seen"):
+    with pytest.raises(TargetError, match="is a folder without a Python"):
         find_interpreter(str(tmp_path / "empty" / "bin"), {})
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "told"),
+    ("options", "variables", "expected"),
     [
         ([], {"VIRTUAL_ENV": "/nope"}, "VIRTUAL_ENV"),
         ([], {"CONDA_PREFIX": "/nope", "VIRTUAL_ENV": ""}, "CONDA_PREFIX"),
         (["--python", "LOST"], {"VIRTUAL_ENV": "/nope"}, "--python"),
     ],
 )
-def test_who_named_an_environment_that_cannot_be_used_is_told(
-    options: list[str], variables: dict[str, str], told: str, tmp_path: Path
+def test_the_source_of_an_unusable_environments_name_is_reported(
+    options: list[str], variables: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
     words = [str(tmp_path) if word == "LOST" else word for word in options]
@@ -57,7 +57,7 @@ def test_who_named_an_environment_that_cannot_be_used_is_told(
         command, capture_output=True, text=True, check=False, env={**MINIMAL, **variables}, timeout=60
     )
     executable = json.loads(done.stdout)["target"]["executable"]
-    assert (executable["source"], executable["value"] is None) == (told, False)
+    assert (executable["source"], executable["value"] is None) == (expected, False)
 
 
 def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
-def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path, given: str) -> None:
+def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, given: str) -> None:
     (tmp_path / "folder").mkdir()
     path = str(tmp_path / given) if given and "name" not in given else given
     where = tmp_path / "folder"
@@ -81,11 +81,11 @@ def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "give an interpreter, a virtual environment or a conda prefix" in done.stderr
+    assert "pass an interpreter, a virtual environment or a conda prefix" in done.stderr
     assert path in done.stderr
 
 
-def test_the_home_of_a_user_who_is_not_there_is_no_environment() -> None:
+def test_the_home_of_an_unknown_user_is_not_an_environment() -> None:
     with pytest.raises(TargetError):
         find_interpreter("~nobody-of-this-name/venv", {})
 
@@ -98,12 +98,12 @@ def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) ->
 
 
 def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
-    """That the shell still points there is the finding; the Python on PATH is not what the user means."""
+    """The broken active environment is the finding; the user does not mean the Python on PATH."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
         found = find_interpreter(None, gone)
         assert found == str(tmp_path / "gone/bin/python3")
-        assert ask_target(asking(gone), found)[1].state is SourceState.FAILED
+        assert probe_target(probe_context(gone), found)[1].state is SourceState.FAILED
 
 
 def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:
@@ -130,10 +130,10 @@ def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path
 def test_the_environment_in_a_project_is_named(tmp_path: Path, venv: Path, name: str) -> None:
     (tmp_path / "project" / name).parent.mkdir(parents=True)
     (tmp_path / "project" / name).symlink_to(venv)
-    with pytest.raises(TargetError, match=f"project/{name} is an environment; give that"):
+    with pytest.raises(TargetError, match=f"pass the environment in it: .*project/{name}$"):
         find_interpreter(str(tmp_path / "project"), {})
 
 
-def test_an_empty_name_is_told_as_one() -> None:
+def test_an_empty_name_is_reported_as_empty() -> None:
     with pytest.raises(TargetError, match="an empty name does not exist"):
         find_interpreter("", {"PATH": os.defpath})

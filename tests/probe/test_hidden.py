@@ -1,4 +1,4 @@
-"""Why this process does not see a GPU: told through both libraries, and by the record of device nodes."""
+"""Why this process does not see a GPU, by both libraries and the device nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.model.gpus import Listed, listed
 from gpuenv.model.snapshot import DeviceNode
-from gpuenv.probe.assemble_gpus import hidden_by
+from gpuenv.probe.gpu_assembly import hidden_by
 from gpuenv.probe.raw import RawFacts
 from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
 from tests.probe.raw_facts import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
@@ -16,7 +16,7 @@ from tests.probe.raw_facts import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 OTHER = "GPU-9aaaaaaa-0000-4000-8000-000000000001"
 TWO = {**PAIR, "gpu.0.mig": "0", "gpu.0.compute_mode": "0", "gpu.1.uuid": OTHER}
@@ -24,10 +24,10 @@ CONTROL = DeviceNode("/dev/nvidiactl", accessible=True, mode="0666", owner="root
 NODE = DeviceNode("/dev/nvidia1", accessible=True, mode="0666", owner="root:root")
 
 
-def said(
+def visibility_of(
     stub: StubDriver, folder: Path, keys: dict[str, str], visible: str | None = None
 ) -> list[tuple[int | None, str | None, str | None]]:
-    """Of each GPU its ordinal, what hides it, and why that is not known."""
+    """For each GPU its ordinal, what hides it, and why that is unknown."""
     more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     gpus = snapshot_of(stub, folder, keys, more).gpus
     return [(gpu.ordinal.value, gpu.hidden_by.value, gpu.hidden_by.reason) for gpu in gpus]
@@ -57,61 +57,61 @@ SEEN = "this process sees the GPU"
         ),
     ],
 )
-def test_the_variable_hides_what_it_does_not_name(
+def test_the_variable_hides_the_gpus_that_it_does_not_name(
     visible: str | None, first: str | None, second: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    found = said(stub_driver, tmp_path, TWO, visible)
+    found = visibility_of(stub_driver, tmp_path, TWO, visible)
     assert [hidden for _, hidden, _ in found] == [first, second]
     for ordinal, hidden, reason in found:
         assert (ordinal is None) == (hidden is not None)
         assert reason == (SEEN if hidden is None else None)
 
 
-def test_beside_a_mig_instance_no_gpu_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
-    (first, _, _), (second, hidden, _) = said(stub_driver, tmp_path, PAIR)
+def test_a_process_that_sees_a_mig_instance_sees_no_other_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
+    (first, _, _), (second, hidden, _) = visibility_of(stub_driver, tmp_path, PAIR)
     assert (first, second) == (0, None)
-    assert hidden == "MIG mode: a process that sees a MIG instance sees nothing beside it"
+    assert hidden == "MIG mode: a process that sees a MIG instance sees no other device"
 
 
 def test_mig_mode_without_an_instance_hides_the_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = said(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
+    found = visibility_of(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
     assert found == [(None, "MIG mode: it is on, and there is no instance", None)]
 
 
 def test_an_instance_that_is_not_there_is_named(stub_driver: StubDriver, tmp_path: Path) -> None:
     wrong = MIG_UUID.replace("1", "9")
-    ((ordinal, hidden, _),) = said(stub_driver, tmp_path, MACHINE, wrong)
+    ((ordinal, hidden, _),) = visibility_of(stub_driver, tmp_path, MACHINE, wrong)
     assert ordinal is None
     assert hidden == f"CUDA_VISIBLE_DEVICES={wrong} ends at {wrong}, which names no GPU or MIG instance"
 
 
 def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2@1": "4", "cuda.count": "1"}
-    (_, _, _), (_, hidden, _) = said(stub_driver, tmp_path, keys, "0")
+    (_, _, _), (_, hidden, _) = visibility_of(stub_driver, tmp_path, keys, "0")
     assert hidden == "control group: NVML counts the GPU and has no permission to open it"
 
 
-def test_where_cuda_cannot_be_initialised_nobody_can_tell(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = said(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
-    assert {entry[1:] for entry in found} == {(None, "libcuda did not tell which GPUs this process sees")}
+def test_without_cuda_visibility_is_unknown(stub_driver: StubDriver, tmp_path: Path) -> None:
+    found = visibility_of(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
+    assert {entry[1:] for entry in found} == {(None, "libcuda did not report which GPUs this process sees")}
 
 
 def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2": "15", "cuda.return.cuInit": "100"}
-    assert said(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
+    assert visibility_of(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
 
 
-def test_prohibited_mode_is_the_reason_where_there_is_no_other(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_prohibited_mode_is_the_reason_if_no_other_applies(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
-    first, second = said(stub_driver, tmp_path, keys)
+    first, second = visibility_of(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
-    assert second[1:] == (None, "nothing that was read tells why this process does not see the GPU")
+    assert second[1:] == (None, "no reason was found why this process does not see the GPU")
 
 
 @pytest.mark.parametrize(
     ("nodes", "hidden"),
     [
-        ((CONTROL,), "device node: /dev/nvidia1 is not there"),
+        ((CONTROL,), "device node: /dev/nvidia1 does not exist"),
         (
             (CONTROL, DeviceNode("/dev/nvidia1", accessible=False, mode="0660", owner="root:video")),
             "permission: /dev/nvidia1 has mode 0660 and belongs to root:video",
@@ -150,5 +150,5 @@ def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
         ("\u0661", Listed((), invalid="\u0661")),
     ],
 )
-def test_the_list_is_read_up_to_the_first_entry_that_names_nothing(value: str, expected: Listed) -> None:
+def test_the_list_ends_at_the_first_invalid_entry(value: str, expected: Listed) -> None:
     assert listed(value, 2, (UUID, OTHER, MIG_UUID)) == expected

@@ -1,4 +1,4 @@
-"""What the script says that runs in the target's interpreter, of any age and in any state."""
+"""The script that runs in the target's interpreter, of any age and in any state."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.assemble import assemble
-from gpuenv.probe.context import in_target
+from gpuenv.probe.assembly import assemble
+from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.target import find_interpreter
-from tests.probe.asking import MINIMAL, target_of
+from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.targets import NOTHING, libraries_request, program
 from tests.probe.venvs import interpreter_of, site_packages
@@ -29,7 +29,7 @@ NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
+def test_an_interpreter_of_any_age_prints_its_facts(version: str) -> None:
     facts, source = target_of(python(version))
     assert source.state is SourceState.ANSWERED, source.detail
     assert facts.python is not None
@@ -43,10 +43,10 @@ def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
+def test_the_libraries_script_runs_on_an_interpreter_of_any_age(version: str) -> None:
     wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
-        command = [*in_target(str(python(version)), "libraries", libraries_request(finder, wanted))]
+        command = [*target_command(str(python(version)), "libraries", libraries_request(finder, wanted))]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
         assert done.returncode == 0, done.stderr
         facts = parse_facts(done.stdout)
@@ -56,7 +56,7 @@ def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> N
         assert "libnothing.so.1" in facts["library.no"]["error"]
 
 
-def test_a_virtual_environment_is_told_from_the_python_it_was_made_from(venv: Path) -> None:
+def test_a_virtual_environment_is_distinguished_from_its_base_python(venv: Path) -> None:
     facts, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED
     assert (facts.kind, facts.prefix) == ("venv", str(venv))
@@ -69,7 +69,7 @@ def test_a_prefix_with_conda_s_records_is_conda_s(venv: Path) -> None:
     assert target_of(interpreter_of(venv))[0].kind == "conda"
 
 
-def test_an_environment_in_a_folder_of_any_name_is_told_rightly(tmp_path: Path) -> None:
+def test_an_environment_in_a_folder_of_any_name_is_recognised(tmp_path: Path) -> None:
     folder = tmp_path / "mes environnements été 環境"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     for encoding in ("C.UTF-8", "C", "POSIX"):
@@ -77,7 +77,7 @@ def test_an_environment_in_a_folder_of_any_name_is_told_rightly(tmp_path: Path) 
         assert facts.prefix == str(folder)
 
 
-def test_the_environment_of_a_removed_python_is_told_as_broken(tmp_path: Path) -> None:
+def test_an_environment_whose_base_python_was_removed_is_reported_as_broken(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.symlink_to(sys.base_prefix)
     made_from = base / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -106,7 +106,7 @@ atexit.register(lambda: sys.stdout.write("good bye\\n"))
 """
 
 
-def test_a_chatty_startup_hook_changes_nothing(venv: Path) -> None:
+def test_output_of_a_startup_hook_is_ignored(venv: Path) -> None:
     quiet, _ = target_of(interpreter_of(venv))
     run_at_start(site_packages(venv), CHATTY)
     chatty, source = target_of(interpreter_of(venv))
@@ -118,18 +118,18 @@ def test_a_chatty_startup_hook_changes_nothing(venv: Path) -> None:
     "instead", ["open(os.devnull, 'w')", "sys.stderr", "None", "__import__('io').StringIO()", "object()"]
 )
 def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(venv: Path, instead: str) -> None:
-    """As hooks do that send the words of programs to a log; import cupy works as ever."""
+    """As with hooks that redirect output to a log; import cupy still works."""
     quiet, _ = target_of(interpreter_of(venv))
     hook = f"import os, sys\nsys.stdout = {instead}\n"
     run_at_start(site_packages(venv), hook)
-    told, source = target_of(interpreter_of(venv))
+    reported, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
-    assert told == quiet
+    assert reported == quiet
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
 def test_an_interpreter_whose_startup_hook_raises_still_answers(venv: Path, error: str) -> None:
-    """Python itself only mentions it, and goes on."""
+    """Python prints a warning and continues."""
     run_at_start(site_packages(venv), f"raise {error}\n")
     facts, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
@@ -142,7 +142,7 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
 
 
 @pytest.mark.parametrize(
-    ("hook", "state", "said"),
+    ("hook", "state", "message"),
     [
         ("import sys; sys.exit(3)", SourceState.FAILED, "exit code "),
         ("import os; os._exit(7)", SourceState.FAILED, "exit code 7"),
@@ -150,16 +150,16 @@ def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Pa
         ("import os, signal; os.kill(os.getpid(), signal.SIGABRT)", SourceState.CRASHED, "SIGABRT"),
     ],
 )
-def test_an_interpreter_that_a_hook_ends_is_told_as_broken(
-    venv: Path, hook: str, state: SourceState, said: str
+def test_an_interpreter_that_a_hook_ends_is_reported_as_broken(
+    venv: Path, hook: str, state: SourceState, message: str
 ) -> None:
     run_at_start(site_packages(venv), hook)
     facts, source = target_of(interpreter_of(venv))
     assert (facts, source.state) == (NOTHING, state)
-    assert said in (source.detail or "")
+    assert message in (source.detail or "")
 
 
-def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) -> None:
+def test_an_interpreter_that_a_hook_blocks_is_reported_at_the_deadline(venv: Path) -> None:
     run_at_start(site_packages(venv), "import time; time.sleep(60)")
     started = time.monotonic()
     facts, source = target_of(interpreter_of(venv), limit=0.5)
@@ -181,14 +181,14 @@ def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) ->
     ],
     ids=["words", "noise", "marks without facts", "shim", "silence", "crash", "text", "empty"],
 )
-def test_what_is_no_python_tells_nothing_and_is_told_as_broken(tmp_path: Path, text: str) -> None:
+def test_a_program_that_is_not_python_is_reported_as_broken(tmp_path: Path, text: str) -> None:
     facts, source = target_of(program(tmp_path / "python3", text))
     assert facts == NOTHING
     assert source.state in (SourceState.FAILED, SourceState.CRASHED)
     assert source.detail
 
 
-def test_what_a_failing_interpreter_complains_of_is_told(tmp_path: Path) -> None:
+def test_the_error_of_a_failing_interpreter_is_reported(tmp_path: Path) -> None:
     shim = program(tmp_path / "python3", "#!/bin/sh\necho 'pyenv: python3: command not found' >&2\nexit 127\n")
     detail = target_of(shim)[1].detail
     assert detail == "exit code 127: pyenv: python3: command not found"
@@ -204,8 +204,8 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
         {"prefix": "/somewhere"},
         {"done": True},
     ]
-    said = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
-    facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n"))
+    message = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
+    facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{message}\nEND\n"))
     assert source.state is SourceState.ANSWERED
     target = assemble(RawFacts(target=facts), None).target
     readings = (target.python, target.implementation, target.kind, target.externally_managed, target.prefix)
@@ -214,19 +214,19 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
 
 
 def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_path: Path, venv: Path) -> None:
-    """A project's own json.py breaks whatever runs there, CuPy too: the target is broken, and by what is to be told."""
+    """A project's json.py breaks every program there, CuPy too: the target is broken, and the cause must be named."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     facts, source = target_of(interpreter_of(venv), {"PYTHONPATH": str(tmp_path)})
     assert (facts, source.state) == (NOTHING, SourceState.FAILED)
     assert "this is the json of a project" in (source.detail or "")
 
 
-def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
-    """PYTHONPATH is the target's affair: what it breaks there does not make the kernel or the driver unknown."""
+def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> None:
+    """PYTHONPATH affects only the target, not the facts of the kernel and the driver."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
-        "import time; from gpuenv.probe.context import *; from gpuenv.probe.ask_driver import *\n"
+        "import time; from gpuenv.probe.context import *; from gpuenv.probe.driver_probes import *\n"
         f"asking = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
         "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"
@@ -238,8 +238,8 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     assert nvml in ("answered", "absent")
 
 
-def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
-    """There is a cuda.py among the probing scripts, and a package cuda among NVIDIA's."""
+def test_modules_next_to_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
+    """There is a cuda.py among the probe scripts, and a package cuda of NVIDIA's."""
     package = site_packages(venv) / "cuda" / "pathfinder"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
@@ -247,15 +247,15 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
         encoding="utf-8",
     )
     wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
-    command = [*in_target(str(interpreter_of(venv)), "libraries", wanted)]
+    command = [*target_command(str(interpreter_of(venv)), "libraries", wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
-    told = parse_facts(done.stdout)
-    assert "pathfinder_error" not in told
+    reported = parse_facts(done.stdout)
+    assert "pathfinder_error" not in reported
     # What cuda-pathfinder says of a file that is there counts more than the loader's "not found".
-    assert told["library.nvrtc"]["error"] == "asked for nvrtc"
+    assert reported["library.nvrtc"]["error"] == "asked for nvrtc"
 
 
-def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:
+def test_probing_leaves_no_bytecode_in_the_target(venv: Path) -> None:
     run_at_start(site_packages(venv), "import usercustomize_of_this_test\n")
     (site_packages(venv) / "usercustomize_of_this_test.py").write_text("", encoding="utf-8")
     before = sorted(venv.rglob("*"))

@@ -1,4 +1,4 @@
-"""An interruption that comes while a child is started is not lost, and neither is the child."""
+"""An interruption during the start of a child loses neither the interruption nor the child."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.children import ChildGroup, interruptions_held_back, run_child
+from gpuenv.probe.children import ChildGroup, deferred_interruptions, run_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def interrupting() -> Iterator[None]:
-    """Both signals raise, as they do in the program, and are as they were afterwards."""
+    """Both signals raise, as in the program; the former handlers are restored afterwards."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     former = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
@@ -28,11 +28,11 @@ def interrupting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_comes_after_the_block(number: int) -> None:
+def test_a_deferred_interruption_arrives_after_the_block(number: int) -> None:
     passed = []
 
     def interrupted() -> None:
-        with interruptions_held_back():
+        with deferred_interruptions():
             os.kill(os.getpid(), number)
             passed.append(number)
 
@@ -43,24 +43,24 @@ def test_it_comes_after_the_block(number: int) -> None:
 
 
 def test_a_failure_in_the_block_leaves_the_handlers_as_they_were() -> None:
-    with pytest.raises(FileNotFoundError), interruptions_held_back():
+    with pytest.raises(FileNotFoundError), deferred_interruptions():
         raise FileNotFoundError
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_what_is_ignored_or_left_to_the_system_stays_so(handler: signal.Handlers) -> None:
+def test_ignored_and_default_signals_are_unchanged(handler: signal.Handlers) -> None:
     signal.signal(signal.SIGTERM, handler)
-    with interruptions_held_back():
+    with deferred_interruptions():
         assert signal.getsignal(signal.SIGTERM) is handler
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
 
-def test_another_thread_changes_nothing() -> None:
+def test_other_threads_do_not_change_signal_handlers() -> None:
     seen = []
 
     def look() -> None:
-        with interruptions_held_back():
+        with deferred_interruptions():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)
@@ -84,8 +84,8 @@ def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
     assert started[0].wait(10) == -signal.SIGKILL
 
 
-def test_a_child_that_ignores_is_started_by_one_that_ignores() -> None:
-    """Under ``nohup`` and the like what was ignored before is ignored by the child too."""
+def test_a_child_inherits_ignored_signals() -> None:
+    """As under ``nohup``: the child ignores the signals that its parent ignores."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     result = run_child([sys.executable, "-c", code], dict(os.environ), deadline=float("inf"))

@@ -1,4 +1,4 @@
-"""What the kernel's files tell, on made-up driver roots: a real child reads real files that lie below another root."""
+"""The kernel script on made-up driver roots: a real child reads real files below another root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import bus, held_by, lay
 
@@ -33,7 +33,7 @@ PCI_IDS = (
 )
 
 
-def test_an_empty_root_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_the_facts_of_an_empty_root(tmp_path: Path) -> None:
     facts = kernel_of(tmp_path)
     assert (facts.uname.os, facts.uname.kernel, facts.uname.arch) == (
         "linux",
@@ -92,7 +92,7 @@ def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
     assert gpu.name == "GA102GL [RTX A6000]"
 
 
-def test_device_files_are_told_with_mode_and_owner(tmp_path: Path) -> None:
+def test_device_nodes_are_reported_with_mode_and_owner(tmp_path: Path) -> None:
     names = ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
     root = lay(tmp_path, {f"dev/{name}": "" for name in (*names, "null", "nvme0", "dri/card0")})
     (root / "dev/nvidiactl").chmod(0o640)
@@ -103,21 +103,21 @@ def test_device_files_are_told_with_mode_and_owner(tmp_path: Path) -> None:
     assert nodes["/dev/nvidia0"].accessible
 
 
-def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
-    """Asked as a user without rights: root may open everything."""
+def test_an_inaccessible_device_node_is_reported_as_such() -> None:
+    """Run as an unprivileged user, since root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
         copies = {name: (scripts / name).read_bytes() for name in ("start.py", "kernel.py", "shared.py")}
         root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
-        command = _as_nobody([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
+        command = _as_unprivileged_user([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
         nodes = parse_facts(done.stdout)["device_nodes"]
     assert {node["path"]: node["accessible"] for node in nodes} == {"/dev/nvidia0": False, "/dev/nvidiactl": True}
 
 
-def _as_nobody(command: list[str]) -> list[str]:
+def _as_unprivileged_user(command: list[str]) -> list[str]:
     if os.geteuid() != 0:
         pytest.skip("only root may become another user")
     if shutil.which("setpriv") is None:
@@ -126,16 +126,16 @@ def _as_nobody(command: list[str]) -> list[str]:
 
 
 def _python_for_all() -> list[str]:
-    """An interpreter that any user may run: one below /root is not."""
+    """An interpreter that any user may run, unlike one below /root."""
     check = ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]
     for path in filter(None, (sys.executable, shutil.which("python3", path=os.defpath))):
-        if subprocess.run(_as_nobody([path, *check]), capture_output=True, check=False).returncode == 0:
+        if subprocess.run(_as_unprivileged_user([path, *check]), capture_output=True, check=False).returncode == 0:
             return [path]
     pytest.skip("no Python here may be run by another user")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("Model: \t\t Tesla K80\nIRQ:   \t\t 34\nGPU UUID: \t GPU-????????-????-????-????-????????????\n", "Tesla K80"),
         ("Model: \t\t Unknown\n", "Unknown"),
@@ -143,9 +143,9 @@ def _python_for_all() -> list[str]:
         ("\x00\x01\xff", None),
     ],
 )
-def test_a_gpu_that_was_not_initialised_has_no_uuid_yet(tmp_path: Path, text: str, told: str | None) -> None:
+def test_a_gpu_that_was_not_initialised_has_no_uuid_yet(tmp_path: Path, text: str, expected: str | None) -> None:
     root = lay(tmp_path, {"proc/driver/nvidia/gpus/0000:06:00.0/information": text})
-    assert kernel_of(root).driver_gpus == (DriverGpu(told, None, "0000:06:00.0"),)
+    assert kernel_of(root).driver_gpus == (DriverGpu(expected, None, "0000:06:00.0"),)
 
 
 EVERY_FILE = (
@@ -170,8 +170,8 @@ EVERY_FILE = (
 
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "dangling", "empty", "bytes", "one endless line"])
-def test_files_that_cannot_be_read_or_hold_rubbish_end_nothing(tmp_path: Path, odd: str) -> None:
-    """Root may read everything: folders, loops and dangling links stand for what a user may not read."""
+def test_unreadable_and_malformed_files_do_not_stop_the_script(tmp_path: Path, odd: str) -> None:
+    """Root may read everything, so folders, loops and dangling links stand for unreadable files."""
     for name in EVERY_FILE:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def test_a_device_on_the_bus_with_an_odd_number_does_not_hide_the_others(tmp_pat
 
 
 def test_the_files_of_a_root_are_all_that_is_read(tmp_path: Path) -> None:
-    """Two roots, two machines: nothing of this one shows through but what uname says."""
+    """Two roots, two machines: of this machine only uname's facts appear."""
     one = kernel_of(lay(tmp_path / "one", {"etc/os-release": "ID=one\n"}))
     two = kernel_of(lay(tmp_path / "two", {"etc/os-release": "ID=two\n"}))
     assert (one.distribution, two.distribution) == ("one", "two")

@@ -1,4 +1,4 @@
-"""What the kernel's scripts tell of a container and its toolkit, on made-up driver roots of real files."""
+"""The kernel script's facts on containers and their toolkit, on made-up driver roots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import CdiFile
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import RawContainerToolkit, RawMps, RawRules
 from tests.probe.roots import lay
 
@@ -48,7 +48,7 @@ Version: 1.17.8-1
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "facts"),
     [
         ("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
         ("Linux version 5.15.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
@@ -56,14 +56,14 @@ Version: 1.17.8-1
         ("", None),
     ],
 )
-def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == told
+def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str, facts: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == facts
 
 
 @pytest.mark.parametrize(
     ("files", "rules"),
     [
-        ({}, RawRules(reason="no control group for devices is to be seen")),
+        ({}, RawRules(reason="no control group for devices is visible")),
         ({"proc/self/cgroup": "0::/init.scope\n"}, RawRules(reason=BPF)),
         ({"sys/fs/cgroup/cgroup.controllers": "cpu io\n"}, RawRules(reason=BPF)),
         (
@@ -84,7 +84,7 @@ def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text
         (
             # On a host, the rules of the root group are not those of this process.
             {"proc/self/cgroup": "7:devices:/docker/3f\n", "sys/fs/cgroup/devices/devices.list": "a *:* rwm\n"},
-            RawRules(reason="no control group for devices is to be seen"),
+            RawRules(reason="no control group for devices is visible"),
         ),
         (
             {
@@ -97,7 +97,7 @@ def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text
         ({**DOCKER, "sys/fs/cgroup/devices/devices.list": "c 1:3 rwm\n"}, RawRules(rules=())),
     ],
 )
-def test_the_rules_for_nvidias_devices_are_told(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
+def test_the_rules_for_nvidias_devices_are_reported(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
     assert kernel_of(lay(tmp_path, files)).device_rules == rules
 
 
@@ -114,7 +114,7 @@ def test_the_rules_for_nvidias_devices_are_told(tmp_path: Path, files: dict[str,
         ("h.yaml", "kind:\n  - nvidia.com/gpu\n", None, ()),
     ],
 )
-def test_kind_and_devices_of_a_cdi_file_are_told(
+def test_kind_and_devices_of_a_cdi_file_are_reported(
     tmp_path: Path, name: str, text: str, kind: str | None, devices: tuple[str, ...]
 ) -> None:
     assert kernel_of(lay(tmp_path, {f"etc/cdi/{name}": text})).cdi_files == (
@@ -122,7 +122,7 @@ def test_kind_and_devices_of_a_cdi_file_are_told(
     )
 
 
-def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_next_to_cdi_files_are_ignored(tmp_path: Path) -> None:
     root = lay(
         tmp_path, {"etc/cdi/README": "kind: a/b", "etc/cdi/x.yaml.bak": "", "var/run/cdi/y.yaml": "kind: a.b/c\n"}
     )
@@ -130,7 +130,7 @@ def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "facts"),
     [
         ({}, RawContainerToolkit()),
         ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(there=True)),
@@ -141,9 +141,9 @@ def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_the_release_of_the_container_toolkit_is_that_of_its_package(
-    tmp_path: Path, files: dict[str, str], told: RawContainerToolkit
+    tmp_path: Path, files: dict[str, str], facts: RawContainerToolkit
 ) -> None:
-    assert kernel_of(lay(tmp_path, files)).container_toolkit == told
+    assert kernel_of(lay(tmp_path, files)).container_toolkit == facts
 
 
 def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
     (tmp_path / "tmp/nvidia-mps").mkdir(parents=True)
     os.mkfifo(tmp_path / "tmp/nvidia-mps/control")
     assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps", daemon=True)  # noqa: S108
-    told = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
-    assert told == RawMps("/run/mps", told=True, daemon=False)
+    facts = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
+    assert facts == RawMps("/run/mps", told=True, daemon=False)
 
 
 def test_a_flatpak_application_is_contained(tmp_path: Path) -> None:

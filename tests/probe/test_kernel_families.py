@@ -1,4 +1,4 @@
-"""The families of facts that the kernel's scripts tell, on made-up driver roots of real files."""
+"""The kernel script's groups of facts, on made-up driver roots."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import DkmsBuild
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
         ({f"{TREE}/535.104.05/build/make.log": "garbage"}, (DkmsBuild("nvidia", "535.104.05"),)),
         *(
             (
-                {f"{TREE}/535.104.05/build/make.log": LOG + told},
+                {f"{TREE}/535.104.05/build/make.log": LOG + expected},
                 (DkmsBuild("nvidia", "535.104.05", "6.5.2-arch1-1", "failed", compiler),),
             )
-            for told, compiler in (
+            for expected, compiler in (
                 (BUILT_BY.format("12.3.0") + UNKNOWN_OPTION, "gcc-12"),
                 (BUILT_BY.format("11.3.0"), None),  # as warned of where nothing is wrong
                 ("/bin/sh: 1: gcc-13: not found\n", "gcc-13"),
@@ -76,7 +76,7 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
         ),
     ],
 )
-def test_dkms_tree_tells_what_was_built_for_which_kernel(
+def test_the_dkms_tree_shows_builds_by_kernel(
     tmp_path: Path, files: dict[str, str], builds: tuple[DkmsBuild, ...]
 ) -> None:
     root = lay(tmp_path, files)
@@ -105,7 +105,7 @@ def test_other_kernels_with_a_module_of_the_driver(
     assert assemble(raw, None).driver.module_kernels.value == kernels
 
 
-def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
+def test_many_modules_of_one_kernel_do_not_hide_another_kernels(tmp_path: Path) -> None:
     many = "".join(f"kernel/nvidia-{branch}/nvidia.ko:\n" for branch in range(500, 540))
     files = {f"lib/modules/6.8.0-{n}-generic/modules.dep": many for n in range(10, 40)}
     driver = assemble(RawFacts(kernel=kernel_of(lay(tmp_path, files))), None).driver
@@ -114,7 +114,7 @@ def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         ({}, ()),
         (
@@ -134,8 +134,8 @@ def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
         ({f"lib/modules/{name}/modules.dep": "extra/nvidia.ko:\n" for name in ("5.4.0", RELEASE)}, ()),
     ],
 )
-def test_where_the_module_of_another_kernel_lies(tmp_path: Path, files: dict[str, str], told: tuple[str, ...]) -> None:
-    assert kernel_of(lay(tmp_path, files)).module_files == told
+def test_the_module_of_another_kernel(tmp_path: Path, files: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert kernel_of(lay(tmp_path, files)).module_files == expected
 
 
 @pytest.mark.parametrize(
@@ -155,22 +155,20 @@ def test_where_the_module_of_another_kernel_lies(tmp_path: Path, files: dict[str
         ({"proc/cmdline": "module_blacklist=a,nvidia x\n"}, ("/proc/cmdline: module_blacklist=a,nvidia",)),
     ],
 )  # fmt: skip
-def test_what_keeps_the_module_of_the_driver_out(
-    tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]
-) -> None:
+def test_module_blocks_are_reported(tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]) -> None:
     assert kernel_of(lay(tmp_path, files)).module_blocks == blocks
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [("\x06\0\0\0\x01", True), ("\x06\0\0\0\0", False), ("\x06\0\0\0", None), ("", None), ("\x06\0\0\0\x01\x01", None)],
 )
-def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str, told: bool | None) -> None:  # noqa: FBT001 - a table
-    assert kernel_of(lay(tmp_path, {SECURE_BOOT: text})).secure_boot is told
+def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str, expected: bool | None) -> None:  # noqa: FBT001 - a table
+    assert kernel_of(lay(tmp_path, {SECURE_BOOT: text})).secure_boot is expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[none] integrity confidentiality\n", "none"),
         ("none [integrity] confidentiality\n", "integrity"),
@@ -179,5 +177,5 @@ def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str
         ("", None),
     ],
 )
-def test_the_lockdown_mode_stands_in_brackets(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"sys/kernel/security/lockdown": text})).lockdown == told
+def test_the_lockdown_mode_stands_in_brackets(tmp_path: Path, text: str, expected: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"sys/kernel/security/lockdown": text})).lockdown == expected

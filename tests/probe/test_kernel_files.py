@@ -1,4 +1,4 @@
-"""A machine on which every file that the kernel's scripts read has something to tell, and each broken in turn."""
+"""A machine with every file that the kernel script reads, each broken in turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, kernel_of
+from tests.probe.probe_runs import MINIMAL, kernel_of
 from tests.probe.roots import lay
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ def facts_of(name: str) -> set[str]:
     return {fact for fact, files in READ.items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
 
 
-def tell(root: Path, limit: float = 20.0) -> dict[str, Any]:
-    """Every fact of a root; a traceback, an error's words and a missing end are failures."""
+def facts_below(root: Path, limit: float = 20.0) -> dict[str, Any]:
+    """Every fact of a root; a traceback, an error or a missing end fails the test."""
     command = [sys.executable, "-I", script("start.py"), "kernel", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=limit)
     assert done.stderr == ""
@@ -163,8 +163,8 @@ def tell(root: Path, limit: float = 20.0) -> dict[str, Any]:
     return facts
 
 
-def tell_all(roots: list[Path]) -> list[dict[str, Any]]:
-    """The facts of many roots, told by the script's own main in one process: starting one for each takes minutes."""
+def facts_below_each(roots: list[Path]) -> list[dict[str, Any]]:
+    """The facts of many roots by the script's main in one process: one process for each would take minutes."""
     program = (
         f"import sys; sys.path.insert(0, {str(Path(script('kernel.py')).parent)!r}); import kernel\n"
         "for root in sys.stdin.read().splitlines():\n"
@@ -182,10 +182,10 @@ def tell_all(roots: list[Path]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return tell(lay(tmp_path_factory.mktemp("sound") / "root", WHOLE))
+    return facts_below(lay(tmp_path_factory.mktemp("sound") / "root", WHOLE))
 
 
-def test_every_fact_is_told_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
+def test_every_fact_is_reported_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
     assert set(sound) == READ.keys() | WITHOUT_FILES
     empty = {fact for fact, value in sound.items() if value in (None, [], {})}
     # A virtual machine has no such device; the variables are not set; the running kernel has a module.
@@ -201,7 +201,7 @@ def test_every_file_of_the_table_is_on_that_machine() -> None:
 
 
 def test_the_files_that_are_opened_are_those_of_the_table(tmp_path: Path) -> None:
-    """By the interpreter's own report of every file that it opens."""
+    """By the interpreter's audit events for opened files."""
     root = lay(tmp_path / "root", WHOLE)
     program = (
         "import os, runpy, sys\n"
@@ -240,14 +240,14 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, Any], fault: str) -> None:
-    """Root may read everything; a folder and a loop stand for what a user may not read."""
+    """Root may read everything, so a folder and a loop stand for unreadable files."""
     roots = []
     for number, name in enumerate(WHOLE):
         root = lay(tmp_path / str(number), WHOLE)
         (root / name).unlink()
         FAULTS[fault](root / name)
         roots.append(root)
-    for name, facts in zip(WHOLE, tell_all(roots), strict=True):
+    for name, facts in zip(WHOLE, facts_below_each(roots), strict=True):
         changed = {fact for fact in sound if facts.get(fact) != sound[fact]}
         if name not in ONLY_THERE:
             assert changed <= facts_of(name), f"{name}: {changed}"
@@ -255,26 +255,24 @@ def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, 
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_where_the_first_file_is_not_there_the_second_one_tells(
-    tmp_path: Path, sound: dict[str, Any], name: str
-) -> None:
+def test_the_second_file_is_read_if_the_first_is_missing(tmp_path: Path, sound: dict[str, Any], name: str) -> None:
     root = lay(tmp_path / "root", WHOLE)
     for first in list(SECOND)[1 : list(SECOND).index(name) + 1] if name.startswith("var/log") else [name]:
         (root / first).unlink()
-    facts = tell(root)
+    facts = facts_below(root)
     (fact,) = facts_of(name)
     assert facts[fact] not in (None, sound[fact])
     if fact == "kernel_log":
         assert facts[fact]["source"] == f"/{SECOND[name]}"
 
 
-def test_all_files_bad_at_once_end_nothing(tmp_path: Path) -> None:
+def test_all_files_broken_at_once_do_not_stop_the_script(tmp_path: Path) -> None:
     for fault, spoil in FAULTS.items():
         root = lay(tmp_path / fault, WHOLE)
         for name in WHOLE:
             (root / name).unlink()
             spoil(root / name)
-        assert tell(root)["uname"]["os"] == "linux"
+        assert facts_below(root)["uname"]["os"] == "linux"
 
 
 def test_a_folder_with_a_hundred_thousand_files_costs_little(tmp_path: Path) -> None:
@@ -293,12 +291,12 @@ def _seconds(root: Path) -> float:
     taken = []
     for _ in range(3):
         started = time.monotonic()
-        tell(root)
+        facts_below(root)
         taken.append(time.monotonic() - started)
     return min(taken)
 
 
-def test_a_name_that_is_no_text_is_told_as_far_as_it_is_one(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_reported_with_replacements(tmp_path: Path) -> None:
     (tmp_path / "etc/cdi").mkdir(parents=True)
     with (tmp_path / "etc/cdi").joinpath(os.fsdecode(b"gpu-\xff.yaml")).open("w", encoding="utf-8") as file:
         file.write("kind: nvidia.com/gpu\n")

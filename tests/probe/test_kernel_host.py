@@ -1,4 +1,4 @@
-"""What contains a process and which system it runs on, by the files that each leaves."""
+"""The container and the operating system of a process, by their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay
 
 # /proc/1/cgroup and /proc/self/mountinfo as each engine leaves them.
@@ -53,14 +53,14 @@ DOCKER_HOST = (
         pytest.param({"run/systemd/container": "wsl\n"}, {}, "none", id="WSL with systemd"),
     ],
 )
-def test_the_kind_of_container_is_told_by_the_marks_of_its_engine(
+def test_the_kind_of_container_is_recognised_by_its_engines_marks(
     tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str
 ) -> None:
     assert kernel_of(lay(tmp_path, files), environment).container == kind
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ('NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n', "ubuntu 24.04"),
         ("ID=debian\nVERSION_ID='12'\n", "debian 12"),
@@ -70,8 +70,8 @@ def test_the_kind_of_container_is_told_by_the_marks_of_its_engine(
         ("nonsense\n=\n", None),
     ],
 )
-def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == told
+def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, expected: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == expected
 
 
 def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
     assert kernel_of(root).distribution == "alpine 3.20.3"
 
 
-def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
+def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
     facts = kernel_of(lay(tmp_path, {"dev/dxg": ""}))
     assert facts.wsl is True
     assert [node.path for node in facts.device_nodes] == ["/dev/dxg"]
@@ -88,7 +88,7 @@ def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         (
             {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, BOARD: generic, EABI: aarch64\nX=1\n"},
@@ -99,11 +99,11 @@ def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
         ({"etc/nv_tegra_release": ""}, None),
     ],
 )
-def test_a_tegra_board_is_told_by_its_release_file_or_its_device_tree(
-    tmp_path: Path, files: dict[str, str], told: str | None
+def test_a_tegra_board_is_recognised_by_its_release_file_or_its_device_tree(
+    tmp_path: Path, files: dict[str, str], expected: str | None
 ) -> None:
     found = kernel_of(lay(tmp_path, files)).tegra
-    assert (found and found.told) == told
+    assert (found and found.told) == expected
     assert found is None or (tmp_path / found.source.lstrip("/")).exists()
 
 

@@ -1,4 +1,4 @@
-"""Which lines of the kernel's log are kept, from which source, and what is read out of them."""
+"""The kept lines of the kernel log, their source and their content."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.probe.assemble import kernel_log
+from gpuenv.probe.assembly import kernel_log
 from tests.install.mounts import mounted
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import KernelFacts, RawLog
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
         ("var/log/dmesg", f"[    5.412091] kernel: {XID}\n"),
     ],
 )
-def test_a_line_is_told_without_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
+def test_a_line_of_the_log_is_stripped_of_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
     assert log_of(tmp_path, {file: written}) == RawLog(f"/{file}", (XID,))
 
 
-def test_what_other_programs_write_to_syslog_is_not_the_kernels(tmp_path: Path) -> None:
+def test_lines_of_other_programs_in_syslog_are_skipped(tmp_path: Path) -> None:
     lines = "Nov 22 18:29:55 gauss nvidia-persistenced[812]: started\nNov 22 18:29:56 gauss sudo: NVRM: Xid of nobody\n"
     assert log_of(tmp_path, {"var/log/messages": lines}).lines == ()
 
@@ -83,7 +83,7 @@ def test_the_lines_of_a_former_start_are_left_out(tmp_path: Path) -> None:
     assert log.lines == ("NVRM: loading",)
 
 
-def test_what_is_said_again_and_again_does_not_drive_out_the_event(tmp_path: Path) -> None:
+def test_repeated_lines_do_not_displace_a_decisive_one(tmp_path: Path) -> None:
     flood = [f"4,{n},1,-;NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:{n})" for n in range(500)]
     again = ["4,900,1,-;nvidia: the same"] * 40
     log = log_of(tmp_path, {"dev/kmsg": "\n".join([f"4,1,1,-;{XID}", *flood, *again]) + "\n"})
@@ -92,14 +92,14 @@ def test_what_is_said_again_and_again_does_not_drive_out_the_event(tmp_path: Pat
     assert log.lines[-2:] == ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:499)", "nvidia: the same")
 
 
-def test_many_events_leave_room_for_what_stands_around_them(tmp_path: Path) -> None:
+def test_many_events_leave_room_for_the_lines_around_them(tmp_path: Path) -> None:
     events = [f"4,{n},1,-;NVRM: Xid (PCI:0000:3b:00): 31, pid={n}" for n in range(200)]
     log = log_of(tmp_path, {"dev/kmsg": "\n".join([*events, "4,201,1,-;nvidia: the last"]) + "\n"})
     assert (len(log.lines), log.lines[0].endswith("pid=151")) == (50, True)
     assert log.lines[-1] == "nvidia: the last"
 
 
-def test_the_serial_number_of_a_board_and_whose_program_crashed_are_not_told(tmp_path: Path) -> None:
+def test_board_serial_numbers_and_names_of_crashed_programs_are_left_out(tmp_path: Path) -> None:
     text = (
         "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n"
         "4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
@@ -115,15 +115,15 @@ def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
     assert log.lines == (XID,)
 
 
-def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
+def test_the_reason_for_a_missing_log_is_reported(tmp_path: Path) -> None:
     log = log_of(tmp_path, {})
     assert log.source is None
-    assert log.reason == "/dev/kmsg: No such file or directory; nor can a file of syslog be read"
+    assert log.reason == "/dev/kmsg: No such file or directory; and no syslog file can be read"
     assert kernel_log(KernelFacts(kernel_log=log)).reason == log.reason
 
 
 def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
-    """Some containers have one there: what is typed is for others."""
+    """Some containers have one there; reading would steal its input."""
     master, terminal = os.openpty()
     there = tmp_path / "dev/kmsg"
     there.parent.mkdir()
@@ -132,7 +132,7 @@ def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
         with mounted(there, "--bind", os.ttyname(terminal)):
             os.write(master, f"4,1,2,-;{XID}\n".encode())
             log = log_of(tmp_path, {})
-            assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is no log")
+            assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is not a log")
             assert XID.encode() in os.read(terminal, 200)
     finally:
         os.close(master)

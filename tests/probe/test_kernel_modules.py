@@ -1,4 +1,4 @@
-"""Which modules of the driver the kernel has, loaded or installed, on made-up driver roots."""
+"""The driver's loaded and installed kernel modules, on made-up driver roots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
 from tests.probe.roots import lay
 
@@ -33,7 +33,7 @@ INFORMATION = (
 )
 
 
-def test_a_loaded_driver_is_told_by_the_files_of_its_module(tmp_path: Path) -> None:
+def test_a_loaded_driver_is_recognised_by_the_files_of_its_module(tmp_path: Path) -> None:
     root = lay(
         tmp_path,
         {
@@ -63,7 +63,7 @@ def test_a_module_that_is_built_into_sysfs_alone_counts(tmp_path: Path) -> None:
     assert modules == KernelModules(nvidia_loaded=False, nouveau_loaded=True)
 
 
-def test_modules_are_not_said_to_be_absent_where_none_can_be_seen(tmp_path: Path) -> None:
+def test_modules_are_unknown_if_none_are_visible(tmp_path: Path) -> None:
     """As under gVisor."""
     assert kernel_of(lay(tmp_path, {"proc/1/cgroup": ""})).modules == KernelModules()
 

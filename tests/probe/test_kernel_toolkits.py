@@ -1,4 +1,4 @@
-"""Which CUDA toolkits the kernel's child finds below a driver root, and what they tell of their version."""
+"""The CUDA toolkits that the kernel script finds below a driver root, and their versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import kernel_of
+from tests.probe.probe_runs import kernel_of
 from tests.probe.roots import lay
 
 TOOLKIT = {
@@ -18,7 +18,7 @@ TOOLKIT = {
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "facts"),
     [
         (TOOLKIT, ("12.4.20240301", "version.json")),
         ({**TOOLKIT, "version.json": "{"}, ("12.6", "cuda.h")),
@@ -31,20 +31,20 @@ TOOLKIT = {
         ({"version.txt": "CUDA Version 10.2.89\n"}, ("10.2", "version.txt")),
     ],
 )
-def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
-    tmp_path: Path, files: dict[str, str], told: tuple[str, str]
+def test_the_version_of_a_toolkit_is_read_from_its_files(
+    tmp_path: Path, files: dict[str, str], facts: tuple[str, str]
 ) -> None:
     root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
     (kit,) = kernel_of(root).toolkits
     assert (kit.path, kit.found_via) == ("/usr/local/cuda-12.4", "folder")
-    assert (kit.toolkit, kit.source) == told
+    assert (kit.toolkit, kit.source) == facts
 
 
 @pytest.mark.parametrize(
     "files",
     [{"bin/nvcc": ""}, {"compat/libcuda.so.550.54.15": ""}, {"include/cuda.h": "no version\n"}, {"version.txt": "?"}],
 )
-def test_a_folder_without_a_version_is_no_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
+def test_a_folder_without_a_version_is_not_a_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
     root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
     assert kernel_of(root).toolkits == ()
 
@@ -59,7 +59,7 @@ def test_a_distribution_s_own_toolkit_has_its_nvrtc_in_a_folder_of_the_architect
     assert (kit.nvcc, kit.has_nvrtc, kit.has_headers) == (True, True, True)
 
 
-def test_the_usual_link_is_no_second_toolkit(tmp_path: Path) -> None:
+def test_the_default_link_is_not_a_second_toolkit(tmp_path: Path) -> None:
     root = lay(tmp_path, {"usr/local/cuda-12.4/version.json": TOOLKIT["version.json"]})
     (root / "usr/local/cuda").symlink_to("cuda-12.4")
     (root / "usr/local/cuda-12").symlink_to("cuda-12.4")
@@ -74,7 +74,7 @@ def test_an_absolute_link_stays_below_the_root(tmp_path: Path) -> None:
     assert [kit.toolkit for kit in kernel_of(root).toolkits] == ["12.4"]
 
 
-def test_every_toolkit_is_told_and_that_of_the_variable_first(tmp_path: Path) -> None:
+def test_every_toolkit_is_listed_and_that_of_the_variable_comes_first(tmp_path: Path) -> None:
     root = lay(
         tmp_path,
         {
@@ -101,7 +101,7 @@ def test_every_toolkit_is_told_and_that_of_the_variable_first(tmp_path: Path) ->
     ]
 
 
-def test_a_variable_that_points_to_nothing_brings_no_toolkit(tmp_path: Path) -> None:
+def test_a_variable_that_names_a_missing_folder_adds_no_toolkit(tmp_path: Path) -> None:
     environment = {"CUDA_PATH": "/nowhere", "CUDA_HOME": ""}
     assert kernel_of(lay(tmp_path, {"etc/os-release": ""}), environment).toolkits == ()
 
@@ -116,5 +116,5 @@ def test_the_parts_that_compiling_needs_are_looked_for(tmp_path: Path) -> None:
     bare = {"version.txt": "CUDA Version 12.8.0\n"}
     kits = {"12.4": whole, "12.6": arm, "12.8": bare}
     files = {f"usr/local/cuda-{n}/{path}": text for n, kit in kits.items() for path, text in kit.items()}
-    told = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
-    assert told == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}
+    facts = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
+    assert facts == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}

@@ -1,4 +1,4 @@
-"""What is loaded, what it says of itself, and what a library that crashes or hangs costs: real compiled libraries."""
+"""The libraries that are loaded, their versions, and the effects of crashes and hangs, with compiled libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.context import script
 from tests.install.mounts import mounted
-from tests.probe.asking import ask_libraries, asking
+from tests.probe.probe_runs import probe_context, probe_libraries
 from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.probe.venvs import interpreter_of, make_venv
 
@@ -56,14 +56,14 @@ class Libraries:
         subprocess.run([*command, f"-L{self.folder}", *options], check=True)
 
     def make_all(self, **sources: str) -> None:
-        """Compiles the six that CuPy needs; of those not given, ones without any function."""
+        """Compiles the six libraries that CuPy needs, without functions unless sources are passed."""
         for name, soname in NAMES.items():
             self.make(soname, sources.get(name, ""))
 
-    def ask(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
-        """What a CuPy 13 would load from here."""
+    def probe(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
+        """The libraries that CuPy 13 would load from here."""
         where = {"LD_LIBRARY_PATH": str(self.folder), **variables}
-        return ask_libraries(asking(where, limit=limit), str(interpreter), CUPY)
+        return probe_libraries(probe_context(where, limit=limit), str(interpreter), CUPY)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def by_name(facts: LibraryFacts) -> dict[str, LibraryFact]:
 
 def test_each_library_says_its_own_version(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc=PAIR, cublas=PROPERTY.format(name="cublas"), cusparse=PROPERTY.format(name="cusparse"))
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.ANSWERED, source.detail
     found = by_name(facts)
     assert {name: entry.path for name, entry in found.items()} == {
@@ -90,34 +90,34 @@ def test_each_library_says_its_own_version(interpreter: Path, libraries: Librari
 
 def test_a_library_whose_version_call_fails_is_there_all_the_same(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc="int nvrtcVersion(int *a, int *b) { return 1; }\n")
-    nvrtc = by_name(libraries.ask(interpreter)[0])["nvrtc"]
+    nvrtc = by_name(libraries.probe(interpreter)[0])["nvrtc"]
     assert nvrtc.path is not None
     assert (nvrtc.release, nvrtc.error) == (None, None)
 
 
-def test_what_a_library_needs_is_told_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
+def test_what_a_library_needs_is_reported_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
     libraries.make("libcublasLt.so.12", PROPERTY.format(name="cublasLt"))
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
-    needed = by_name(libraries.ask(interpreter)[0])["cublasLt"]
+    needed = by_name(libraries.probe(interpreter)[0])["cublasLt"]
     assert (needed.soname, needed.found_via, needed.release) == ("libcublasLt.so.12", "dependency", "12.5.10")
     assert needed.path == str(libraries.folder / "libcublasLt.so.12")
 
 
-def test_what_a_library_needs_and_lacks_is_the_reason_that_it_is_not_loaded(
+def test_a_missing_dependency_is_the_reason_that_a_library_is_not_loaded(
     interpreter: Path, libraries: Libraries
 ) -> None:
     libraries.make("libcublasLt.so.12")
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
     (libraries.folder / "libcublasLt.so.12").unlink()
-    cublas = by_name(libraries.ask(interpreter)[0])["cublas"]
+    cublas = by_name(libraries.probe(interpreter)[0])["cublas"]
     assert cublas.path is None
     assert "libcublasLt.so.12" in (cublas.error or "")
 
 
 def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path, libraries: Libraries) -> None:
-    """As cuSPARSE of CUDA 12.9 meets the nvJitLink of 12.1: symbols are versioned by the library's own name."""
+    """As with cuSPARSE of CUDA 12.9 and nvJitLink of 12.1: symbols are versioned by the library's name."""
     versions = libraries.folder / "versions"
     versions.write_text("libnvJitLink.so.12 { global: *; };\n", encoding="utf-8")
     newer = "int __nvJitLinkComplete_12_9(void) { return 0; }\n"
@@ -126,80 +126,80 @@ def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path
     calling = "int __nvJitLinkComplete_12_9(void);\nint call(void) { return __nvJitLinkComplete_12_9(); }\n"
     libraries.make("libcusparse.so.12", calling, "-Wl,-z,now", "-l:libnvJitLink.so.12")
     libraries.make("libnvJitLink.so.12", newer.replace("12_9", "12_1"), f"-Wl,--version-script={versions}")
-    cusparse = by_name(libraries.ask(interpreter)[0])["cusparse"]
+    cusparse = by_name(libraries.probe(interpreter)[0])["cusparse"]
     assert cusparse.path is None
     assert "undefined symbol: __nvJitLinkComplete_12_9, version libnvJitLink.so.12" in (cusparse.error or "")
 
 
 def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cufft=CRASH, nvrtc=PAIR)
-    facts, source = libraries.ask(interpreter)
-    assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: ended by SIGABRT")
+    facts, source = libraries.probe(interpreter)
+    assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: crashed with SIGABRT")
     found = by_name(facts)
-    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it ended by SIGABRT")
+    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it crashed with SIGABRT")
     assert [name for name, entry in found.items() if entry.path] == [name for name in NAMES if name != "cufft"]
     assert found["nvrtc"].release == "12.9"
 
 
-def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: Path, libraries: Libraries) -> None:
-    """As the kernel does where memory is short: which library was being loaded then says nothing of it."""
+def test_a_process_killed_from_outside_blames_no_library(interpreter: Path, libraries: Libraries) -> None:
+    """As when memory is short: the library that was being loaded is not to blame."""
     libraries.make_all(cufft=KILLED, nvrtc=PAIR)
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.FAILED
-    assert (source.detail or "").startswith("ended by SIGKILL from outside, mostly for want of memory")
+    assert (source.detail or "").startswith("killed by SIGKILL, mostly for lack of memory")
     assert {"nvrtc", "cublas"} == {name for name, entry in by_name(facts).items() if entry.path}
     assert "cufft" not in by_name(facts)
 
 
 def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, CRASH))
-    facts, source = libraries.ask(interpreter)
+    facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.CRASHED
-    assert all(f"{name}: ended by SIGABRT" in (source.detail or "") for name in NAMES)
+    assert all(f"{name}: crashed with SIGABRT" in (source.detail or "") for name in NAMES)
     assert [entry.path for entry in facts.libraries or ()] == [None] * len(NAMES)
 
 
 def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cublas=HANG)
     started = time.monotonic()
-    facts, source = libraries.ask(interpreter, limit=5)
+    facts, source = libraries.probe(interpreter, limit=5)
     assert time.monotonic() - started < 6
-    assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: does not come back")
+    assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: hangs")
     assert [name for name, entry in by_name(facts).items() if entry.path] == [
         name for name in NAMES if name != "cublas"
     ]
 
 
-def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Libraries) -> None:
+def test_the_deadline_holds_if_all_libraries_hang(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, HANG))
     started = time.monotonic()
-    facts, source = libraries.ask(interpreter, limit=2)
+    facts, source = libraries.probe(interpreter, limit=2)
     assert time.monotonic() - started < 3
     assert source.state is SourceState.TIMED_OUT
     assert by_name(facts)["nvrtc"].path is None
 
 
-def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
+def test_an_interpreter_that_is_slow_to_start_blames_no_library(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """As from a cold network file system: what is left of the time says nothing of the libraries."""
+    """As from a cold network file system: the libraries are not to blame for a short remaining time."""
     libraries.make_all(cublas=HANG)
     hook = tmp_path / "sitecustomize.py"
     for pause in ("60", "1.5"):  # never started; begun with too little of the time
         hook.write_text(f"import time\ntime.sleep({pause})\n", encoding="utf-8")
-        _, source = libraries.ask(interpreter, limit=2, PYTHONPATH=str(tmp_path))
+        _, source = libraries.probe(interpreter, limit=2, PYTHONPATH=str(tmp_path))
         assert source.state is SourceState.NOT_ASKED, pause
         assert "--timeout" in (source.detail or "")
 
 
-def test_a_crash_that_a_version_call_brings_is_told_too(interpreter: Path, libraries: Libraries) -> None:
+def test_a_crash_in_a_version_call_is_reported(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(curand="#include <stdlib.h>\nint curandGetProperty(int a, int *b) { abort(); }\n")
-    facts, source = libraries.ask(interpreter)
-    assert (source.state, source.detail) == (SourceState.CRASHED, "curand: ended by SIGABRT")
+    facts, source = libraries.probe(interpreter)
+    assert (source.state, source.detail) == (SourceState.CRASHED, "curand: crashed with SIGABRT")
     assert by_name(facts)["cusparse"].path is not None
 
 
-def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
+def test_a_broken_module_of_cupy_does_not_affect_the_libraries(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
     """A truncated _environment.py, as an interrupted copy leaves it."""
@@ -207,48 +207,48 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy/_environment.py").write_text("def get_cuda_path(:", encoding="utf-8")
     target = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(tmp_path)),))
-    where = asking({"LD_LIBRARY_PATH": str(libraries.folder)})
-    facts, source = ask_libraries(where, str(interpreter), target)
+    where = probe_context({"LD_LIBRARY_PATH": str(libraries.folder)})
+    facts, source = probe_libraries(where, str(interpreter), target)
     assert source.state is SourceState.ANSWERED
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
     assert "cuda_path" not in facts
     assert "SyntaxError" in (facts.settings_error or "")
 
 
-def test_a_limit_of_memory_that_keeps_a_library_out_is_told(
+def test_a_memory_limit_that_keeps_a_library_out_is_reported(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """The loader says that it cannot map the file, and not why."""
+    """The loader reports that it cannot map the file, but not why."""
     libraries.make_all(cublas="char much[1L << 30];")
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v 900000\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    told = by_name(libraries.ask(wrapper)[0])
-    assert (told["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
-    assert told["cufft"].error is None
-    assert by_name(libraries.ask(interpreter)[0])["cublas"].error is None
+    reported = by_name(libraries.probe(wrapper)[0])
+    assert (reported["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
+    assert reported["cufft"].error is None
+    assert by_name(libraries.probe(interpreter)[0])["cublas"].error is None
 
 
 @pytest.mark.parametrize("limit", ["8000000", "unlimited"])
 def test_a_limit_that_leaves_room_is_not_blamed(
     interpreter: Path, libraries: Libraries, tmp_path: Path, limit: str
 ) -> None:
-    """Of what the loader cannot take, a limit explains what it has no room for; batch systems always set one."""
+    """A limit explains only libraries that do not fit; batch systems always set one."""
     reserved = '__thread __attribute__((tls_model("initial-exec"))) char much[100000];'
     libraries.make_all(cublas=f"{reserved} char one(int i) {{ return much[i]; }}")
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v {limit}\nexec {interpreter} "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    told = by_name(libraries.ask(wrapper)[0])
-    assert (told["cublas"].error or "").endswith("static TLS block")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from libraries import refusal; print(refusal(sys.argv[2]))"
-    said = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
-    command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), said]
+    reported = by_name(libraries.probe(wrapper)[0])
+    assert (reported["cublas"].error or "").endswith("static TLS block")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import libraries as l; print(l.explain_refusal(sys.argv[2]))"
+    message = f"{libraries.folder / NAMES['cufft']}: failed to map segment from shared object"
+    command = [str(wrapper), "-c", code, str(Path(script("libraries.py")).parent), message]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == message
 
 
-def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path, tmp_path: Path) -> None:
+def test_a_file_system_mounted_noexec_is_reported(interpreter: Path, tmp_path: Path) -> None:
     with mounted(tmp_path / "noexec", "-t", "tmpfs", "-o", "noexec,size=4m", "tmpfs") as folder:
         core = folder / "cupy/_core"
         core.mkdir(parents=True)
@@ -261,5 +261,5 @@ def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path,
         command = ["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", str(core / f"core{suffix}")]
         subprocess.run(command, check=True)
         facts = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(folder)),))
-        told = ask_libraries(asking({}, limit=20.0), str(interpreter), facts)[0]
-    assert (told.extension_error or "").endswith("[its file system is mounted noexec]")
+        reported = probe_libraries(probe_context({}, limit=20.0), str(interpreter), facts)[0]
+    assert (reported.extension_error or "").endswith("[its file system is mounted noexec]")

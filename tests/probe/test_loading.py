@@ -1,4 +1,4 @@
-"""A library of the driver that is nowhere, and one that is there and needs another that is not."""
+"""A missing driver library, and one whose dependency is missing."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_driver import nvml_facts
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import script
-from gpuenv.simulate.build import compile_library
-from tests.probe.asking import MINIMAL, ask_cuda, ask_nvml, asking
+from gpuenv.probe.driver_probes import nvml_facts
+from gpuenv.simulate.stub_driver import compile_library
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_cuda, probe_nvml
 
 NEEDED = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its containers
 
 
 def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
+def test_a_dangling_link_is_not_a_library(tmp_path: Path) -> None:
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / name).symlink_to(f"{name}.gone")
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
-    """Nor is it said to be: whoever looks finds the file."""
+def test_a_library_with_a_missing_dependency_is_not_absent(tmp_path: Path) -> None:
+    """Its file exists."""
     compile_library(Path(os.devnull), NEEDED, tmp_path / NEEDED)
     linked = ["-Wl,--no-as-needed", str(tmp_path / NEEDED)]
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         command = ["cc", "-shared", "-fPIC", *linked, f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
         subprocess.run(command, check=True, timeout=60)
     (tmp_path / NEEDED).unlink()
-    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
-    for _, source in (ask_cuda(asked), ask_nvml(asked)):
+    ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
+    for _, source in (probe_cuda(ctx), probe_nvml(ctx)):
         assert source.state is SourceState.FAILED
         assert f"{NEEDED}: cannot open shared object file: No such file" in (source.detail or "")
 
@@ -57,13 +57,13 @@ def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
         ("libnvidia-ml.so.1: file too short", SourceState.FAILED),
     ],
 )
-def test_musl_names_who_needs_what_is_missing(message: str, state: SourceState) -> None:
-    told = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
-    assert nvml_facts(ChildResult(Ending.EXITED, 0, told, "", None, 0.1, 0.0))[1].state is state
+def test_musls_message_names_the_library_that_needs_the_missing_one(message: str, state: SourceState) -> None:
+    facts = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
+    assert nvml_facts(ChildResult(Ending.EXITED, 0, facts, "", None, 0.1, 0.0))[1].state is state
 
 
 def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> None:
-    """Python reads a text in the locale's encoding, which this name is not in."""
+    """Python decodes text by the locale's encoding, which does not fit this name."""
     library = tmp_path / "mü" / "libcublas.so.12"
     library.parent.mkdir()
     compile_library(Path(os.devnull), library.name, library)

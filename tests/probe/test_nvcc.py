@@ -1,4 +1,4 @@
-"""The compiler of each toolkit is asked for its version, and one that hangs or lies loses nothing else."""
+"""The version of each toolkit's compiler; one that hangs or prints nonsense does not affect the others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_driver import ask_nvcc
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
+from gpuenv.probe.driver_probes import probe_nvcc
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
-from tests.probe.asking import MINIMAL, asking
+from tests.probe.probe_runs import MINIMAL, probe_context
 from tests.probe.raw_facts import KernelFacts, RawToolkit
 
 # As CUDA 13.0's prints.
@@ -42,14 +42,14 @@ def saying(text: str) -> str:
     return f"cat <<'END'\n{text}END"
 
 
-def asked(*paths: str) -> KernelFacts:
+def toolkits_at(*paths: str) -> KernelFacts:
     return KernelFacts(toolkits=tuple(RawToolkit(path, "folder", "13.0", "version.json", nvcc=True) for path in paths))
 
 
 def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER))
-    told, source = ask_nvcc(asking(), asked(path))
-    assert told == {path: "13.0"}
+    releases, source = probe_nvcc(probe_context(), toolkits_at(path))
+    assert releases == {path: "13.0"}
     assert (source.name, source.state, source.detail) == ("nvcc", SourceState.ANSWERED, f"{path}/bin/nvcc")
 
 
@@ -59,23 +59,23 @@ def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
         ("exit 3", SourceState.FAILED, "exit code 3"),
         ("kill -SEGV $$", SourceState.CRASHED, "SIGSEGV"),
         ("sleep 60", SourceState.TIMED_OUT, "no answer"),
-        ("echo hello", SourceState.FAILED, "no release in what it printed"),
-        ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in what it printed"),
+        ("echo hello", SourceState.FAILED, "no release in its output"),
+        ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in its output"),
         (saying("Cuda compilation tools, release thirteen\n"), SourceState.FAILED, "no release"),
     ],
 )
 def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
     bad, good = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", saying(ANSWER))
-    told, source = ask_nvcc(asking(), asked(good, bad))
-    assert told == {good: "13.0"}
+    releases, source = probe_nvcc(probe_context(), toolkits_at(good, bad))
+    assert releases == {good: "13.0"}
     assert source.state is state
     assert words in (source.detail or "")
     assert (source.detail or "").startswith(bad)
 
 
 def test_no_compiler_is_an_absent_source() -> None:
-    told, source = ask_nvcc(asking(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
-    assert (told, source.state) == ({}, SourceState.ABSENT)
+    releases, source = probe_nvcc(probe_context(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
+    assert (releases, source.state) == ({}, SourceState.ABSENT)
 
 
 def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
+def test_a_hung_compiler_does_not_affect_the_others(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", "sleep 60 & sleep 60")
     started = time.monotonic()
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
@@ -99,7 +99,7 @@ def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
     assert (str(kit.toolkit.value), kit.toolkit.source, kit.toolkit.others) == ("13.0", "version.json", ())
 
 
-def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
+def test_a_compilers_differing_version_is_kept_with_that_of_the_files(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version="12.4.1")
     (tmp_path / "cuda/include/cuda.h").write_text("#define CUDA_VERSION 12060\n", encoding="utf-8")
     (tmp_path / "cuda/version.txt").write_text("CUDA Version 12.5.0\n", encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
     ]
 
 
-def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answered(tmp_path: Path) -> None:
+def test_a_toolkit_with_only_compiler_and_headers_is_listed_if_the_compiler_answers(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", saying(ANSWER), version=None)
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
     assert [(str(kit.toolkit.value), kit.toolkit.source) for kit in snapshot.toolkits if kit.path == path] == [
@@ -123,7 +123,7 @@ def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answere
     assert assemble(RawFacts(kernel=silent), None).toolkits == ()
 
 
-def test_a_variable_that_points_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_variable_that_names_a_missing_folder_is_reported(tmp_path: Path) -> None:
     environment = {**MINIMAL, "CUDA_PATH": "/nowhere", "CUDA_HOME": "/opt"}
     assert take_snapshot(ProbeRequest(environment=environment, root=str(tmp_path))).pointing_nowhere == (
         "CUDA_PATH",

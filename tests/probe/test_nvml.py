@@ -1,4 +1,4 @@
-"""NVML through the stub: every quantity as told, numbers that make no sense, and what a fault leaves standing."""
+"""NVML through the stub: every quantity, invalid numbers, and the facts that survive a fault."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.model.snapshot import ComputeMode, Gpu, GpuUser, NvLink, Peer, Snapshot, Source, SourceState, Virtualization
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver
+from gpuenv.simulate.stub_driver import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
     NVML_CALLED,
@@ -71,7 +71,7 @@ def test_every_quantity_arrives_with_its_unit(stub_driver: StubDriver, tmp_path:
     assert gpu.peers == ()
 
 
-def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_unsupported_quantities_are_missing_with_the_return_code(stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, MACHINE)
     for reading, function in (
         (gpu.health.temperature, "nvmlDeviceGetTemperature"),
@@ -82,7 +82,7 @@ def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver:
         (gpu.fabric.state, "nvmlDeviceGetGpuFabricInfo"),
     ):
         assert reading.value is None
-        assert reading.reason == f"{function} answered with return code 3"
+        assert reading.reason == f"{function} returned code 3"
     assert gpu.nvlinks == ()
     assert gpu.name.value == "NVIDIA A100-SXM4-80GB"
 
@@ -112,16 +112,16 @@ def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver:
         ("virtualization", "4294967295", "virtualization", "nvmlDeviceGetVirtualizationMode"),
     ],
 )
-def test_a_number_that_no_gpu_can_have_is_no_answer(
+def test_an_implausible_number_is_dropped(
     key: str, number: str, path: str, function: str, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     unknown = {"gpu.0.cc": "99.0"} if key == "architecture" else {}  # else the compute capability tells it
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.uuid": "GPU-1", **unknown, f"gpu.0.{key}": number})
-    said = facts_of(gpu, path)
-    assert said[0] is None
+    entry = facts_of(gpu, path)
+    assert entry[0] is None
     if path != "compute_capability":
-        assert function in (said[1] or "")
-        assert "no name" in (said[1] or "") or "makes no sense" in (said[1] or "")
+        assert function in (entry[1] or "")
+        assert "no name" in (entry[1] or "") or "out of range" in (entry[1] or "")
     assert gpu.name.value == "NVIDIA H100 80GB HBM3"
 
 
@@ -132,10 +132,10 @@ def facts_of(gpu: Gpu, path: str) -> tuple[object, str | None]:
     return getattr(found, "value", None), getattr(found, "reason", None)
 
 
-def test_a_number_of_gpus_that_makes_no_sense_is_no_number(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_implausible_number_of_gpus_is_dropped(stub_driver: StubDriver, tmp_path: Path) -> None:
     snapshot = _snapshot(*nvml_of(stub_driver, tmp_path, {**MACHINE, "nvml.count": "1000000000"}))
     assert (snapshot.gpus, snapshot.gpu_count.value) == ((), None)
-    assert snapshot.gpu_count.reason == "nvmlDeviceGetCount answered 1000000000, which makes no sense"
+    assert snapshot.gpu_count.reason == "nvmlDeviceGetCount returned 1000000000, which is out of range"
 
 
 @pytest.mark.parametrize("pages", ["1073741823", "2147483647", "4294967295"])
@@ -167,7 +167,7 @@ def test_the_cost_of_asking_sixteen_gpus_of_each_other_is_counted(stub_driver: S
     assert facts.peers_took < 5
 
 
-def test_more_than_sixteen_gpus_are_not_asked_of_each_other(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_more_than_sixteen_gpus_are_not_compared_pairwise(stub_driver: StubDriver, tmp_path: Path) -> None:
     called = calls_of(stub_driver, tmp_path, {"gpu.count": "17"})
     assert "nvmlDeviceGetP2PStatus" not in called
     assert "nvmlDeviceGetP2PStatus" in calls_of(stub_driver, tmp_path, {"gpu.count": "16"})
@@ -186,23 +186,21 @@ def test_the_numbers_of_the_links_do_not_exceed_what_nvml_defines(stub_driver: S
     assert [link.active for link in gpu.nvlinks[:3]] == [False, True, False]
 
 
-def test_an_older_driver_is_asked_in_the_older_way(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_older_driver_is_queried_by_the_older_functions(stub_driver: StubDriver, tmp_path: Path) -> None:
     first, second = gpus_of(stub_driver, tmp_path, PAIR | OLDER)
     assert (first.fabric.state.value, second.fabric.state.value) == ("in-progress", "completed")
     assert first.processes.value == 2
 
 
-def test_the_generation_follows_from_the_compute_capability_where_nvml_has_no_word(
+def test_without_nvmls_answer_the_generation_follows_from_the_compute_capability(
     stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "nvml.return.nvmlDeviceGetArchitecture": "13"})
     assert (gpu.architecture.value, gpu.architecture.source) == ("hopper", "nvml's compute capability")
 
 
-def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
-    stub_driver: StubDriver, tmp_path: Path
-) -> None:
-    """In the first namespace of processes this very process is named; anywhere else nobody without the device open."""
+def test_a_gpu_user_is_named_only_if_its_process_is_certain(stub_driver: StubDriver, tmp_path: Path) -> None:
+    """In the initial PID namespace this process is named; in others only one with the device open."""
     own = os.getpid()
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{own}:1048576,4194304:5"})
     first = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
@@ -214,10 +212,12 @@ def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
 def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
     opened: str, name: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """In a container, NVML may count as the host does: then the process of that number is somebody else."""
+    """In a container, NVML may report the host's numbers, under which another process may run."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
-    asked = shlex.join([sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)])
-    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {asked}; exit $?"
+    request = shlex.join(
+        [sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)]
+    )
+    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {request}; exit $?"
     alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:
         pytest.skip("no namespace of its own to be had here")
@@ -258,7 +258,7 @@ def test_a_gpu_that_hangs_when_it_is_opened_leaves_those_before_it(stub_driver: 
     assert (str(first.compute_capability.value), len(first.mig_instances)) == ("8.0", 1)
 
 
-def test_a_crash_says_in_which_call_it_was(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_crash_names_its_call(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = nvml_of(stub_driver, tmp_path, PAIR | {"nvml.crash.nvmlDeviceGetTemperature@1": "segv"})
     assert (source.state, source.detail) == (
         SourceState.CRASHED,
@@ -286,6 +286,6 @@ def test_index_and_ordinal_are_kept_apart_in_either_order(stub_driver: StubDrive
         assert all(gpu.hidden_by.reason == "this process sees the GPU" for gpu in gpus)
 
 
-def test_only_the_gpu_that_is_asked_pays_for_its_fault(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_faulty_gpu_does_not_affect_the_others(stub_driver: StubDriver, tmp_path: Path) -> None:
     first, second = gpus_of(stub_driver, tmp_path, PAIR | SECOND | {"nvml.return.nvmlDeviceGetName@0": "999"})
     assert (first.name.value, second.name.value) == (None, "NVIDIA A100-SXM4-80GB")

@@ -1,4 +1,4 @@
-"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest: all tell the same."""
+"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest give the same facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuenv.probe.protocol import nested, parse_facts
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 pytestmark = pytest.mark.network
 
@@ -33,8 +33,8 @@ MACHINES = {
 }
 
 
-def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
-    """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
+def facts_with(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The facts of the driver and of each GPU by a release of nvidia-ml-py."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
     environment = environment_of(stub, folder, keys)
@@ -44,7 +44,7 @@ def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) ->
     gpus = nested(facts, "gpu")
     for gpu in gpus:
         reasons = gpu.get("why", {}).items()
-        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is not known to the nvidia-ml-py there")}
+        gpu["why"] = {key: why for key, why in reasons if not why.endswith("is unknown to the installed nvidia-ml-py")}
     return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
 
 
@@ -58,7 +58,7 @@ def test_every_release_tells_the_same(requirement: str, stub_driver: StubDriver,
     for name, keys in MACHINES.items():
         if name == "older" and requirement == f"=={LOWEST}":
             continue  # it cannot ask drivers before R510 for the processes
-        driver, gpus = told(stub_driver, tmp_path / name, keys, library)
-        assert (driver, gpus) == told(stub_driver, tmp_path / name, keys, own), name
+        driver, gpus = facts_with(stub_driver, tmp_path / name, keys, library)
+        assert (driver, gpus) == facts_with(stub_driver, tmp_path / name, keys, own), name
         assert driver["driver_version"] == "580.95.05"
         assert [type(gpu["name"]) for gpu in gpus if "name" in gpu] == [str] * (1 if name == "lost" else 2)

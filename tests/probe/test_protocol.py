@@ -1,4 +1,4 @@
-"""What the probing scripts print, and what is made of it when others print into it, or the end is missing."""
+"""Parsing the probe scripts' output, also with foreign output in it or a missing end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import nested, numbered, parse_facts
 from tests.probe.pythons import python
 from tests.probe.targets import libraries_request
@@ -29,14 +29,14 @@ JSON = st.recursive(
 NOISE = st.lists(st.text(max_size=30), max_size=4).map("\n".join).filter(lambda text: MARK not in text)
 
 
-def told(facts: dict[str, Any]) -> str:
+def reported(facts: dict[str, Any]) -> str:
     return "".join(f"{MARK}{json.dumps({key: value})}\n" for key, value in facts.items())
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), NOISE, NOISE)
 @settings(deadline=None)
 def test_facts_are_read_among_whatever_else_is_printed(facts: dict[str, Any], before: str, after: str) -> None:
-    output = "".join(f"{before}\n{line}\n{after}\n" for line in told(facts).splitlines())
+    output = "".join(f"{before}\n{line}\n{after}\n" for line in reported(facts).splitlines())
     assert parse_facts(output) == facts
 
 
@@ -45,7 +45,7 @@ def test_a_text_without_a_newline_may_stand_before_the_mark() -> None:
 
 
 def test_of_two_answers_the_later_counts() -> None:
-    assert parse_facts(told({"count": 1}) + told({"count": 2})) == {"count": 2}
+    assert parse_facts(reported({"count": 1}) + reported({"count": 2})) == {"count": 2}
 
 
 @pytest.mark.parametrize(
@@ -64,35 +64,41 @@ def test_of_two_answers_the_later_counts() -> None:
         pytest.param(MARK + '{"digits": ' + "9" * 5000 + "}", id="digits"),
     ],
 )
-def test_a_line_that_is_no_fact_is_dropped_and_the_others_are_kept(broken: str) -> None:
+def test_invalid_lines_are_dropped_and_the_others_kept(broken: str) -> None:
     assert parse_facts(f'gpuenv:{{"first": 1}}\n{broken}\ngpuenv:{{"last": 2}}\n') == {"first": 1, "last": 2}
 
 
 def test_an_end_cut_off_in_the_middle_of_a_line_costs_that_line_only() -> None:
-    whole = told({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
+    whole = reported({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
     for length in range(len(whole)):
         facts = parse_facts(whole[:length])
         assert list(facts) == ["init", "library", "count"][: len(facts)]
         assert len(facts) in (whole[:length].count("\n"), whole[:length].count("\n") + 1)
 
 
-def test_nothing_printed_is_no_fact() -> None:
+def test_empty_output_has_no_facts() -> None:
     assert parse_facts("") == {}
 
 
-def test_numbered_facts_keep_the_order_in_which_they_were_told() -> None:
-    facts = parse_facts("".join(told({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
+def test_numbered_facts_keep_their_printed_order() -> None:
+    facts = parse_facts("".join(reported({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
 
 
 def test_nested_facts_are_gathered_by_number_and_name() -> None:
-    told = {"gpu.0.index": 0, "gpu.1.index": 1, "gpu.0.failures.nvmlX": 3, "gpu.0.failures.nvmlY": 4, "gpu.1.uuid": "u"}
+    reported = {
+        "gpu.0.index": 0,
+        "gpu.1.index": 1,
+        "gpu.0.failures.nvmlX": 3,
+        "gpu.0.failures.nvmlY": 4,
+        "gpu.1.uuid": "u",
+    }
     first = {"index": 0, "failures": {"nvmlX": 3, "nvmlY": 4}}
-    assert nested(told, "gpu") == [first, {"index": 1, "uuid": "u"}]
+    assert nested(reported, "gpu") == [first, {"index": 1, "uuid": "u"}]
 
 
 @pytest.mark.parametrize("key", ["gpu", "gpu.0", "gpu.x.index", "gpu..index", "gpus.0.index", "gpu.0.", ""])
-def test_a_key_of_another_form_is_no_nested_fact(key: str) -> None:
+def test_keys_of_another_form_are_not_nested_facts(key: str) -> None:
     assert nested({key: 1, "gpu.0.name": "text", "gpu.0.name.key": 1}, "gpu") == [{"name": "text"}]
 
 
@@ -101,8 +107,8 @@ def test_numbered_facts_of_another_name_are_not_taken() -> None:
     assert numbered(facts, "gpu") == ["this"]
 
 
-def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
-    """The first facts of a child can be read while it is still at work."""
+def test_a_script_prints_each_fact_before_it_reads_the_next() -> None:
+    """The first facts of a child can be read while it still runs."""
     command = [sys.executable, "-B", script("start.py"), "kernel", "/"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -118,19 +124,19 @@ ASKED = {
     "interpreter": ((), "python"),
     "libraries": ((libraries_request("loader", []),), "trying"),
     "scheme": ((), "executable"),
-    "importing": (("json",), "started"),
+    "module_import": (("json",), "started"),
 }
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", ".".join(map(str, sys.version_info[:2]))])
 @pytest.mark.parametrize("name", ASKED)
 def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, version: str) -> None:
-    """Whatever the interpreter has printed before, without an end of its line and with our mark in it."""
+    """Even after output without a newline that contains the mark."""
     arguments, first = ASKED[name]
     (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
-    command = in_target(str(python(version)), name, *arguments)
-    said = subprocess.run(
+    command = target_command(str(python(version)), name, *arguments)
+    result = subprocess.run(
         command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30
     )
-    assert said.stdout.startswith(f'gpuenv: at work on \n{MARK}{{"{first}": '), said.stdout + said.stderr
-    assert first in parse_facts(said.stdout)
+    assert result.stdout.startswith(f'gpuenv: at work on \n{MARK}{{"{first}": '), result.stdout + result.stderr
+    assert first in parse_facts(result.stdout)

@@ -1,4 +1,4 @@
-"""What another user may not reach: the interpreter, the packages, and single files. Run as somebody who is not root."""
+"""Interpreters, packages and files that another user may not access. Run as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import pytest
 
 import gpuenv
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.context import in_target, script
+from gpuenv.probe.context import script, target_command
 from gpuenv.probe.protocol import parse_facts
-from tests.probe.asking import MINIMAL, asking, how_it_starts
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup
 from tests.probe.raw_facts import TargetFacts
 
 SYSTEM = Path("/usr/bin/python3")
-AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+AS_UNPRIVILEGED_USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 UNSTARTABLE = (
     f"import json, sys; sys.path.insert(0, {str(Path(gpuenv.__file__).parents[1])!r})\n"
-    "from gpuenv.probe.ask_start import _unstartable\n"
-    "print('gpuenv:' + json.dumps({path: _unstartable(path) for path in sys.argv[1:]}))"
+    "from gpuenv.probe.startup_failure import _blocked_path\n"
+    "print('gpuenv:' + json.dumps({path: _blocked_path(path) for path in sys.argv[1:]}))"
 )
 
 pytestmark = pytest.mark.skipif(
-    not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="nobody else can be asked here"
+    not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="no unprivileged user available"
 )
 
 
@@ -42,13 +42,13 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
-    """What a script of ours tells another user."""
+def run_unprivileged(*command: str, facts: str | None = None) -> Any:  # noqa: ANN401 - JSON
+    """Runs a command as an unprivileged user and returns its facts."""
     done = subprocess.run(
-        [*AS_SOMEBODY, *command],
+        [*AS_UNPRIVILEGED_USER, *command],
         cwd="/",
         env=MINIMAL,
-        input=told,
+        input=facts,
         capture_output=True,
         text=True,
         check=False,
@@ -59,15 +59,15 @@ def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
     return parse_facts(done.stdout)
 
 
-def test_packages_that_this_user_may_not_read_are_told(folder: Path) -> None:
+def test_packages_that_this_user_may_not_read_are_reported(folder: Path) -> None:
     subprocess.run([str(SYSTEM), "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    command = in_target(str(folder / "venv/bin/python3"), "interpreter")
-    assert asked(*command)["unreadable"] == []
+    command = target_command(str(folder / "venv/bin/python3"), "interpreter")
+    assert run_unprivileged(*command)["unreadable"] == []
     packages.chmod(0o000)
-    told = asked(*command)
+    facts = run_unprivileged(*command)
     packages.chmod(0o755)
-    assert told["unreadable"] == [str(packages)]
+    assert facts["unreadable"] == [str(packages)]
 
 
 def test_a_file_below_a_folder_that_may_not_be_entered_is_not_called_missing(folder: Path) -> None:
@@ -79,33 +79,33 @@ def test_a_file_below_a_folder_that_may_not_be_entered_is_not_called_missing(fol
     (folder / "cupy/there.py").write_text("1", encoding="utf-8")
     (folder / "cupy").chmod(0o000)
     question = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "place": [], "deep": False})
-    told = asked(str(SYSTEM), script("files.py"), told=question + "\n")
+    facts = run_unprivileged(str(SYSTEM), script("files.py"), facts=question + "\n")
     (folder / "cupy").chmod(0o755)
-    states = {Path(fault["path"]).name: fault["state"] for fault in told["file_faults"]}
+    states = {Path(fault["path"]).name: fault["state"] for fault in facts["file_faults"]}
     assert states == {"there.py": "unreadable", "gone.py": "missing"}
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Path, *, absolute: bool) -> None:
+def test_the_missing_target_of_an_interpreters_link_is_named(tmp_path: Path, *, absolute: bool) -> None:
     gone = tmp_path / "gone/python3.12"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
     (tmp_path / "bin/python3").symlink_to("python")
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
-    told = how_it_starts(asking(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
-    assert os.path.normpath((told.unstartable or "").removesuffix(" is not there")) == str(gone)
-    assert (told.starts_without, told.startup_files) == (None, None)
+    facts = probe_startup(probe_context(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
+    assert os.path.normpath((facts.unstartable or "").removesuffix(" does not exist")) == str(gone)
+    assert (facts.starts_without, facts.startup_files) == (None, None)
 
 
-def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path) -> None:
+def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_reported(tmp_path: Path) -> None:
     failed = Source("target", SourceState.FAILED, "could not be started")
     (tmp_path / "python3").symlink_to("python3")
-    told = how_it_starts(asking(), str(tmp_path / "python3"), TargetFacts(), failed)
-    assert told.unstartable == "its links lead nowhere"
+    facts = probe_startup(probe_context(), str(tmp_path / "python3"), TargetFacts(), failed)
+    assert facts.unstartable == "its links form a loop"
     (tmp_path / "python").write_text("", encoding="utf-8")
-    told = how_it_starts(asking(), str(tmp_path / "python"), TargetFacts(), failed)
-    assert told.unstartable == f"{tmp_path}/python may not be run by this user"
-    whole = how_it_starts(asking(), sys.executable, TargetFacts(), failed)
+    facts = probe_startup(probe_context(), str(tmp_path / "python"), TargetFacts(), failed)
+    assert facts.unstartable == f"{tmp_path}/python may not be run by this user"
+    whole = probe_startup(probe_context(), sys.executable, TargetFacts(), failed)
     assert whole.unstartable is None
 
 
@@ -116,15 +116,15 @@ def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: P
     (folder / "nowhere").symlink_to("gone/python")
     (folder / "closed").chmod(0o000)
     paths = [str(folder / name / "bin/python3") for name in ("closed/python", "python", "nowhere")]
-    told = asked(str(SYSTEM), "-c", UNSTARTABLE, *paths)
+    facts = run_unprivileged(str(SYSTEM), "-c", UNSTARTABLE, *paths)
     (folder / "closed").chmod(0o755)
-    closed, link, gone = (told[path] for path in paths)
+    closed, link, gone = (facts[path] for path in paths)
     assert closed == f"{folder}/closed may not be entered by this user"
     assert link == f"{folder}/python may not be entered by this user"
-    assert gone == f"{paths[2]} is not there"
+    assert gone == f"{paths[2]} does not exist"
 
 
-def test_one_that_path_names_from_the_working_folder_is_there(tmp_path: Path) -> None:
+def test_an_interpreter_relative_to_the_working_folder_is_found(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("python3", "bin/python3"):
         (tmp_path / name).symlink_to(sys.executable)

@@ -1,4 +1,4 @@
-"""A machine's Snapshot, turned into a profile of the stub and asked again, is the same Snapshot."""
+"""A machine's Snapshot, converted to a profile of the stub and probed again, is the same."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.probe.assemble import assemble, relevant
+from gpuenv.probe.assembly import assemble, relevant_variables
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.raw import RawFacts
-from gpuenv.simulate.build import StubDriver, lay_out
-from gpuenv.simulate.machine import stub_table
+from gpuenv.simulate.layout import stub_table
 from gpuenv.simulate.profile import load
-from tests.probe.asking import ask_cuda, ask_nvml, ask_smi
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.probe.nvidia import MACHINE, PAIR, STATE
+from tests.probe.probe_runs import probe_cuda, probe_nvml, probe_smi
 from tests.support.stub_profile import lasting, replay_environment, stub_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ CHOSEN = (
 )  # fmt: skip
 
 
-def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
-    """What NVML, libcuda and nvidia-smi say of a machine, put together and written down."""
+def take(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
+    """The encoded and decoded Snapshot of a machine from NVML, libcuda and nvidia-smi."""
     folder.mkdir()
     text = folder / "stub.txt"
     text.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
@@ -47,41 +47,45 @@ def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment:
         "LD_LIBRARY_PATH": str(folder / "lib"),
         **environment,
     }
-    asking = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
-    (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = ask_nvml(asking), ask_cuda(asking), ask_smi(asking)
+    ctx = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
+    (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = (
+        probe_nvml(ctx),
+        probe_cuda(ctx),
+        probe_smi(ctx),
+    )
     raw = RawFacts(
         nvml=nvml,
         cuda=cuda,
         smi=smi,
-        environment=relevant(whole),
+        environment=relevant_variables(whole),
         sources=(nvml_source, cuda_source, smi_source),
     )
     return decode(Snapshot, encode(assemble(raw, None)))
 
 
 def replayed(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
-    return asked(stub, folder, stub_of(first), replay_environment(first))
+    return take(stub, folder, stub_of(first), replay_environment(first))
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     profile = load(PROFILES[name])
-    first = asked(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
+    first = take(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
     assert first.gpus
     again = replayed(stub_driver, tmp_path / "again", first)
     assert lasting(again) == lasting(first)
 
 
 def test_every_quantity_is_the_same_when_it_is_replayed(stub_driver: StubDriver, tmp_path: Path) -> None:
-    """Also what changes from one moment to the next: the stub holds still."""
+    """Including volatile quantities, since the stub's are constant."""
     for number, keys in enumerate((MACHINE | STATE, PAIR)):
-        first = asked(stub_driver, tmp_path / f"first{number}", keys, {})
+        first = take(stub_driver, tmp_path / f"first{number}", keys, {})
         again = replayed(stub_driver, tmp_path / f"again{number}", first)
         assert [encode(gpu) for gpu in again.gpus] == [encode(gpu) for gpu in first.gpus]
 
 
 def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     for number, (key, value) in enumerate(
         (
             ("gpu.0.name", "NVIDIA A100-PCIE-40GB"),
@@ -91,12 +95,12 @@ def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
             ("nvml.return.nvmlDeviceGetRetiredPages@0", "999"),
         )
     ):
-        other = asked(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
+        other = take(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
         assert lasting(other) != lasting(first), key
 
 
-def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_path: Path) -> None:
+    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     changed = {
         "gpu.0.temperature": "77",
         "gpu.0.power.usage": "250000",
@@ -106,5 +110,5 @@ def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_pa
         "gpu.0.processes": "",
         "gpu.0.clock.reasons": "4",
     }
-    other = asked(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
+    other = take(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
     assert lasting(other) == lasting(first)

@@ -1,4 +1,4 @@
-"""What an import of CuPy, NumPy or cuda.pathfinder would meet first, told without importing anything."""
+"""The modules that an import of CuPy, NumPy or cuda.pathfinder would load, found without importing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import MINIMAL
+from tests.probe.probe_runs import MINIMAL
 from tests.probe.pythons import python
-from tests.probe.test_environment import asked_from, facts_of
+from tests.probe.test_environment import facts_from, facts_of
 from tests.probe.venvs import install, interpreter_of, site_packages
 from tests.support.target import metadata_wheel
 
@@ -24,37 +24,37 @@ def test_import_takes_the_installed_package_and_nothing_is_imported(venv: Path, 
 def test_a_file_of_that_name_in_the_folder_of_work_comes_first(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     (tmp_path / "cupy.py").write_text("raise SystemExit(9)", encoding="utf-8")
-    assert asked_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
-    told = subprocess.run(
+    assert facts_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
+    reported = subprocess.run(
         [str(interpreter), "-c", "import cupy"], cwd=tmp_path, env=MINIMAL, capture_output=True, check=False
     )
-    assert told.returncode == 9, "so it is indeed"
+    assert reported.returncode == 9, "so it is indeed"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
-def test_no_file_of_the_folder_of_work_is_run(tmp_path: Path, version: str) -> None:
+def test_no_file_of_the_working_folder_is_run(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     for name in ("cupy", "numpy", "importlib", "imp", "types", "random", "re", "glob", "sysconfig", "warnings"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(9)", encoding="utf-8")
-    assert asked_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
+    assert facts_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
 
 
 def test_a_safe_path_leaves_the_folder_of_work_out(venv: Path, tmp_path: Path) -> None:
     if sys.version_info < (3, 11):
         pytest.skip("PYTHONSAFEPATH came with Python 3.11")
     (tmp_path / "cupy.py").touch()
-    assert asked_from(interpreter_of(venv), tmp_path, {"PYTHONSAFEPATH": "1"})["cupy_module"] is None
+    assert facts_from(interpreter_of(venv), tmp_path, {"PYTHONSAFEPATH": "1"})["cupy_module"] is None
 
 
 def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path: Path) -> None:
-    """A checkout named cupy, or a folder of notes on it: a namespace package comes last."""
+    """Such as a checkout named cupy: a namespace package comes last."""
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
     (tmp_path / "checkout/cupy").mkdir(parents=True)
-    told = asked_from(interpreter_of(venv), tmp_path / "checkout")
-    assert told["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
+    reported = facts_from(interpreter_of(venv), tmp_path / "checkout")
+    assert reported["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
 
 
-def test_a_module_on_pythonpath_is_told(venv: Path, tmp_path: Path) -> None:
+def test_a_module_on_pythonpath_is_reported(venv: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/cupy.py").touch()
     facts = facts_of(venv, {"PYTHONPATH": str(tmp_path / "mine")})
@@ -62,33 +62,33 @@ def test_a_module_on_pythonpath_is_told(venv: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.12", "3.13"])
-def test_a_numpy_that_is_none_or_for_another_interpreter_is_told(tmp_path: Path, version: str) -> None:
+def test_a_fake_numpy_or_one_for_another_interpreter_is_reported(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     number = version.replace(".", "")
     own = {"2.7": "so", "3.6": "cpython-36m-x86_64-linux-gnu.so"}.get(version, f"cpython-{number}-x86_64-linux-gnu.so")
     (tmp_path / "script").mkdir()
     (tmp_path / "script/numpy.py").write_text("raise SystemExit(9)", encoding="utf-8")
-    told = asked_from(interpreter, tmp_path / "script")
-    assert told["numpy_fault"] == f"{tmp_path}/script/numpy.py is taken for it"
+    reported = facts_from(interpreter, tmp_path / "script")
+    assert reported["numpy_fault"] == f"{tmp_path}/script/numpy.py is imported in its place"
     core = tmp_path / "packages/numpy/core"
     core.mkdir(parents=True)
     (core.parent / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")
     for extension, fault in ((own, None), ("cpython-39-x86_64-linux-gnu.so", "is for another interpreter")):
         (core / f"_multiarray_umath.{extension}").touch()
-        told = asked_from(interpreter, tmp_path / "packages")
-        assert (told["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
+        reported = facts_from(interpreter, tmp_path / "packages")
+        assert (reported["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
         (core / f"_multiarray_umath.{extension}").unlink()
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.12", "3.13"])
-def test_what_hides_cuda_pathfinder_is_told(tmp_path: Path, version: str) -> None:
+def test_a_module_that_hides_cuda_pathfinder_is_reported(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     for place, hides in (("script/cuda.py", True), ("package/cuda/__init__.py", True), ("none/notes.txt", False)):
         file = tmp_path / place
         file.parent.mkdir(parents=True)
         file.write_text("", encoding="utf-8")
         folder = tmp_path / place.split("/", maxsplit=1)[0]
-        told = asked_from(interpreter, folder)["pathfinder_hidden_by"]
-        assert told == (str(file) if hides else None)
+        reported = facts_from(interpreter, folder)["pathfinder_hidden_by"]
+        assert reported == (str(file) if hides else None)
     (tmp_path / "package/cuda/pathfinder").mkdir()  # as in site-packages, beside an old cuda-python
-    assert asked_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None
+    assert facts_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None

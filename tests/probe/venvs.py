@@ -1,4 +1,4 @@
-"""Virtual environments of the tests' own, real ones, and what is in them."""
+"""Real virtual environments for the tests, and their content."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from pathlib import Path
 
 
 def make_venv(folder: Path, python: str | Path = sys.executable) -> Path:
-    """A virtual environment made by Python's own module."""
+    """Creates a virtual environment by Python's venv module."""
     subprocess.run([str(python), "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder
 
 
 def interpreter_of(venv: Path) -> Path:
-    """Its interpreter."""
+    """The interpreter of an environment."""
     return venv / "bin" / "python3"
 
 
 def site_packages(venv: Path) -> Path:
-    """Where its packages are installed."""
+    """The site-packages folder of an environment."""
     (folder,) = venv.glob("lib/python*/site-packages")
     return folder
 
 
 def uv(*arguments: str | Path) -> None:
-    """Uv, without the network; a failure says what it said."""
+    """Runs uv without the network; a failure shows its output."""
     command = [sys.executable, "-m", "uv", "--no-config", "--offline", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
 def install(venv: Path, *wheels: Path) -> None:
-    """Installs wheels by uv, which writes their RECORD; of two that own a file, the later one's stays."""
+    """Installs wheels with uv, which writes RECORD; a file of two wheels is the later one's."""
     for wheel in wheels:
         uv("pip", "install", "--no-cache", "--no-index", "--no-deps", "--python", interpreter_of(venv), wheel)

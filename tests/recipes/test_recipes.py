@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gpuenv
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.recipes.reading import RECIPES, read, text
 from tests.report.readers import READERS, commands
@@ -23,7 +23,7 @@ from tests.report.readers import READERS, commands
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import gpuenv
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")

@@ -13,7 +13,7 @@ import pytest
 from gpuenv.cli.output import NAMES
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, changed, record
@@ -21,7 +21,7 @@ from tests.report.readers import READERS, Told, commands
 from tests.report.table import assert_the_machine_is_named, required
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parents[1] / "machines"

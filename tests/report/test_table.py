@@ -10,14 +10,14 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.probe.request import DEFAULT_TIMEOUT, ProbeRequest
 from gpuenv.probe.session import take_snapshot
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import Profile, load
 from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parents[1] / "machines").glob("*.yaml")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.profile import CompatSpec, DeviceNodeSpec, Module
+from gpuenv.simulate.profile import CompatSpec, DeviceNodeSpec, KernelModule
 from tests.scenarios.ground import Scenario, as_recorded, both, driver, files, host, nothing, stub, target, variables
 from tests.scenarios.spoiling import cache_below_a_file, without_base
 from tests.scenarios.states import DIFFERENT, NUMPY, NUMPY_1
@@ -62,7 +62,7 @@ LINE_12, LINE_13 = "cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"
 TWO_LINES, OLD_NUMPY = target(LINE_12, LINE_13, NUMPY), target(LINE_12, NUMPY_1)
 NEW_LINE = target(LINE_13, NUMPY, toolkit="13.0")
 HIDDEN = variables(CUDA_VISIBLE_DEVICES="-1")
-NOT_LOADED = driver(module=Module.INSTALLED_NOT_LOADED)
+NOT_LOADED = driver(module=KernelModule.INSTALLED_NOT_LOADED)
 WITHOUT_UVM = both(
     driver(nodes=(DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666))),
     stub(cuda__return__cuInit="999"),

@@ -17,13 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import Profile, load
 from tests.support.target import Targets
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
-    from gpuenv.simulate.machine import SimulatedMachine
+    from gpuenv.simulate.layout import SimulatedMachine
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries
 
 MACHINES = Path(__file__).parents[1] / "machines"

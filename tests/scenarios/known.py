@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import CompatSpec, ContainerEngine, DeviceNodeSpec, KernelModule, PciVisibility
 from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target, variables
 from tests.scenarios.refused import REFUSED
 from tests.scenarios.spoiling import (
@@ -38,9 +38,9 @@ def newer_toolkit(release: str) -> Change:
 
 
 _DRIVER = (
-    Scenario("no-driver", "a laptop with Fedora", L4, driver(module=Module.NONE, **NOTHING)),
-    Scenario("driver-module-not-loaded", "nobody has loaded it", L4, driver(module=Module.INSTALLED_NOT_LOADED)),
-    Scenario("nouveau-loaded", "a server that came with nouveau", L4, driver(module=Module.NOUVEAU, **NOTHING)),
+    Scenario("no-driver", "a laptop with Fedora", L4, driver(module=KernelModule.NONE, **NOTHING)),
+    Scenario("driver-module-not-loaded", "nobody has loaded it", L4, driver(module=KernelModule.INSTALLED_NOT_LOADED)),
+    Scenario("nouveau-loaded", "a server that came with nouveau", L4, driver(module=KernelModule.NOUVEAU, **NOTHING)),
     Scenario(
         "driver-library-version-mismatch",
         "an update without a restart",
@@ -66,13 +66,13 @@ _GPU = (
         "gpu-removed-from-driver",
         "Pascal under R595",
         "p100-510",
-        both(driver(version="595.45.04", library="595.45.04", cuda=13020), gpus(shown=Shown.BUS)),
+        both(driver(version="595.45.04", library="595.45.04", cuda=13020), gpus(shown=PciVisibility.BUS)),
     ),
     Scenario(
         "gpu-too-new-for-driver",
         "Hopper under R515",
         H100,
-        both(driver(version="515.48.07", library="515.48.07", cuda=11070), gpus(shown=Shown.BUS)),
+        both(driver(version="515.48.07", library="515.48.07", cuda=11070), gpus(shown=PciVisibility.BUS)),
     ),
     Scenario("gpu-too-new-for-toolkit", "Blackwell under CUDA 11", GEFORCE, target("cupy-cuda11x==13.6.0", NUMPY)),
     Scenario("gpu-too-new-for-toolkit", "Hopper under CUDA 10.2", H100, target("cupy-cuda102==12.3.0", NUMPY_1)),
@@ -217,7 +217,7 @@ _REST = (
         "container-toolkit-broken",
         "a pod with the nodes alone",
         "docker-device-without-toolkit",
-        host(container=Container.KUBERNETES),
+        host(container=ContainerEngine.KUBERNETES),
     ),
     Scenario(
         "container-driver-capabilities",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, PciVisibility
 from tests.scenarios.ground import Scenario, both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_cuda, script_named_numpy
 from tests.scenarios.states import NONE_LISTED, NOTHING, NUMPY, said
@@ -30,8 +30,8 @@ REFUSED = (
         "Blackwell under the proprietary modules",
         GEFORCE,
         both(
-            driver(module=Module.PROPRIETARY),
-            gpus(shown=Shown.BUS),
+            driver(module=KernelModule.PROPRIETARY),
+            gpus(shown=PciVisibility.BUS),
             NONE_LISTED,
             said("NVRM: installed in this system requires use of the NVIDIA open kernel modules."),
         ),
@@ -40,20 +40,20 @@ REFUSED = (
         "gpu-too-new-for-driver",
         "Blackwell, started by the proprietary modules, which then give up; the log cannot be read",
         GEFORCE,
-        both(driver(module=Module.PROPRIETARY), gpus(shown=Shown.KERNEL), NONE_LISTED),
+        both(driver(module=KernelModule.PROPRIETARY), gpus(shown=PciVisibility.KERNEL), NONE_LISTED),
     ),
     Scenario(
         "gpu-removed-from-driver",
         "Pascal under the open modules",
         "gtx1080ti-580",
-        both(driver(module=Module.OPEN), gpus(shown=Shown.BUS), NONE_LISTED),
+        both(driver(module=KernelModule.OPEN), gpus(shown=PciVisibility.BUS), NONE_LISTED),
     ),
     Scenario(
         "gpu-too-new-for-driver",
         "a GPU that is in no table",
         L4,
         both(
-            gpus(shown=Shown.BUS, device="3fff"),
+            gpus(shown=PciVisibility.BUS, device="3fff"),
             NONE_LISTED,
             said("NVRM: installed in this system is not supported by the NVIDIA 550.163.01 driver release."),
         ),
@@ -63,7 +63,7 @@ REFUSED = (
         "the module of another build of the kernel",
         L4,
         both(
-            driver(module=Module.INSTALLED_NOT_LOADED),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
             said("nvidia: version magic '6.1.0-17-amd64 SMP preempt' should be '6.1.0-18-amd64 SMP preempt'"),
         ),
     ),
@@ -81,7 +81,7 @@ REFUSED = (
         "its firmware is not there",
         L4,
         both(
-            gpus(shown=Shown.KERNEL),
+            gpus(shown=PciVisibility.KERNEL),
             NONE_LISTED,
             said("nvidia 0000:31:00.0: Direct firmware load for nvidia/550.163.01/gsp_ga10x.bin failed with error -2"),
         ),
@@ -97,7 +97,7 @@ REFUSED = (
         "the nodes of a group that the user is not in",
         L4,
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             driver(nodes=CLOSED),
             stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
         ),
@@ -107,6 +107,6 @@ REFUSED = (
         "container-without-gpu",
         "Docker in WSL without --gpus",
         "wsl-rtx3060-560",
-        both(host(container=Container.DOCKER), driver(nodes=(), **NOTHING)),
+        both(host(container=ContainerEngine.DOCKER), driver(nodes=(), **NOTHING)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec
+from gpuenv.simulate.profile import CompatSpec, ContainerEngine, DeviceNodeSpec
 from tests.scenarios.ground import both, driver, files, host, stub, target
 from tests.scenarios.reported import L4, card, case, on, owned
 from tests.scenarios.states import NOTHING, NUMPY_1
@@ -12,14 +12,14 @@ CONTAINER = (
         "weaviate/weaviate-helm#101",
         "container-driver-capabilities",
         "container-utility-only",
-        host(container=Container.KUBERNETES),
+        host(container=ContainerEngine.KUBERNETES),
         cure="NVIDIA_DRIVER_CAPABILITIES",
     ),
     case(
         "NVIDIA/nvidia-container-toolkit#1227",
         "container-cgroup-lost-gpu",
         "cgroup-lost-gpu",
-        host(container=Container.KUBERNETES),
+        host(container=ContainerEngine.KUBERNETES),
         cure="restart the container",
     ),
     case(
@@ -27,7 +27,7 @@ CONTAINER = (
         "container-cgroup-lost-gpu",
         "cgroup-v1-rule-missing",
         both(
-            host(container=Container.KUBERNETES),
+            host(container=ContainerEngine.KUBERNETES),
             files(sys__fs__cgroup__devices__devices__list="c *:* m\nb *:* m\nc 195:* m\nc 1:3 rwm\nc 136:* rwm\n"),
         ),
         cure="restart the container",
@@ -61,7 +61,7 @@ CONTAINER = (
         "device-node-permission",
         L4,
         both(
-            host(container=Container.DOCKER, distribution="ubuntu 16.04"),
+            host(container=ContainerEngine.DOCKER, distribution="ubuntu 16.04"),
             stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
         ),
         owned(0o660),
@@ -73,7 +73,7 @@ CONTAINER = (
         "device-node-permission",
         "jetson-orin-540",
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             driver(nodes=tuple(DeviceNodeSpec(n, 0o660) for n in ("nvmap", "nvgpu/igpu0"))),
             stub(cuda__return__cuInit="100"),
         ),
@@ -86,7 +86,7 @@ CONTAINER = (
         "forward-compat-unsupported",
         "rtx4090-545",
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             on("525.147.05", level=12000),
             driver(compat=CompatSpec("530.30.02", 12010)),
             card("NVIDIA GeForce RTX 3090", "8.6", "2204"),
@@ -111,7 +111,7 @@ CONTAINER = (
         "forward-compat-unsupported",
         "rtx4090-545",
         both(
-            host(container=Container.DOCKER, distribution="ubuntu 20.04"),
+            host(container=ContainerEngine.DOCKER, distribution="ubuntu 20.04"),
             on("460.91.03", level=11020),
             driver(compat=CompatSpec("465.19.01", 11030)),
             card("NVIDIA GeForce RTX 2080 Ti", "7.5", "1e07"),
@@ -124,7 +124,7 @@ CONTAINER = (
         "huggingface/huggingface_hub#4134",
         "fabric-manager-not-running",
         "h200-fabric-in-progress",
-        host(container=Container.DOCKER),
+        host(container=ContainerEngine.DOCKER),
         cure="host",
     ),
     case(

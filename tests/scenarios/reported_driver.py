@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, Module
+from gpuenv.simulate.profile import ContainerEngine, KernelModule
 from tests.scenarios.ground import both, driver, files, host, stub, target
 from tests.scenarios.reported import (
     ASLEEP,
@@ -55,7 +55,7 @@ DRIVER = (
         "MicrosoftDocs/azure-docs#111536",
         "driver-module-not-loaded",
         T4,
-        both(driver(module=Module.INSTALLED_NOT_LOADED), SECURE),
+        both(driver(module=KernelModule.INSTALLED_NOT_LOADED), SECURE),
         cure="Secure Boot",
     ),
     case(
@@ -64,7 +64,7 @@ DRIVER = (
         "gtx1080ti-580",
         both(
             host(distribution="cachyos", kernel="6.6.2-3-cachyos"),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             files(**{"lib__modules__6.6.1-arch1-1__modules.dep": "extramodules/nvidia.ko.zst:\n"}),
         ),
@@ -124,8 +124,8 @@ DRIVER = (
         "driver-library-version-mismatch",
         "gtx1080ti-580",
         both(
-            host(container=Container.DOCKER),
-            driver(version="390.46", library="384.81", cuda=9000, module=Module.PROPRIETARY),
+            host(container=ContainerEngine.DOCKER),
+            driver(version="390.46", library="384.81", cuda=9000, module=KernelModule.PROPRIETARY),
             DIFFERENT,
             target(NUMPY_1, toolkit=None),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import Container
+from gpuenv.simulate.profile import ContainerEngine
 from tests.scenarios.ground import both, host, stub, target, variables
 from tests.scenarios.reported import GEFORCE, L4, T4, V100, card, case, linked_with, on
 from tests.scenarios.states import NUMPY, NUMPY_1
@@ -47,7 +47,7 @@ GPU = (
         "gpu-too-new-for-toolkit",
         T4,
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             on("435.21", level=10010),
             card("GeForce RTX 2080", "7.5", "1e82"),
             target("cupy-cuda80==5.4.0", "numpy==1.16.6", toolkit=None),

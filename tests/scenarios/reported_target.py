@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container
+from gpuenv.simulate.profile import ContainerEngine
 from tests.scenarios.ground import both, files, host, target
 from tests.scenarios.reported import (
     H100,
@@ -61,7 +61,7 @@ TARGET = (
         "gpustack/gpustack#5459",
         "multiple-cupy-packages",
         H200,
-        both(host(container=Container.DOCKER), target(LINE_12, "cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0")),
+        both(host(container=ContainerEngine.DOCKER), target(LINE_12, "cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0")),
         cure="uninstall",
     ),
     case(
@@ -77,7 +77,7 @@ TARGET = (
         "NVIDIA/accelerated-computing-hub#263",
         "kernel-cache-unwritable",
         L4,
-        host(container=Container.DOCKER),
+        host(container=ContainerEngine.DOCKER),
         folder_of_another("tmp/cupy_cache", 0o755, "CUPY_CACHE_DIR", "72f86c41.cubin"),
         without_rights=True,
         root=True,
@@ -124,7 +124,7 @@ TARGET = (
         "wrong-cupy-wheel-for-cuda-major",
         "gtx1080ti-580",
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             on("580.95.05", level=13000),
             card("NVIDIA GeForce RTX 4090", "8.9", "2684"),
             target("cupy-cuda13x==13.6.0", NUMPY_1, toolkit="12.2"),
@@ -145,7 +145,7 @@ TARGET = (
         "driver-too-old-for-cuda",
         H100,
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             on("535.183.01", level=12020),
             card("NVIDIA GeForce RTX 3050", "8.6", "2507"),
             target("cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0"),

@@ -13,7 +13,7 @@ from tests.scenarios.ground import Workshop, show
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries
 
 

@@ -17,7 +17,7 @@ from tests.scenarios.reported_target import TARGET
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.scenarios.reported import Reported
     from tests.support.target import CudaLibraries
 

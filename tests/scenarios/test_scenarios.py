@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
-from gpuenv.simulate.profile import Container, load
+from gpuenv.simulate.profile import ContainerEngine, load
 from tests.scenarios.checks import SHOWN_BY, shown_by
 from tests.scenarios.ground import MACHINES, Scenario, Workshop, show
 from tests.scenarios.known import SCENARIOS
@@ -20,7 +20,7 @@ from tests.scenarios.real import REAL
 from tests.unseen.test_unseen import MACHINES as UNSEEN
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries
 
 DOCTOR_TESTS = sorted((Path(__file__).parents[1] / "doctor").glob("*.py"))
@@ -94,7 +94,7 @@ def test_the_healthy_machines_are_of_every_kind() -> None:
     healthy = [profile for profile in PROFILES if not profile.expect.causes]
     generations = {gpu.capability for profile in healthy for gpu in profile.gpus}
     assert {"3.7", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "11.0", "12.0"} <= generations
-    assert sum(profile.host.container is not Container.NONE for profile in healthy) >= 5
+    assert sum(profile.host.container is not ContainerEngine.NONE for profile in healthy) >= 5
     assert any("WSL" in (profile.host.kernel or "") for profile in healthy)
     assert any(gpu.mig for profile in healthy for gpu in profile.gpus)
     assert any(len({gpu.capability for gpu in profile.gpus}) > 1 for profile in healthy)

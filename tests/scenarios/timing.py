@@ -19,7 +19,7 @@ from typing import Any
 
 from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.doctor.registry import all_checks
-from gpuenv.simulate.build import build
+from gpuenv.simulate.stub_driver import build
 from tests.scenarios.ground import MACHINES, Scenario, Shown, Workshop, recorded, show
 from tests.scenarios.known import SCENARIOS
 from tests.support.target import CudaLibraries

@@ -1,4 +1,4 @@
-"""The cache that the stub driver is compiled into."""
+"""The cache folder of the stub driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the host does not show through on a simulated machine: its driver, its job's share of GPUs, its container."""
+"""The host's driver, job and container do not appear on a simulated machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import PROGRAM
-from tests.simulate.running import on
+from tests.simulate.commands import on
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 LOAD = """
 import ctypes, sys
@@ -29,21 +29,21 @@ for name in sys.argv[1:]:
 
 
 def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, stub_driver: StubDriver) -> None:
-    """Whoever has a GPU tries there whether his program does without."""
+    """Users with a GPU test there how their program behaves without one."""
     (stub_driver.folder / "libcuda.so").unlink(missing_ok=True)
     (stub_driver.folder / "libcuda.so").symlink_to("libcuda.so.1")
     names = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", str(stub_driver.cuda))
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
-    told = on("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
-    assert len(told) == len(names)
-    assert all("cannot open shared object file" in line for line in told), told
+    lines = on("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
+    assert len(lines) == len(names)
+    assert all("cannot open shared object file" in line for line in lines), lines
     probed = json.loads(on("no-gpu", *PROGRAM, "probe", "--format", "json", cache=cache, **host).stdout)
     assert [probed["driver"][name]["value"] for name in ("nvml_library", "cuda_library", "library_version")] == [
         None
     ] * 3
 
 
-def test_a_machine_s_own_driver_is_found_and_the_host_s_beside_it_is_not(cache: Path, stub_driver: StubDriver) -> None:
+def test_a_machine_s_driver_is_found_and_the_host_s_is_not(cache: Path, stub_driver: StubDriver) -> None:
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
     names = (str(stub_driver.cuda), "libcuda.so.1")
     refused, loaded = on("h200-580", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
@@ -74,8 +74,8 @@ def test_neither_the_caller_s_job_nor_its_container_is_the_machine_s(cache: Path
     assert set(probed["environment"]) <= {"LD_LIBRARY_PATH", "SLURM_JOB_ID"}
 
 
-def test_a_folder_on_path_that_cannot_be_looked_into_keeps_nobody_from_running(cache: Path, tmp_path: Path) -> None:
-    """As where another user's PATH was kept; root is refused no folder, so that a name that is too long stands in."""
+def test_an_unreadable_folder_on_path_does_not_prevent_a_run(cache: Path, tmp_path: Path) -> None:
+    """As with another user's PATH; root may read every folder, so a name that is too long stands for one."""
     bare = tmp_path / "bare.yaml"
     bare.write_text("driver: {module: none}\n", encoding="utf-8")
     on(str(bare), "true", cache=cache)  # compiled by now

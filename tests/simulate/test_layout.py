@@ -1,4 +1,4 @@
-"""A profile writes below its machine's root and nowhere else, and one that cannot be laid out is told."""
+"""A profile writes only below its machine's root, and one that cannot be laid out is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import gpuenv
-from tests.simulate.running import on
+from tests.simulate.commands import on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,14 +16,14 @@ DRIVER = "driver: {module: open, version: 550.163.01, cuda: 12.4"
 
 
 @pytest.mark.parametrize(
-    ("profile", "line", "told"),
+    ("profile", "line", "expected"),
     [
         ("{d}}}\nfiles: {{{out}/x: y}}", 2, "files: expected paths below the machine's root"),
         ("{d}}}\nfiles: {{../../../..{out}/x: y}}", 2, "files: expected paths below the machine's root"),
         ("{d}}}\nfiles: {{'': y}}", 2, "files: expected paths below the machine's root"),
         ("{d}}}\nlinks: {{{out}/x: y}}", 2, "links: expected paths below the machine's root"),
-        ("{d}}}\nlinks: {{a: {out}, a/x: y}}", None, "links: a/x lies behind a link that leads out"),
-        ("{d}}}\nstub: {{calls: {out}/x}}", 2, "stub: calls is no key here"),
+        ("{d}}}\nlinks: {{a: {out}, a/x: y}}", None, "links: a/x is below a link that leads out"),
+        ("{d}}}\nstub: {{calls: {out}/x}}", 2, "stub: calls: unknown key"),
         ("{d}, nodes: [{out}/x]}}", 1, "driver: nodes: expected a name below /dev"),
         ("{d}, folder: ../../../..{out}}}", 1, "driver: folder: expected paths below the machine's root"),
         ("{d}, library: ../../../../../../..{out}/x}}", 1, "driver: library: expected letters, digits"),
@@ -37,8 +37,8 @@ DRIVER = "driver: {module: open, version: 550.163.01, cuda: 12.4"
         ),
     ],
 )
-def test_nothing_is_written_outside_of_the_machine(
-    tmp_path: Path, cache: Path, profile: str, line: int | None, told: str
+def test_files_are_written_only_inside_the_machine(
+    tmp_path: Path, cache: Path, profile: str, line: int | None, expected: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -46,12 +46,12 @@ def test_nothing_is_written_outside_of_the_machine(
     mine.write_text(profile.format(d=DRIVER, out=outside) + "\n", encoding="utf-8")
     done = on(str(mine), "true", cache=cache)
     assert (done.returncode, done.stdout, list(outside.iterdir())) == (2, "", [])
-    assert told in done.stderr
+    assert expected in done.stderr
     assert line is None or f"mine.yaml: line {line}: " in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         ("toolkit: 10.2", "line 2: toolkit: expected a CUDA version such as 12.4, of major 11, 12, 13; found '10.2'"),
         ("toolkit: newest", "toolkit: expected a CUDA version such as 12.4"),
@@ -65,15 +65,15 @@ def test_nothing_is_written_outside_of_the_machine(
         ),
     ],
 )
-def test_a_profile_that_makes_no_machine_is_told(tmp_path: Path, cache: Path, more: str, told: str) -> None:
+def test_a_profile_that_cannot_be_laid_out_is_reported(tmp_path: Path, cache: Path, more: str, expected: str) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(f"{DRIVER}}}\n{more}\n", encoding="utf-8")
     done = on(str(mine), "true", cache=cache)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
-def test_a_name_that_is_too_long_is_told() -> None:
+def test_a_name_that_is_too_long_is_reported() -> None:
     done = gpuenv("simulate", f"/{'x' * 5000}.yaml", "--", "true")
     assert (done.returncode, done.stdout) == (2, "")
     assert "File name too long" in done.stderr

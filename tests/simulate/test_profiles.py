@@ -1,4 +1,4 @@
-"""The machines of ``gpuenv simulate``: those that there are, those of one's own, and what is none."""
+"""The profiles of ``gpuenv simulate``: shipped ones, the user's own, and invalid ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
-from tests.simulate.running import on
+from tests.simulate.commands import on
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
 
@@ -24,8 +24,8 @@ def test_every_machine_is_listed() -> None:
     assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
 
 
-def test_a_machine_that_is_about_its_environment_is_marked() -> None:
-    """In its place a command meets the caller's own."""
+def test_a_profile_about_its_environment_is_marked() -> None:
+    """Its commands see the caller's environment instead."""
     lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
     marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}
     assert marked >= {
@@ -67,18 +67,18 @@ GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("written", "misspelt", "line", "told"),
+    ("written", "misspelt", "line", "expected"),
     [
-        ("about:", "abuot:", 1, "abuot is no key here; did you mean about?"),
-        ("  version: 580", "  verison: 580", 8, "verison is no key here; did you mean version?"),
+        ("about:", "abuot:", 1, "abuot: unknown key; did you mean about?"),
+        ("  version: 580", "  verison: 580", 8, "verison: unknown key; did you mean version?"),
         ("module: open", "module: opne", 7, "module: expected open or proprietary"),
-        ("capability: 9.0", "capabilty: 9.0", 12, "capabilty is no key here; did you mean capability?"),
-        ("  packages:", "  package:", 15, "package is no key here; did you mean packages?"),
+        ("capability: 9.0", "capabilty: 9.0", 12, "capabilty: unknown key; did you mean capability?"),
+        ("  packages:", "  package:", 15, "package: unknown key; did you mean packages?"),
         ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit stands here a second time"),
     ],
 )
-def test_a_slip_in_a_profile_is_told_with_its_line(
-    tmp_path: Path, written: str, misspelt: str, line: int, told: str
+def test_an_error_in_a_profile_is_reported_with_its_line(
+    tmp_path: Path, written: str, misspelt: str, line: int, expected: str
 ) -> None:
     path = tmp_path / "mine.yaml"
     assert GOOD.count(written) == 1
@@ -86,7 +86,7 @@ def test_a_slip_in_a_profile_is_told_with_its_line(
     done = gpuenv("simulate", path, "--", "true")
     assert done.returncode == 2
     assert done.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), done.stderr
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
 @settings(max_examples=150)

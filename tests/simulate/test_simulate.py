@@ -1,4 +1,4 @@
-"""``gpuenv simulate``: any command on a pretend machine, with the caller's own streams and its own exit code."""
+"""``gpuenv simulate``: any command on a simulated machine, with the caller's streams and its own exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import load
 from tests.cli.program import PROGRAM, gpuenv
-from tests.simulate.running import on, program
+from tests.simulate.commands import on, program
 from tests.support.target import Targets
 
 COUNT = "import pynvml as n; n.nvmlInit(); print([n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i)) for i in range(n.nvmlDeviceGetCount())])"  # noqa: E501
@@ -42,13 +42,13 @@ def test_programs_see_the_machine(cache: Path) -> None:
     assert nvml.stdout.count("NVIDIA H100 80GB HBM3") == 8, nvml.stderr
 
 
-@pytest.mark.parametrize(("name", "told"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
-def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, told: str) -> None:
-    assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{told}\n"
+@pytest.mark.parametrize(("name", "expected"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
+def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, expected: str) -> None:
+    assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{expected}\n"
 
 
 def test_the_caller_s_own_programs_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
-    """As with an activated environment, whose Python is not to be exchanged for the system's."""
+    """As with an activated environment, whose Python must not be replaced by the system's."""
     for name in ("python3", "pytest", "cat"):
         program(tmp_path / name, "echo mine")
     path = f"{tmp_path}:{os.environ['PATH']}"
@@ -66,7 +66,7 @@ def test_programs_that_nvidia_smi_s_stand_in_needs_are_found_on_any_path(cache: 
 
 @pytest.mark.parametrize(("name", "there"), [("no-gpu", "None"), ("h200-580", "root/usr/bin/nvidia-smi")])
 def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Path, name: str, there: str) -> None:
-    """Its neighbours are, among them the caller's Python."""
+    """Other programs in its folder are, among them the caller's Python."""
     program(tmp_path / "nvidia-smi", "echo GPU 0: of the caller")
     program(tmp_path / "python3", "echo mine")
     path = f"{tmp_path}:{os.environ['PATH']}"
@@ -78,7 +78,7 @@ def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["mismatch-535", "no-driver-h100", "gpu-lost", "nouveau-gtx1080ti", "fabric-manager"])
-def test_the_doctor_says_on_it_what_is_right(cache: Path, name: str) -> None:
+def test_the_doctor_gives_the_expected_answer_on_a_simulated_machine(cache: Path, name: str) -> None:
     expected = load(data_path("machines") / f"{name}.yaml").expect.primary
     done = on(name, *PROGRAM, "doctor", cache=cache)
     assert done.returncode == 1
@@ -105,10 +105,10 @@ def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_gpu_tests_are_skipped_on_it_and_blame_nothing(
+def test_gpu_tests_are_skipped_on_a_simulated_machine(
     cache: Path, targets: Targets, command: tuple[str, ...], code: int, status: str | None
 ) -> None:
-    """No kernel can run there: what CuPy would say of that is no finding of the machine, and nothing is proven."""
+    """No kernel can run there, which is neither a finding nor a proof."""
     target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
     done = on("h200-580", *PROGRAM, *command, "--python", target, "--format", "json", cache=cache)
     answer = json.loads(done.stdout)
@@ -141,12 +141,12 @@ def test_a_cache_that_cannot_be_written_costs_a_moment(tmp_path: Path) -> None:
     assert "H200" in done.stdout
 
 
-def test_a_compiler_that_warns_of_more_is_no_hindrance(tmp_path: Path) -> None:
-    """A newer compiler knows warnings that this one does not."""
+def test_a_compiler_with_more_warnings_builds_the_stub(tmp_path: Path) -> None:
+    """A newer compiler has warnings that this one lacks."""
     assert on("h200-580", "true", cache=tmp_path, CC="cc -Wtraditional").returncode == 0
 
 
-def test_without_a_compiler_it_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_missing_compiler_is_reported(tmp_path: Path) -> None:
     done = on("h200-580", "true", cache=tmp_path, CC="no-such-compiler")
     assert (done.returncode, done.stdout) == (2, "")
     assert "needs a C compiler" in done.stderr
@@ -171,7 +171,7 @@ def test_options_after_the_dashes_are_the_command_s(cache: Path) -> None:
     assert on("h200-580", "echo", "--list", "-v", "--", "x", cache=cache).stdout == "--list -v -- x\n"
 
 
-def test_what_the_caller_says_of_its_own_gpus_is_left_behind(cache: Path) -> None:
+def test_the_callers_gpu_variables_are_removed(cache: Path) -> None:
     done = on("h200-580", "env", cache=cache, CUDA_VISIBLE_DEVICES="5", NVIDIA_VISIBLE_DEVICES="void", MINE="yes")
     lines = done.stdout.splitlines()
     assert "MINE=yes" in lines
@@ -179,7 +179,7 @@ def test_what_the_caller_says_of_its_own_gpus_is_left_behind(cache: Path) -> Non
     assert [line for line in lines if line.startswith("HOME=")] == ["HOME=/nonexistent"]
 
 
-def test_nothing_is_left_behind(cache: Path, tmp_path: Path) -> None:
+def test_a_run_leaves_no_files_behind(cache: Path, tmp_path: Path) -> None:
     on("h200-580", "true", cache=cache, TMPDIR=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
@@ -195,7 +195,7 @@ def test_standard_input_reaches_the_command(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([], "which machine?"),
         (["h200-580"], "nothing to run"),
@@ -204,10 +204,10 @@ def test_standard_input_reaches_the_command(cache: Path) -> None:
         (["zzz", "--", "true"], "gpuenv simulate --list names them"),
     ],
 )
-def test_a_call_that_cannot_be_understood_is_2(arguments: list[str], told: str) -> None:
+def test_a_call_that_cannot_be_understood_is_2(arguments: list[str], expected: str) -> None:
     done = gpuenv("simulate", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

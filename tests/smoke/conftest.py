@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.layout import SimulatedMachine, materialise
 from gpuenv.simulate.profile import TargetSpec
 from gpuenv.simulate.profile import load as load_profile
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 MACHINES = Path(__file__).parents[1] / "machines"
 WITH_CUPY = TargetSpec(packages=("cupy-cuda12x==14.2.0", "numpy==2.3.4"))

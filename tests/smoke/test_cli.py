@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.simulate.machine import SimulatedMachine
+from gpuenv.simulate.layout import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.plan import all_tests, chosen
 from tests.cli.program import gpuenv

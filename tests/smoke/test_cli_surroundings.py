@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.simulate.machine import SimulatedMachine
+from gpuenv.simulate.layout import SimulatedMachine
 from tests.cli.program import MINIMAL
 from tests.smoke.calling import LAUNCHER, smoke, started_in
 

@@ -22,7 +22,7 @@ from tests.smoke.running import FIRST, LONG, OVER, PROGRAM, SHORT, left, one, ru
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
 
 
 def test_a_test_that_passes(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.simulate.build import StubDriver, build
+from gpuenv.simulate.stub_driver import StubDriver, build
 from tests.support.target import CudaLibraries, Targets
 
 

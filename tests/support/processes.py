@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.machine import SimulatedMachine
+    from gpuenv.simulate.layout import SimulatedMachine
 
 
 def is_running(pid: int) -> bool:

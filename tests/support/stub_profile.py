@@ -14,7 +14,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot, SourceState, Virtualization
 from gpuenv.model.versions import CudaVersion
-from gpuenv.probe.assemble_gpus import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
+from gpuenv.probe.gpu_assembly import ARCHITECTURES, BRANDS, CONNECTIONS, READS, REASONS, STATES
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _SYMBOLS = {
     "nvmlDeviceGetPciInfo": "nvmlDeviceGetPciInfo_v3",
     "nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
 }
-_CODE = re.compile(r"(nvmlDevice\w+) answered with return code (\d+)")
+_CODE = re.compile(r"(nvmlDevice\w+) (?:answered with return|returned) code (\d+)")
 _EXIT = re.compile(r"exit code (\d+)")
 _NOT_SUPPORTED = "3"
 # The stub answers these whether the profile names them or not.

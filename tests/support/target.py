@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.build import compile_toolkit
 from gpuenv.simulate.profile import TargetSpec
+from gpuenv.simulate.stub_driver import compile_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, Module, PciSpec, Shown
+from gpuenv.simulate.profile import ContainerEngine, KernelModule, PciSpec, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.spoiling import listed_and_gone
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, beside, said
@@ -46,7 +46,7 @@ AGAIN = (
         L4,
         both(
             host(distribution="rhel 9.6"),
-            driver(module=Module.NONE, **NOTHING),
+            driver(module=KernelModule.NONE, **NOTHING),
             placed({"run/ostree-booted": ""}),
         ),
         named=("rpm-ostree",),
@@ -58,8 +58,8 @@ AGAIN = (
         GEFORCE,
         both(
             host(distribution="nixos 25.05", kernel="6.12.30"),
-            driver(module=Module.PROPRIETARY),
-            gpus(shown=Shown.BUS),
+            driver(module=KernelModule.PROPRIETARY),
+            gpus(shown=PciVisibility.BUS),
             NONE_LISTED,
             said("NVRM: installed in this system requires use of the NVIDIA open kernel modules."),
         ),
@@ -80,7 +80,7 @@ AGAIN = (
         PASCAL,
         both(
             host(distribution="debian 13"),
-            driver(module=Module.NONE, **NOTHING),
+            driver(module=KernelModule.NONE, **NOTHING),
             gpus(name="NVIDIA GeForce GTX 1080", device="1b80"),
         ),
         first="nvidia-driver",
@@ -91,7 +91,7 @@ AGAIN = (
         "a GPU in a box beside the laptop, whose cable was pulled",
         GEFORCE,
         both(
-            gpus(on_bus=False, shown=Shown.BUS),
+            gpus(on_bus=False, shown=PciVisibility.BUS),
             NONE_LISTED,
             beside(INTEL),
             said(
@@ -114,7 +114,7 @@ AGAIN = (
         "container-toolkit-broken",
         "a privileged pod that asked for no GPU",
         L4,
-        both(host(container=Container.KUBERNETES), driver(**NOTHING)),
+        both(host(container=ContainerEngine.KUBERNETES), driver(**NOTHING)),
         named=("runtimeClassName",),
     ),
     unseen(
@@ -157,7 +157,7 @@ AGAIN = (
         "",
         "Docker within WSL with its GPU",
         "wsl-rtx3060-560",
-        both(host(container=Container.DOCKER), given(NVIDIA_VISIBLE_DEVICES="all")),
+        both(host(container=ContainerEngine.DOCKER), given(NVIDIA_VISIBLE_DEVICES="all")),
     ),
     unseen(
         "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import Container, DeviceNodeSpec, MigSpec, Module
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, MigSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NOTHING, NUMPY, said
 from tests.unseen.content import OF_L4, SECOND_L4
@@ -65,7 +65,7 @@ ASTRAY = (
         "a pod with one slice, in which a launcher has numbered its second process",
         "a100-mig-535",
         both(
-            host(container=Container.KUBERNETES),
+            host(container=ContainerEngine.KUBERNETES),
             gpus(mig=(MigSpec("3g.20gb", 19968 << 20, 1),)),
             given(NVIDIA_VISIBLE_DEVICES="void", CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1"),
         ),
@@ -146,7 +146,7 @@ ASTRAY = (
         "a pod that was granted a GPU, and whose runtime has brought none",
         L4,
         both(
-            host(container=Container.KUBERNETES),
+            host(container=ContainerEngine.KUBERNETES),
             driver(nodes=(), **NOTHING),
             given(NVIDIA_VISIBLE_DEVICES=OF_L4),
         ),
@@ -186,7 +186,7 @@ ASTRAY = (
         H200,
         both(
             host(distribution="arch rolling", kernel="6.17.9-arch1-1"),
-            driver(module=Module.OPEN, version="580.95.05", library="580.105.08", cuda=13000),
+            driver(module=KernelModule.OPEN, version="580.95.05", library="580.105.08", cuda=13000),
             DIFFERENT,
             said("NVRM: Xid (PCI:0000:3a:00): 31, pid=1201, name=python3, Ch 00000008, intr 00000000. MMU Fault"),
         ),
@@ -197,7 +197,7 @@ ASTRAY = (
         "fabric-manager-not-running",
         "a pod on a node whose fabric manager is not running",
         "fabric-manager",
-        both(host(container=Container.KUBERNETES), given(NVIDIA_VISIBLE_DEVICES="all")),
+        both(host(container=ContainerEngine.KUBERNETES), given(NVIDIA_VISIBLE_DEVICES="all")),
         first="host",
     ),
     unseen("corrupt-installation", "a disk that was full", L4, spoil=empty_module, first="--force-reinstall"),
@@ -205,7 +205,7 @@ ASTRAY = (
         "platform-wheel-missing",
         "an image of Alpine",
         L4,
-        both(host(container=Container.DOCKER, distribution="alpine 3.22"), target(NUMPY)),
+        both(host(container=ContainerEngine.DOCKER, distribution="alpine 3.22"), target(NUMPY)),
         named=("glibc",),
         assuming=("--assume", "python=3.12", "--assume", "libc=musl-1.2"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.profile import Container, Shown
+from gpuenv.simulate.profile import ContainerEngine, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.reported import owned
 from tests.scenarios.states import NOTHING, NUMPY
@@ -23,7 +23,7 @@ def of_old_form(profile: Profile) -> Profile:
 def beside_a_k80(profile: Profile) -> Profile:
     """A board of before, which the driver has not taken."""
     old = replace(profile.gpus[0], name="Tesla K80", capability="3.7", pci="0000:05:00.0", device="102d", uuid="GPU-1")
-    return replace(profile, gpus=(*profile.gpus, replace(old, shown=Shown.BUS)))
+    return replace(profile, gpus=(*profile.gpus, replace(old, shown=PciVisibility.BUS)))
 
 
 CONFINED = (
@@ -31,7 +31,7 @@ CONFINED = (
         "cuda-initialization-failed",
         "Docker with a seccomp profile that forbids what libcuda calls",
         "l4-550",
-        both(host(container=Container.DOCKER), stub(cuda__return__cuInit="304")),
+        both(host(container=ContainerEngine.DOCKER), stub(cuda__return__cuInit="304")),
         first="--security-opt seccomp=unconfined",
         named=("strace",),
         unsaid=("nvidia-modprobe", "then restart the machine"),
@@ -72,7 +72,7 @@ CONFINED = (
         "mig-misconfigured",
         "a container that was given a GPU in MIG mode and none of its instances",
         "mig-without-instances",
-        host(container=Container.DOCKER),
+        host(container=ContainerEngine.DOCKER),
         first="/dev/nvidia-caps",
         named=("On the host, create",),
     ),

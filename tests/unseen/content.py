@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, DeviceNodeSpec, MigSpec
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, MigSpec
 from tests.scenarios.ground import both, driver, gpus, host
 from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
 
@@ -18,7 +18,7 @@ CONTENT = (
         "a pod with a slice of an H100 under CDI, which says void",
         H100,
         both(
-            host(container=Container.KUBERNETES),
+            host(container=ContainerEngine.KUBERNETES),
             driver(nodes=SLICE),
             gpus(mig=(MigSpec("1g.10gb", 9728 << 20, 1),)),
             given(NVIDIA_VISIBLE_DEVICES="void", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
@@ -35,7 +35,7 @@ CONTENT = (
         "Apptainer with --nv in a job of Slurm's that has the fourth GPU",
         L4,
         both(
-            host(container=Container.APPTAINER, distribution="rocky 8.10", kernel="4.18.0-553.el8_10.x86_64"),
+            host(container=ContainerEngine.APPTAINER, distribution="rocky 8.10", kernel="4.18.0-553.el8_10.x86_64"),
             driver(folder=".singularity.d/libs"),
             given(
                 SLURM_JOB_ID="881",

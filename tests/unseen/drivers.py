@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.profile import CompatSpec, ContainerEngine, DeviceNodeSpec, KernelModule, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, said
 from tests.unseen.table import LXC, placed, unseen
@@ -30,8 +30,8 @@ DRIVERS = (
         "gtx1080ti-580",
         both(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
-            driver(module=Module.OPEN, version="590.48.01", library="590.48.01", cuda=13010),
-            gpus(name="NVIDIA GeForce GTX 1060 6GB", device="1c03", shown=Shown.BUS),
+            driver(module=KernelModule.OPEN, version="590.48.01", library="590.48.01", cuda=13010),
+            gpus(name="NVIDIA GeForce GTX 1060 6GB", device="1c03", shown=PciVisibility.BUS),
             NONE_LISTED,
             said(
                 "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1c03)",
@@ -50,7 +50,7 @@ DRIVERS = (
         both(
             host(distribution="nixos 26.05", kernel="6.18.20"),
             driver(version="595.58.03", library="595.58.03", cuda=13020),
-            gpus(name="NVIDIA GeForce GTX 1050", device="1c8d", shown=Shown.BUS),
+            gpus(name="NVIDIA GeForce GTX 1050", device="1c8d", shown=PciVisibility.BUS),
             NONE_LISTED,
             said(
                 "NVRM: The NVIDIA NVIDIA GeForce GTX 1050 GPU installed in this system is",
@@ -81,7 +81,7 @@ DRIVERS = (
         "driver-library-version-mismatch",
         "a Docker container that is older than the host's driver",
         "l4-550",
-        both(host(container=Container.DOCKER), driver(library="535.183.01"), DIFFERENT),
+        both(host(container=ContainerEngine.DOCKER), driver(library="535.183.01"), DIFFERENT),
         first="container",
         unsaid=("sudo reboot",),
     ),
@@ -90,7 +90,7 @@ DRIVERS = (
         "an image's cuda-compat, older than the host's driver",
         "h200-580",
         both(
-            host(container=Container.DOCKER),
+            host(container=ContainerEngine.DOCKER),
             driver(compat=CompatSpec("535.183.06", 12020)),
             target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.2"),
             stub(cuda__return__cuInit="803"),
@@ -120,14 +120,14 @@ DRIVERS = (
         "no-driver",
         "a fresh instance of Amazon Linux",
         "l4-550",
-        both(host(distribution="amzn 2023"), driver(module=Module.NONE, **NOTHING)),
+        both(host(distribution="amzn 2023"), driver(module=KernelModule.NONE, **NOTHING)),
         first="dnf",
     ),
     unseen(
         "no-driver",
         "Linux Mint before its driver manager was opened",
         "gtx1080ti-580",
-        both(host(distribution="linuxmint 22"), driver(module=Module.NONE, **NOTHING)),
+        both(host(distribution="linuxmint 22"), driver(module=KernelModule.NONE, **NOTHING)),
         first="ubuntu-drivers",
     ),
     unseen(
@@ -152,7 +152,7 @@ DRIVERS = (
         "a card whose power cable is not plugged in",
         "gtx1080ti-580",
         both(
-            gpus(shown=Shown.KERNEL),
+            gpus(shown=PciVisibility.KERNEL),
             NONE_LISTED,
             said(
                 "NVRM: GPU 0000:01:00.0: GPU does not have the necessary power cables connected.",
@@ -167,7 +167,7 @@ DRIVERS = (
         "a board whose firmware gave the GPU no room",
         "gtx1080ti-580",
         both(
-            gpus(shown=Shown.BUS),
+            gpus(shown=PciVisibility.BUS),
             NONE_LISTED,
             said(
                 "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",

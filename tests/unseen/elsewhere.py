@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.profile import Container, DeviceNodeSpec, Module, PciSpec
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import write
 from tests.scenarios.states import NOTHING, NUMPY, beside, said
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.scenarios.ground import Ground
 
 L4, PASCAL, WSL, THOR = "l4-550", "gtx1080ti-580", "wsl-rtx3060-560", "thor-580"
-ABSENT = driver(module=Module.NONE, **NOTHING)
+ABSENT = driver(module=KernelModule.NONE, **NOTHING)
 COS = host(distribution="cos 117", kernel="6.6.72+")
 NO_DEVICE = both(driver(nodes=(), **NOTHING), lambda profile: replace(profile, other_devices=()))
 LEAP = "6.4.0-150600.23.65-default"
@@ -97,7 +97,7 @@ ELSEWHERE = (
         L4,
         both(
             host(distribution="opensuse-leap 15.6", kernel=LEAP),
-            driver(module=Module.INSTALLED_NOT_LOADED, folder="usr/lib64"),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED, folder="usr/lib64"),
             placed({**SECURE_BOOT, f"lib/modules/{LEAP}/modules.dep": "updates/nvidia.ko:\n"}),
             said("Loading of module with unavailable key is rejected"),
         ),
@@ -134,7 +134,7 @@ ELSEWHERE = (
         L4,
         both(
             host(distribution="fedora 43"),
-            driver(module=Module.INSTALLED_NOT_LOADED),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
             lambda profile: replace(profile, gpus=()),
             beside(INTEL),
             placed({"etc/modprobe.d/supergfxd.conf": SUPERGFXD}),
@@ -180,7 +180,7 @@ ELSEWHERE = (
         "a Turing under the open modules of R590",
         PASCAL,
         both(
-            driver(module=Module.OPEN, version="590.48.01", library="590.48.01", cuda=13010),
+            driver(module=KernelModule.OPEN, version="590.48.01", library="590.48.01", cuda=13010),
             gpus(name="NVIDIA GeForce GTX 1650", capability="7.5", device="1f82", memory=4096 << 20),
             target("cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0"),
         ),
@@ -194,7 +194,10 @@ ELSEWHERE = (
         "",
         "a pod that was granted its GPU by mounts",
         L4,
-        both(host(container=Container.KUBERNETES), given(NVIDIA_VISIBLE_DEVICES="/var/run/nvidia-container-devices")),
+        both(
+            host(container=ContainerEngine.KUBERNETES),
+            given(NVIDIA_VISIBLE_DEVICES="/var/run/nvidia-container-devices"),
+        ),
     ),
     unseen(
         "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, DeviceNodeSpec
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec
 from tests.scenarios.ground import both, driver, host, stub, target, variables
 from tests.scenarios.states import NUMPY
 from tests.unseen.spoilt import (
@@ -78,7 +78,7 @@ ENVIRONMENTS = (
         "cuda-library-missing",
         "CUDA's base image",
         L4,
-        both(host(container=Container.DOCKER), target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None)),
+        both(host(container=ContainerEngine.DOCKER), target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None)),
         first="[ctk]",
     ),
     unseen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import DeviceNodeSpec, Module, PciSpec
+from gpuenv.simulate.profile import DeviceNodeSpec, KernelModule, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.spoiling import conda_package
 from tests.scenarios.states import ANSWERS_NOT, NUMPY, beside, said
@@ -16,7 +16,7 @@ from tests.unseen.spoilt import (
 from tests.unseen.table import after, given, placed, unseen
 
 L4, H100, H200, GEFORCE, PASCAL = "l4-550", "h100-535", "h200-580", "rtx5090-570", "gtx1080ti-580"
-NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
+NOT_LOADED = both(driver(module=KernelModule.INSTALLED_NOT_LOADED), ANSWERS_NOT)
 ASPEED = PciSpec("0000:c3:00.0", "0x030000", "1a03", "2000", "ast")
 
 

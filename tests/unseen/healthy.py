@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import CompatSpec, Container, MigSpec, Module, PciSpec, Shown
+from gpuenv.simulate.profile import CompatSpec, ContainerEngine, KernelModule, MigSpec, PciSpec, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.states import NUMPY, beside, said
 from tests.unseen.spoilt import (
@@ -27,7 +27,7 @@ GT_710 = {
     "device": "128b",
     "pci": "0000:05:00.0",
     "pci_class": "0x030000",
-    "shown": Shown.BUS,
+    "shown": PciVisibility.BUS,
     "memory": 2048 << 20,
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000aa",
 }
@@ -73,7 +73,7 @@ HEALTHY = (
         "a V100 that is hidden from CUDA 13 by UUID",
         H200,
         both(
-            driver(module=Module.PROPRIETARY),
+            driver(module=KernelModule.PROPRIETARY),
             gpus(uuid="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
             more_gpus(OLD_CARD),
             given(CUDA_VISIBLE_DEVICES="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
@@ -108,7 +108,7 @@ HEALTHY = (
         "a pod with a slice of an A100",
         "a100-mig-535",
         both(
-            host(container=Container.KUBERNETES),
+            host(container=ContainerEngine.KUBERNETES),
             gpus(mig=(MigSpec("1g.5gb", 4864 << 20, 2),)),
             stub(gpu__0__mig__1__uuid=A_MIG),
             given(NVIDIA_VISIBLE_DEVICES=A_MIG, CUDA_VISIBLE_DEVICES=A_MIG),

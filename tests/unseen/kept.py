@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.profile import Module, PciSpec
+from gpuenv.simulate.profile import KernelModule, PciSpec
 from tests.scenarios.ground import both, driver, host
 from tests.scenarios.states import ANSWERS_NOT, NOTHING, beside, said
 from tests.unseen.table import placed, unseen
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 L4, PASCAL, ADA = "l4-550", "gtx1080ti-580", "rtx4090-545"
 INCOMPATIBLE = "driver-kernel-incompatible"
-NOT_LOADED = driver(module=Module.INSTALLED_NOT_LOADED)
+NOT_LOADED = driver(module=KernelModule.INSTALLED_NOT_LOADED)
 TRIXIE = "6.12.73+deb13-amd64"
 NOVA_LOADED = placed({"proc/modules": "nova_core 65536 0 - Live 0x0\next4 1 0 - Live 0x0\n"})
 OF_DEBIAN = placed(
@@ -34,7 +34,7 @@ def held_by(name: str, pci: str = "0000:65:00.0") -> Change:
     return both(lambda profile: replace(profile, gpus=()), beside(gpu))
 
 
-def debian_13(module: Module) -> Change:
+def debian_13(module: KernelModule) -> Change:
     """Its own packages of the open modules, built for the running kernel."""
     folder = "usr/lib/x86_64-linux-gnu/nvidia/current"
     release = {"version": "550.163.01", "library": "550.163.01", "cuda": 12040, "folder": folder}
@@ -45,7 +45,7 @@ def built_before(distribution: str, kernel: str, former: str) -> Change:
     """DKMS has built the module for the former kernel, and a newer one runs."""
     return both(
         host(distribution=distribution, kernel=kernel),
-        driver(module=Module.NONE),
+        driver(module=KernelModule.NONE),
         ANSWERS_NOT,
         placed(
             {
@@ -77,7 +77,7 @@ KEPT = (
         "no-driver",
         "a hypervisor without the driver, whose only GPU pci-stub keeps",
         L4,
-        both(host(distribution="debian 12"), driver(module=Module.NONE, **NOTHING), held_by("pci-stub")),
+        both(host(distribution="debian 12"), driver(module=KernelModule.NONE, **NOTHING), held_by("pci-stub")),
         first="virtual machine",
         unsaid=("nstall", "modprobe"),
     ),
@@ -119,7 +119,7 @@ KEPT = (
         L4,
         both(
             host(distribution="fedora 44", kernel="6.19.3-300.fc44.x86_64"),
-            driver(module=Module.NONE, **NOTHING),
+            driver(module=KernelModule.NONE, **NOTHING),
             held_by("NovaCore"),
             NOVA_LOADED,
         ),
@@ -150,7 +150,7 @@ KEPT = (
         "nouveau-loaded",
         "Debian's open modules are built, and nouveau has the card",
         ADA,
-        debian_13(Module.NOUVEAU),
+        debian_13(KernelModule.NOUVEAU),
         first="blacklist nouveau",
         unsaid=("apt-get",),
     ),
@@ -158,7 +158,7 @@ KEPT = (
         "driver-module-not-loaded",
         "Debian's open modules are built and not loaded",
         ADA,
-        debian_13(Module.NONE),
+        debian_13(KernelModule.NONE),
         first="modprobe nvidia",
         unsaid=("linux-headers",),
     ),
@@ -166,7 +166,7 @@ KEPT = (
         "",
         "Debian's open modules at work",
         ADA,
-        both(debian_13(Module.OPEN), lambda p: replace(p, stub={}, toolkit="12.4")),
+        both(debian_13(KernelModule.OPEN), lambda p: replace(p, stub={}, toolkit="12.4")),
     ),
     unseen(
         INCOMPATIBLE,
@@ -174,7 +174,7 @@ KEPT = (
         "t4-470",
         both(
             host(distribution="debian 11", kernel="5.10.0-32-amd64"),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed({"lib/modules/5.10.0-28-amd64/modules.dep": "updates/dkms/nvidia-tesla-470.ko:\n"}),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import Module, PciSpec
+from gpuenv.simulate.profile import KernelModule, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host
 from tests.scenarios.states import ANSWERS_NOT, NOTHING, beside, said
 from tests.unseen.table import placed, unseen
@@ -25,7 +25,7 @@ KERNELS = (
         "l4-550",
         both(
             host(kernel=NEW_KERNEL),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed(
                 {
@@ -43,7 +43,7 @@ KERNELS = (
         "l4-550",
         both(
             host(kernel=NEW_KERNEL),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550/nvidia.ko:\n"}),
         ),
@@ -55,7 +55,7 @@ KERNELS = (
         "l4-550",
         both(
             host(kernel=NEW_KERNEL),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550srv-open/nvidia.ko:\n"}),
         ),
@@ -67,7 +67,7 @@ KERNELS = (
         "l4-550",
         both(
             host(kernel=NEW_KERNEL),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/drivers/video/nvidia.ko:\n"}),
         ),
@@ -80,7 +80,7 @@ KERNELS = (
         "gtx1080ti-580",
         both(
             host(distribution="fedora 41", kernel=FEDORA_KERNEL),
-            driver(module=Module.NOUVEAU),
+            driver(module=KernelModule.NOUVEAU),
             ANSWERS_NOT,
             placed(
                 {
@@ -99,7 +99,7 @@ KERNELS = (
         "l4-550",
         both(
             host(distribution="ubuntu 24.04"),
-            driver(module=Module.INSTALLED_NOT_LOADED),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0"),
             placed(
                 {
@@ -117,7 +117,7 @@ KERNELS = (
         "l4-550",
         both(
             host(distribution="debian 12"),
-            driver(module=Module.INSTALLED_NOT_LOADED),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
             lambda profile: replace(profile, gpus=()),
             beside(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
             placed({"etc/modprobe.d/vfio.conf": "blacklist nvidia\nblacklist nouveau\n"}),
@@ -131,7 +131,7 @@ KERNELS = (
         "l4-550",
         both(
             host(distribution="fedora 42"),
-            driver(module=Module.INSTALLED_NOT_LOADED),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
             placed({"etc/modprobe.d/blacklist-nvidia.conf": "blacklist nvidia\nalias nvidia off\n"}),
         ),
         first="/etc/modprobe.d/blacklist-nvidia.conf",
@@ -141,7 +141,7 @@ KERNELS = (
         "nouveau-loaded",
         "Rocky Linux as it was installed",
         "l4-550",
-        both(host(distribution="rocky 9.5"), driver(module=Module.NOUVEAU, **NOTHING)),
+        both(host(distribution="rocky 9.5"), driver(module=KernelModule.NOUVEAU, **NOTHING)),
         first="nvidia-open",
     ),
 )

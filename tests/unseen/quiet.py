@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import Module, PciSpec
+from gpuenv.simulate.profile import KernelModule, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.states import NUMPY, beside, said
 from tests.unseen.table import more_gpus, placed, unseen
@@ -153,7 +153,7 @@ QUIET = (
         L4,
         both(
             host(distribution="bazzite 43", kernel="6.17.7-ba22.fc43.x86_64"),
-            driver(folder="usr/lib64", module=Module.OPEN),
+            driver(folder="usr/lib64", module=KernelModule.OPEN),
             placed(
                 {
                     **SECURE_BOOT,

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.build import compile_toolkit
+from gpuenv.simulate.stub_driver import compile_toolkit
 from tests.scenarios.spoiling import SUFFIX, run, write
 from tests.support.target import run_at_start
 

@@ -29,7 +29,7 @@ from tests.unseen.wheels import WHEELS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries
     from tests.unseen.table import Unseen
 

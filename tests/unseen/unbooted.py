@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import Module, PciSpec, Shown
+from gpuenv.simulate.profile import KernelModule, PciSpec, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host
 from tests.scenarios.states import ANSWERS_NOT, NONE_LISTED, NOTHING, beside, said
 from tests.unseen.quiet import INTEL
 from tests.unseen.table import placed, unseen
 
 L4, V100, PASCAL, GEFORCE = "l4-550", "v100-580", "gtx1080ti-580", "rtx5090-570"
-NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
-NOUVEAU_ALONE = driver(module=Module.NOUVEAU, **NOTHING)
-ABSENT = driver(module=Module.NONE, **NOTHING)
+NOT_LOADED = both(driver(module=KernelModule.INSTALLED_NOT_LOADED), ANSWERS_NOT)
+NOUVEAU_ALONE = driver(module=KernelModule.NOUVEAU, **NOTHING)
+ABSENT = driver(module=KernelModule.NONE, **NOTHING)
 NEW_6_1 = "6.1.0-32-amd64"
 FC = "6.17.8-200.fc42.x86_64"
 
@@ -75,7 +75,7 @@ UNBOOTED = (
         L4,
         both(
             host(distribution="ubuntu 22.04", kernel="5.15.0-119-generic"),
-            driver(module=Module.NOUVEAU),
+            driver(module=KernelModule.NOUVEAU),
             ANSWERS_NOT,
             placed(
                 {
@@ -151,7 +151,7 @@ UNBOOTED = (
         both(
             host(distribution="debian 12"),
             driver(version="535.247.01", library="535.247.01", cuda=12020),
-            gpus(name="NVIDIA Quadro 4000", capability="2.0", device="06dd", shown=Shown.BUS),
+            gpus(name="NVIDIA Quadro 4000", capability="2.0", device="06dd", shown=PciVisibility.BUS),
             NONE_LISTED,
             said(
                 "NVRM: The NVIDIA Quadro 4000 GPU installed in this system is",
@@ -169,8 +169,8 @@ UNBOOTED = (
         GEFORCE,
         both(
             host(distribution="debian 12", kernel=NEW_6_1),
-            driver(module=Module.PROPRIETARY, version="535.247.01", library="535.247.01", cuda=12020),
-            gpus(name="NVIDIA RTX PRO 6000 Blackwell Server Edition", device="2bb5", shown=Shown.BUS),
+            driver(module=KernelModule.PROPRIETARY, version="535.247.01", library="535.247.01", cuda=12020),
+            gpus(name="NVIDIA RTX PRO 6000 Blackwell Server Edition", device="2bb5", shown=PciVisibility.BUS),
             NONE_LISTED,
             placed({"etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n"}),
             said(

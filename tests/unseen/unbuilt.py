@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Module
+from gpuenv.simulate.profile import KernelModule
 from tests.scenarios.ground import both, driver, host
 from tests.scenarios.states import ANSWERS_NOT, said
 from tests.unseen.quiet import DEBIANS_OWN, SECURE_BOOT
 from tests.unseen.table import placed, unseen
 
 L4, PASCAL = "l4-550", "gtx1080ti-580"
-NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
+NOT_LOADED = both(driver(module=KernelModule.INSTALLED_NOT_LOADED), ANSWERS_NOT)
 NEW_6_1, OLD_6_1 = "6.1.0-32-amd64", "6.1.0-28-amd64"
 HWE = "6.8.0-60-generic"
 FC = "6.17.8-200.fc42.x86_64"
@@ -31,7 +31,7 @@ UNBUILT = (
         PASCAL,
         both(
             host(distribution="debian 12", kernel=NEW_6_1),
-            driver(module=Module.NONE, version="535.247.01", library="535.247.01", cuda=12020),
+            driver(module=KernelModule.NONE, version="535.247.01", library="535.247.01", cuda=12020),
             ANSWERS_NOT,
             placed(
                 {
@@ -52,7 +52,7 @@ UNBUILT = (
         L4,
         both(
             host(distribution="ubuntu 22.04", kernel=HWE),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed(
                 {
@@ -71,7 +71,7 @@ UNBUILT = (
         L4,
         both(
             host(distribution="fedora 42", kernel=FC),
-            driver(module=Module.NONE, folder="usr/lib64"),
+            driver(module=KernelModule.NONE, folder="usr/lib64"),
             ANSWERS_NOT,
             placed(
                 {
@@ -91,7 +91,7 @@ UNBUILT = (
         L4,
         both(
             host(distribution="rhel 9.6", kernel="5.14.0-570.60.1.el9_6.x86_64"),
-            driver(module=Module.NONE, folder="usr/lib64"),
+            driver(module=KernelModule.NONE, folder="usr/lib64"),
             ANSWERS_NOT,
             placed({"lib/modules/5.14.0-427.42.1.el9_4.x86_64/modules.dep": "extra/drivers/video/nvidia/nvidia.ko:\n"}),
         ),

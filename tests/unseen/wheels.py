@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import Container, Module, Shown
+from gpuenv.simulate.profile import ContainerEngine, KernelModule, PciVisibility
 from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.states import ANSWERS_NOT, NUMPY
 from tests.unseen.spoilt import another_toolkit_first, modules_gone
@@ -17,7 +17,7 @@ CARD_5090 = {
     "capability": "12.0",
     "device": "2b85",
     "pci": "0000:05:00.0",
-    "shown": Shown.BUS,
+    "shown": PciVisibility.BUS,
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000cc",
 }
 
@@ -28,7 +28,7 @@ WHEELS = (
         L4,
         both(
             host(distribution="arch rolling", kernel="6.18.1-arch1-1"),
-            driver(module=Module.NONE),
+            driver(module=KernelModule.NONE),
             ANSWERS_NOT,
             placed({f"lib/modules/{UPDATED}/modules.dep": "extramodules/nvidia.ko.zst:\n"}),
         ),
@@ -47,7 +47,7 @@ WHEELS = (
         "driver-too-old-for-cuda",
         "an image of CUDA 13 on a host of R535",
         H100,
-        both(host(container=Container.DOCKER), NEW),
+        both(host(container=ContainerEngine.DOCKER), NEW),
         first="cupy-cuda12x",
     ),
     unseen(
@@ -110,7 +110,7 @@ WHEELS = (
         "",
         "an image of CUDA 12.2 on a newer driver",
         H200,
-        both(host(container=Container.DOCKER), target(LINE_12, NUMPY, toolkit="12.2")),
+        both(host(container=ContainerEngine.DOCKER), target(LINE_12, NUMPY, toolkit="12.2")),
     ),
     unseen("", "the same toolkit twice", H200, spoil=another_toolkit_first("13.0")),
 )

@@ -114,18 +114,18 @@ def _known(what: str) -> Known | None:
 
 def _of_a_plugin(what: str, seconds: float) -> Known | None:
     """The meaning of a check of another package, imported in a child with a deadline; None where there is none."""
-    from gpuenv.plugins.discover import is_code
+    from gpuenv.plugins.discovery import is_code
 
     if not is_code(what.upper()) or _exists(what):
         return None
     from gpuenv.cli.diagnosis import plugins
-    from gpuenv.plugins.run import MOST_SECONDS, described
+    from gpuenv.plugins.runner import MOST_SECONDS, describe
     from gpuenv.report.reference import plugin_lines, plugin_meaning
 
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:
         return None
-    about = described(plugin, os.environ, min(seconds, MOST_SECONDS))
+    about = describe(plugin, os.environ, min(seconds, MOST_SECONDS))
     return (
         plugin_meaning(plugin.code, plugin.package, about.text, about.complaint),
         plugin_lines(plugin.code, plugin.package, plugin.function, about.text, about.complaint),

@@ -56,9 +56,9 @@ def simulate(
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
     if not sys.platform.startswith("linux"):
         raise CommandError(ExitCode.USAGE, "a stub driver can stand in for the real one on Linux alone")
-    from gpuenv.simulate.build import StubBuildError
+    from gpuenv.simulate.launcher import run_on
     from gpuenv.simulate.profile import ProfileError
-    from gpuenv.simulate.run import run_on
+    from gpuenv.simulate.stub_driver import StubBuildError
 
     profile = _load(name)
     try:

@@ -1,10 +1,10 @@
-"""Whether the files of CuPy and of CUDA distributions are as they were installed, and the toolkits in the target.
+"""Compares the files of CuPy and CUDA distributions with RECORD, and finds the toolkits in the target.
 
-A child of its own, since it looks at some ten thousand files while the libraries are loaded. It is told one line of
-JSON on standard input: ``path``, the folders that the target's interpreter imports from, ``prefixes``, those of its
-environment, ``place``, device and number of the first as the target sees it, and ``deep``, whether the digests of the
-files are wanted too. What RECORD says is not believed: no path leads out of the environment, and nothing but a plain
-file of the size told is read.
+A child of its own, since it checks some ten thousand files while the libraries are loaded. It reads one line of JSON
+from standard input: ``path``, the folders that the target's interpreter imports from; ``prefixes``, those of its
+environment; ``place``, device and inode of the first as the target sees it; and ``deep``, whether to compute digests
+too. RECORD is not trusted: no path leads out of the environment, and only regular files are read, up to their recorded
+size.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from shared import tell
+from shared import emit
 
 _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
 _COLUMNS = 3  # path, digest, size
-_TOLD = 50
+_MOST_FAULTS = 50
 _ORDER = ("missing", "unreadable", "wrong-size", "changed", "owned-twice")
 
-_Owner = tuple[str, str, int, bool]  # distribution, digest, size, and whether the size is to be believed
+_Owner = tuple[str, str, int, bool]  # distribution, digest, size, whether the size is reliable
 
 
-def is_here(prefixes: Sequence[str], place: Sequence[int]) -> bool:
-    """Whether the target's environment is what lies here under its name: a container has a file system of its own."""
-    if not prefixes or not place:
+def is_same_folder(prefixes: Sequence[str], identity: Sequence[int]) -> bool:
+    """Whether this process sees the target's environment under the same path: the target may be in a container."""
+    if not prefixes or not identity:
         return True
     try:
         found = os.stat(prefixes[0])
     except OSError:
         return False
-    return [found.st_dev, found.st_ino] == list(place)
+    return [found.st_dev, found.st_ino] == list(identity)
 
 
 def names_in(folder: str) -> list[str]:
-    """What is in a folder, in order; nothing where it cannot be read."""
+    """The sorted names in a folder; empty if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -48,7 +48,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Name, folder, installer and metadata of each distribution whose files are looked at."""
+    """Yields name, folder, installer and metadata folder of each distribution to check."""
     for folder in folders:
         for name in names_in(folder):
             if name.endswith(".dist-info") and _OWNERS.match(name):
@@ -62,7 +62,7 @@ def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def text_of(path: str, limit: int) -> str:
-    """The beginning of a plain file, or an empty text."""
+    """The beginning of a regular file as text; empty if it cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return ""
@@ -73,26 +73,26 @@ def text_of(path: str, limit: int) -> str:
 
 
 def rows(path: str) -> Iterator[tuple[str, str, int]]:
-    """Path, digest and size of each file that a RECORD names with a size."""
+    """Yields path, digest and size of each RECORD entry that has a size."""
     text = text_of(os.path.join(path, "RECORD"), _RECORD_LIMIT)
     try:
         for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
             if len(row) == _COLUMNS and row[2].isdigit():
                 yield row[0], row[1], int(row[2])
-    except (csv.Error, ValueError):  # a field or a number beyond all measure: what stood before it is told
+    except (csv.Error, ValueError):  # a field or a number that is too long: earlier entries are kept
         return
 
 
 def within(path: str, folders: Sequence[str]) -> bool:
-    """Whether a path, as it is written, lies in one of the folders."""
+    """Whether a path lies in one of the folders, without following links."""
     return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
 
 
 def gather(folders: Sequence[str], prefixes: Sequence[str]) -> dict[str, list[_Owner]]:
-    """Every file with those that own it."""
+    """Maps every recorded file to its owners."""
     owned: dict[str, list[_Owner]] = {}
     for name, folder, installer, path in records(folders):
-        # conda writes its prefix into text files, which changes their size, and leaves RECORD as it was
+        # conda writes its prefix into text files, which changes their size, and does not update RECORD
         sized = installer != "conda"
         for entry, digest, size in rows(path):
             full = folder + os.sep + entry if ".." not in entry else os.path.normpath(os.path.join(folder, entry))
@@ -102,43 +102,43 @@ def gather(folders: Sequence[str], prefixes: Sequence[str]) -> dict[str, list[_O
 
 
 def state_of(path: str, owners: Sequence[_Owner]) -> str | None:
-    """What is wrong with a file, or None; ``owned-twice`` where two own it and only one can have its own."""
+    """What is wrong with a file, or None; ``owned-twice`` if its owners conflict."""
     try:
         found = os.stat(path)
-    except PermissionError:  # a folder above it may not be entered: nobody knows
+    except PermissionError:  # a parent folder may not be entered
         return "unreadable"
     except (OSError, ValueError):
         return "missing"
-    if len(owners) > 1 and quarrel(owners):
+    if len(owners) > 1 and conflict(owners):
         return "owned-twice"
     if owners[0][3] and stat.S_ISREG(found.st_mode) and all(found.st_size != size for _, _, size, _ in owners):
         return "wrong-size"
     return None
 
 
-def quarrel(owners: Sequence[_Owner]) -> bool:
-    """Whether distributions of different names claim a file: with other contents, or as two CuPys."""
+def conflict(owners: Sequence[_Owner]) -> bool:
+    """Whether distributions of different names own a file: with different contents, or as two CuPys."""
     names = {name for name, _, _, _ in owners}
     differ = len({digest for _, digest, _, _ in owners}) > 1
     return len(names) > 1 and (differ or all(name.startswith("cupy") for name in names))
 
 
 def is_changed(path: str, owners: Sequence[_Owner], folders: Sequence[str]) -> bool:
-    """Whether a file's digest is none of those that its owners tell."""
-    told = [digest[len("sha256=") :] for _, digest, _, sized in owners if sized and digest.startswith("sha256=")]
+    """Whether a file's digest differs from all recorded ones."""
+    recorded = [digest[len("sha256=") :] for _, digest, _, sized in owners if sized and digest.startswith("sha256=")]
     try:
-        if not told or not within(os.path.realpath(path), folders) or not stat.S_ISREG(os.stat(path).st_mode):
+        if not recorded or not within(os.path.realpath(path), folders) or not stat.S_ISREG(os.stat(path).st_mode):
             return False
         digest = digest_of(path, max(size for _, _, size, _ in owners))
     except OSError:
         return False
-    return digest not in told
+    return digest not in recorded
 
 
 def digest_of(path: str, size: int) -> str:
-    """SHA-256 as RECORD writes it, of as many bytes as the file shall have."""
+    """SHA-256 in RECORD's form, of the recorded number of bytes."""
     import base64
-    import hashlib  # its library of cryptography takes 5 ms to load
+    import hashlib  # loads OpenSSL, which takes 5 ms
 
     digest = hashlib.sha256()
     left = size
@@ -152,52 +152,52 @@ def digest_of(path: str, size: int) -> str:
     return base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode("ascii")
 
 
-def tell_faults(states: Mapping[str, str], owned: Mapping[str, list[_Owner]]) -> None:
-    """The gravest first, at most fifty, and how many there are."""
+def emit_faults(states: Mapping[str, str], owned: Mapping[str, list[_Owner]]) -> None:
+    """Prints at most fifty faults, the most severe first, and their number."""
     ordered = sorted(states, key=lambda path: (_ORDER.index(states[path]), path))
     faults = [
         {"path": path, "state": states[path], "distributions": sorted({name for name, _, _, _ in owned[path]})}
-        for path in ordered[:_TOLD]
+        for path in ordered[:_MOST_FAULTS]
     ]
-    tell("file_faults", faults)
-    tell("file_faults_count", len(states))
+    emit("file_faults", faults)
+    emit("file_faults_count", len(states))
 
 
-def look_at_files(folders: Sequence[str], prefixes: Sequence[str], *, deep: bool) -> None:
-    """Every file's size; and its digest, where that is asked for."""
+def check_files(folders: Sequence[str], prefixes: Sequence[str], *, deep: bool) -> None:
+    """Checks the size of every file and, if ``deep``, its digest."""
     owned = gather(folders, prefixes)
     found = {path: state for path, owners in owned.items() if (state := state_of(path, owners))}
-    tell_faults(found, owned)  # the digests of some gigabytes may outlast the deadline
+    emit_faults(found, owned)  # digests of gigabytes may exceed the deadline
     if deep:
-        whole = [path for path in owned if path not in found]
-        changed = [path for path in whole if is_changed(path, owned[path], [*prefixes, *folders])]
-        tell_faults(found | dict.fromkeys(changed, "changed"), owned)
+        intact = [path for path in owned if path not in found]
+        changed = [path for path in intact if is_changed(path, owned[path], [*prefixes, *folders])]
+        emit_faults(found | dict.fromkeys(changed, "changed"), owned)
 
 
 def toolkits(folders: Sequence[str], prefix: str | None) -> list[dict[str, object]]:
-    """The CUDA toolkits that conda or wheels have put into the target."""
+    """The CUDA toolkits installed in the target by conda or as wheels."""
     found = []
     for folder in folders:
         nvidia = os.path.join(folder, "nvidia")
         unified = [os.path.join(nvidia, name) for name in names_in(nvidia) if re.match(r"cu\d\d$", name)]
-        found += [toolkit(place, "wheels", [place]) for place in unified]
+        found += [toolkit(path, "wheels", [path]) for path in unified]
         parts = [os.path.join(nvidia, name) for name in ("cuda_nvrtc", "cuda_runtime")]
         if any(os.path.isdir(part) for part in parts):
             found.append(toolkit(nvidia, "wheels", parts))
     if prefix is not None and os.path.isdir(os.path.join(prefix, "conda-meta")):
         targets = os.path.join(prefix, "targets")
-        places = [prefix] + [os.path.join(targets, name) for name in names_in(targets)]
-        found.append(toolkit(prefix, "conda", places))
+        roots = [prefix] + [os.path.join(targets, name) for name in names_in(targets)]
+        found.append(toolkit(prefix, "conda", roots))
     return [entry for entry in found if entry["has_nvrtc"] or entry["has_headers"]]
 
 
-def toolkit(path: str, found_via: str, places: Sequence[str]) -> dict[str, object]:
-    """A toolkit by its headers and its NVRTC, which may lie in several places."""
-    headers = (os.path.join(place, "include", "cuda_runtime_api.h") for place in places)
+def toolkit(path: str, found_via: str, roots: Sequence[str]) -> dict[str, object]:
+    """A toolkit by its headers and its NVRTC, which may lie below several folders."""
+    headers = (os.path.join(root, "include", "cuda_runtime_api.h") for root in roots)
     header = next(filter(os.path.isfile, headers), None)
     defined = r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})\b"
     number = re.search(defined, text_of(header, _HEADER_LIMIT), re.MULTILINE) if header else None
-    libraries = [name for place in places for name in names_in(os.path.join(place, "lib"))]
+    libraries = [name for root in roots for name in names_in(os.path.join(root, "lib"))]
     return {
         "path": path,
         "found_via": found_via,
@@ -209,17 +209,17 @@ def toolkit(path: str, found_via: str, places: Sequence[str]) -> dict[str, objec
 
 
 def main() -> None:
-    """Tells the toolkits, then the files."""
+    """Prints the toolkits, then the file faults."""
     line = sys.stdin.readline().strip()
-    if not line:  # nobody wants to know
+    if not line:  # the target gave no folders
         return
-    asked = json.loads(line)
-    if not is_here(asked["prefixes"], asked["place"]):
-        sys.stderr.write("the target sees another file system: its folders are not here, or are others\n")
+    request = json.loads(line)
+    if not is_same_folder(request["prefixes"], request["place"]):
+        sys.stderr.write("the target sees another file system: its folders are missing here, or differ\n")
         sys.exit(1)
-    real = dict.fromkeys(os.path.realpath(entry or ".") for entry in asked["path"])
+    real = dict.fromkeys(os.path.realpath(entry or ".") for entry in request["path"])
     folders = [folder for folder in real if os.path.isdir(folder)]
-    given: list[str] = asked["prefixes"]
-    tell("toolkits", toolkits(folders, given[0] if given else None))
-    look_at_files(folders, [os.path.realpath(entry) for entry in given], deep=asked["deep"])
-    tell("done", True)
+    prefixes: list[str] = request["prefixes"]
+    emit("toolkits", toolkits(folders, prefixes[0] if prefixes else None))
+    check_files(folders, [os.path.realpath(entry) for entry in prefixes], deep=request["deep"])
+    emit("done", True)

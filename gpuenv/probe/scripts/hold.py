@@ -1,8 +1,8 @@
-"""Keeps GPUs awake: opens each by NVML and waits to be ended.
+"""Keeps GPUs initialised: opens each through NVML and waits for a signal.
 
-``hold.py UUID...``. Where no persistence is set, the driver takes a GPU down when the last program has left it, and the
-next one waits 1 to 3 seconds until it is up again (NVIDIA, Driver Persistence, Overview: Linux). Says nothing: a GPU
-that cannot be opened is no less awake than without this.
+``hold.py UUID...``. Without persistence mode, the driver shuts a GPU down when its last client exits, and the next
+client waits 1 to 3 seconds until it is up again (NVIDIA, Driver Persistence, Overview: Linux). Prints nothing: a GPU
+that cannot be opened is no worse off than without this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 
 def main() -> None:
-    """Until a signal ends it."""
+    """Opens the GPUs and waits."""
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
         if library.nvmlInit_v2() != 0:

@@ -1,8 +1,8 @@
-"""Facts about a target environment, told by its own interpreter: ``start.py interpreter``.
+"""Prints the facts of a target environment, run by its own interpreter: ``start.py interpreter``.
 
-Standard library only, and only syntax that Python 2.7 and 3.6 parse, so that an old interpreter is told from a broken
-one. Nothing is imported but what is needed to answer: distributions are read from their metadata. Prints one fact a
-line, see ``protocol.py``; whatever else the interpreter prints (a chatty sitecustomize, say) does not matter.
+Standard library only, and syntax that Python 2.7 and 3.6 parse, to distinguish an old interpreter from a broken one.
+Imports as little as possible: distributions are read from their metadata. Prints one fact per line, see
+``protocol.py``; other output of the interpreter, such as a sitecustomize's, is ignored.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 from target_shared import (
     RELEVANT,
     SETTINGS,
+    emit,
     environment_of,
     is_own,
     kind,
@@ -20,25 +21,29 @@ from target_shared import (
     names_in,
     needed_soname,
     read,
-    tell,
 )
 
 KERNEL_LIMIT = 100
-CACHE_LIMIT = 200  # files of CuPy's cache whose owners are looked at
+CACHE_LIMIT = 200  # files of CuPy's cache whose owners are checked
 TRUE = ("1", "true", "yes", "on", "y", "t")
 BUILT = ("cupy", "cupy-core")
 ROWS = 100000
-NO_TEXT = b"\xef\xbf\xbd".decode("utf-8")  # what stands for a byte that is no UTF-8; old Pythons read no \u here
-LARGEST = 32000000  # bytes of a RECORD: that of a large framework has 2 million
-LINKS = 40  # as the kernel's own limit
-HERE = (".venv", "venv", "env", os.path.join(".pixi", "envs", "default"))  # as uv, poetry, PyCharm and pixi name them
+NO_TEXT = b"\xef\xbf\xbd".decode("utf-8")  # replaces bytes that are not UTF-8; Python 2 has no \u in str
+LARGEST = 32000000  # bytes of a RECORD: a large framework's has 2 million
+LINKS = 40  # the kernel's own limit
+HERE = (
+    ".venv",
+    "venv",
+    "env",
+    os.path.join(".pixi", "envs", "default"),
+)  # as uv, poetry, PyCharm, pixi
 
 
 # The interpreter and its environment
 
 
 def version():
-    """3.12.4, or 3.14.0t for a free-threaded build."""
+    """The version, such as 3.12.4, or 3.14.0t for a free-threaded build."""
     text = "%d.%d.%d" % tuple(sys.version_info[:3])
     try:
         import sysconfig
@@ -49,12 +54,12 @@ def version():
 
 
 def path():
-    """The folders that are imported from: an entry that is no text, the import system passes over as well."""
-    return [entry for entry in sys.path if isinstance(entry, type("")) and is_told(entry)]
+    """The import path without entries that are no text, which the import system skips too."""
+    return [entry for entry in sys.path if isinstance(entry, type("")) and is_json(entry)]
 
 
-def is_told(entry):
-    """Whether a text can be told: under Python 2, one may be no UTF-8."""
+def is_json(entry):
+    """Whether a text can be printed as JSON: under Python 2, one may not be UTF-8."""
     try:
         return bool(json.dumps(entry))
     except ValueError:
@@ -62,13 +67,13 @@ def is_told(entry):
 
 
 def prefix_place():
-    """Device and number of the environment's folder: where others are met, it is seen from elsewhere."""
+    """Device and inode of the environment's folder, by which another process knows that it sees the same one."""
     found = os.stat(sys.prefix)
     return [found.st_dev, found.st_ino]
 
 
 def implementation():
-    """cpython, pypy, ..."""
+    """The implementation, such as cpython or pypy."""
     if getattr(getattr(sys, "implementation", None), "name", None) == "cpython":
         return "cpython"
     import platform  # takes 3 ms to load
@@ -77,14 +82,14 @@ def implementation():
 
 
 def machine_platform():
-    """linux-x86_64 and the like: what wheels for this interpreter are built for, a 32-bit or emulated one too."""
+    """The platform of this interpreter's wheels, such as linux-x86_64; that of a 32-bit or emulated one differs."""
     import sysconfig
 
     return sysconfig.get_platform()
 
 
 def install_folder(name):
-    """A folder of sysconfig's, which a Python that was taken apart may lack."""
+    """A folder of sysconfig's scheme; None in a stripped Python without sysconfig."""
     try:
         import sysconfig
     except ImportError:
@@ -93,14 +98,14 @@ def install_folder(name):
 
 
 def libc():
-    """glibc-2.36 or musl-1.2: the one this interpreter is linked with."""
+    """The C library that this interpreter is linked with, such as glibc-2.36 or musl-1.2."""
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION")
         if text:
             return text.replace(" ", "-")
     except (AttributeError, ValueError, OSError):
         pass
-    # musl is known by its loader's file name; the loader itself says the version.
+    # musl is recognised by its loader's file name; the loader prints the version.
     try:
         with open("/proc/self/maps") as maps:
             loaders = sorted(set(re.findall(r"/\S*ld-musl-\S*", maps.read())))
@@ -116,7 +121,7 @@ def libc():
 
 
 def made_by():
-    """The tool that made the environment, by the mark that it leaves.
+    """The tool that created the environment, by its marker files.
 
     venv, virtualenv and uv write ``pyvenv.cfg``, the last two with a line of their own; conda writes a history, and
     pixi ``conda-meta/pixi`` or, older ones, ``pixi_env_prefix``: see pixi's documentation, Environments, "Environment
@@ -136,7 +141,7 @@ def made_by():
 
 
 def writable():
-    """Whether this user may write where packages are installed; the next folder above, where it is yet to be made."""
+    """Whether this user may write to the folder of packages or, if missing, to its nearest existing parent."""
     folder = install_folder("purelib")
     while folder and not os.path.exists(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
@@ -144,13 +149,13 @@ def writable():
 
 
 def unreadable():
-    """The folders that packages are installed into and that this user may not read: nothing in them is imported."""
+    """The folders of packages that this user may not read, so that imports ignore them."""
     folders = sorted({install_folder("purelib"), install_folder("platlib")} - {None})
     return [folder for folder in folders if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
 
 
 def user_site():
-    """The folder of the user's own packages, where this interpreter imports from it."""
+    """The user's site-packages folder, if this interpreter imports from it."""
     import site
 
     if not getattr(site, "ENABLE_USER_SITE", None):
@@ -166,35 +171,35 @@ def externally_managed():
 
 
 def kernels():
-    """The kernels of Jupyter's that are offered here, with the interpreter that each starts.
+    """The Jupyter kernels available here, each with its interpreter.
 
-    Its folders: JUPYTER_PATH, the user's, the environment's (Jupyter's documentation, Common Directories and File
+    The folders: JUPYTER_PATH, the user's, the environment's (Jupyter's documentation, Common Directories and File
     Locations, "Data files").
     """
-    told = [entry for entry in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if entry]
+    folders = [entry for entry in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if entry]
     data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     user = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(data, "jupyter")
     found = {}
-    for folder in told + [user, os.path.join(sys.prefix, "share", "jupyter")]:
-        place = os.path.join(folder, "kernels")
-        for name in sorted(os.listdir(place))[:KERNEL_LIMIT] if os.path.isdir(place) else []:
-            executable = kernel_executable(os.path.join(place, name, "kernel.json"))
+    for folder in folders + [user, os.path.join(sys.prefix, "share", "jupyter")]:
+        parent = os.path.join(folder, "kernels")
+        for name in sorted(os.listdir(parent))[:KERNEL_LIMIT] if os.path.isdir(parent) else []:
+            executable = kernel_executable(os.path.join(parent, name, "kernel.json"))
             if executable:
                 found.setdefault(name.lower(), executable)
     return [{"name": name, "executable": found[name]} for name in sorted(found)]
 
 
 def kernel_executable(path):
-    """The program that a kernel's specification starts; None where that is not to be understood."""
+    """The program that a kernelspec starts; None if it cannot be parsed."""
     try:
-        words = json.loads(read(path)).get("argv")
+        argv = json.loads(read(path)).get("argv")
     except (ValueError, AttributeError):
         return None
-    return words[0] if isinstance(words, list) and words and isinstance(words[0], type("")) else None
+    return argv[0] if isinstance(argv, list) and argv and isinstance(argv[0], type("")) else None
 
 
 def environments_near():
-    """That into which the interpreter's name is a link, and for a system's Python those in the working folder."""
+    """For a system's Python: environments that its name links into, and those in the working folder."""
     if kind() != "system":
         return []
     linked = [environment_of(path) for path in links(sys.executable or "")]
@@ -204,7 +209,7 @@ def environments_near():
 
 
 def links(path):
-    """What a path is a link to, and what that is a link to, to the end."""
+    """Yields the targets of a chain of links."""
     for _ in range(LINKS):
         if not os.path.islink(path):
             return
@@ -213,7 +218,7 @@ def links(path):
 
 
 def is_environment(folder):
-    """Whether that is an environment with an interpreter of its own."""
+    """Whether a folder is an environment with an interpreter of its own."""
     marked = any(os.path.exists(os.path.join(folder, mark)) for mark in (SETTINGS, "conda-meta"))
     programs = [os.path.join(folder, "bin", "python"), os.path.join(folder, "Scripts", "python.exe")]
     return marked and any(os.path.exists(path) for path in programs + [os.path.join(folder, "python.exe")])
@@ -223,7 +228,7 @@ def is_environment(folder):
 
 
 def metadata_folders():
-    """Every metadata folder on the path, each once, in the order in which imports would meet them."""
+    """Yields every metadata folder on the path once, in import order."""
     seen = set()
     for entry in sys.path:
         # lib64 is often a link to lib, and both are on the path
@@ -237,13 +242,13 @@ def metadata_folders():
 
 
 def required(head):
-    """What a distribution requires, by its metadata; what an extra alone requires is left out."""
-    told = re.findall(r"^Requires-Dist: *([^\r\n]*)", head, re.M)
-    return [text.strip() for text in told if "extra" not in text]
+    """A distribution's requirements by its metadata, without those of extras."""
+    requirements = re.findall(r"^Requires-Dist: *([^\r\n]*)", head, re.M)
+    return [text.strip() for text in requirements if "extra" not in text]
 
 
 def conda_packages():
-    """Name and version of every conda package that has to do with GPUs, by the names of its records."""
+    """Name and version of every conda package that concerns GPUs, by the names of its records."""
     found = {}
     for record in names_in(os.path.join(sys.prefix, "conda-meta")):
         match = re.match(r"(.+)-([^-]+)-[^-]+\.json$", record)  # NAME-VERSION-BUILD.json
@@ -253,7 +258,7 @@ def conda_packages():
 
 
 def needs_of_cupy():
-    """What each distribution on the path needs of CuPy, by its own metadata; what an extra alone needs is left out."""
+    """Each distribution's requirements on CuPy by its metadata, without those of extras."""
     found = []
     for folder in metadata_folders():
         if not folder.endswith(".dist-info") or os.path.basename(folder).startswith("cupy"):
@@ -262,29 +267,29 @@ def needs_of_cupy():
         if "cupy" not in head:
             continue
         name, release = name_and_release(head)
-        told = re.findall(r"^Requires-Dist: *(cupy[^\r\n]*)", head, re.M | re.I) if name else []
+        requirements = re.findall(r"^Requires-Dist: *(cupy[^\r\n]*)", head, re.M | re.I) if name else []
         by = {"name": canonical(name or ""), "release": release}
-        found += [dict(by, requirement=text.strip()) for text in told if "extra" not in text]
+        found += [dict(by, requirement=text.strip()) for text in requirements if "extra" not in text]
     return found
 
 
 def name_and_release(head):
-    """As metadata tell them; None and None where they do not tell both."""
+    """Name and version by the metadata; None and None unless both are present."""
     name = re.search(r"^Name: *(\S+)", head, re.M)
     release = re.search(r"^Version: *(\S+)", head, re.M)
     return (name.group(1), release.group(1)) if name and release else (None, None)
 
 
 def canonical(name):
-    """The name of a distribution in its normal form."""
+    """A distribution's normalised name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def places():
-    """A function that tells what leads to a folder: the environment itself, a variable, or something else."""
-    own = [os.path.realpath(folder) for folder in map(install_folder, ("purelib", "platlib")) if folder]
-    told = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    given = [os.path.realpath(entry) for entry in told if entry]
+def folder_classifier():
+    """A function that returns how a folder is on the path: environment, pythonpath, user or elsewhere."""
+    installed = [os.path.realpath(folder) for folder in map(install_folder, ("purelib", "platlib")) if folder]
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    pythonpath = [os.path.realpath(entry) for entry in entries if entry]
     try:
         import site
 
@@ -294,28 +299,28 @@ def places():
     prefix = os.path.realpath(sys.prefix) + os.sep
     base = getattr(sys, "real_prefix", None) or getattr(sys, "base_prefix", sys.prefix)
 
-    def place(folder, name):
-        if folder in own or any(has_link(entry, name) for entry in own):
+    def classify(folder, name):
+        if folder in installed or any(has_link(entry, name) for entry in installed):
             return "environment"
-        if folder in given:
+        if folder in pythonpath:
             return "pythonpath"
         if folder == user:
             return "user"
-        # A system has several folders of its own: Debian's dist-packages, say.
+        # A system Python has several folders of its own, such as Debian's dist-packages.
         return "environment" if base == sys.prefix and folder.startswith(prefix) else "elsewhere"
 
-    return place
+    return classify
 
 
 def has_link(folder, name):
-    """Whether ``setup.py develop`` has left its link to a project: pip removes such a one."""
+    """Whether ``setup.py develop`` has left its link to a project, which pip can remove."""
     return any(os.path.isfile(os.path.join(folder, form + ".egg-link")) for form in (name, name.replace("-", "_")))
 
 
-def of_the_files(entries):
-    """Of several metadata of one name in one folder, that of the files there.
+def matching_metadata(entries):
+    """Of several metadata of one name in one folder, the one that matches the files.
 
-    An update that was cut short leaves the older one's, and nothing says which is which but the files.
+    An interrupted update leaves the older metadata behind.
     """
     if len(entries) == 1:
         return entries[0]
@@ -323,10 +328,7 @@ def of_the_files(entries):
 
 
 def misfits(metadata):
-    """How many files of a RECORD are not there in the size told; more than all of them where there is none.
-
-    Of one that is no text, nobody knows what it says.
-    """
+    """How many files of a RECORD are missing or of another size; ROWS + 1 without a RECORD or if it is no text."""
     count = 0
     text = read(os.path.join(metadata, "RECORD"), LARGEST)
     rows = [] if NO_TEXT in text or "\0" in text else text.splitlines()[:ROWS]
@@ -342,7 +344,7 @@ def misfits(metadata):
 
 
 def changed(path):
-    """When something was last changed there."""
+    """The modification time of a path; 0 if it does not exist."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -350,15 +352,15 @@ def changed(path):
 
 
 def distributions():
-    """Name, version and place of every distribution that has to do with GPUs.
+    """Name, version and location of every distribution that concerns GPUs.
 
-    Of a CuPy that a user, a distribution or conda has built, whose name does not say it, the CUDA major too: from CUDA
-    10.1 on cuBLAS, with which its modules are linked, bears it in its own name (libcublas.so.12).
+    For a CuPy built by a user, a Linux distribution or conda also the CUDA major, which its name lacks: it is that in
+    the soname of cuBLAS, which its modules need (libcublas.so.12, from CUDA 10.1 on).
     """
-    place = places()
+    classify = folder_classifier()
     found = []
     for entries in by_name():
-        kept = of_the_files(entries)
+        kept = matching_metadata(entries)
         if kept["release"] is None:
             continue
         folder, head = kept["path"], kept["head"]
@@ -371,7 +373,7 @@ def distributions():
                 "location": location,
                 "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
                 "requires": required(head) if kept["name"].startswith("cupy") else [],
-                "place": place(location, kept["name"]) if kept["name"].startswith("cupy") else None,
+                "place": classify(location, kept["name"]) if kept["name"].startswith("cupy") else None,
                 "cuda_major": int(cublas.rsplit(".", 1)[1]) if cublas else None,
             }
         )
@@ -379,10 +381,10 @@ def distributions():
 
 
 def left_metadata():
-    """The metadata that are of no files there: a second one of a name in one folder, or one that tells no name."""
+    """The metadata without matching files: a second one of a name in one folder, or one without a name."""
     found = []
     for entries in by_name():
-        kept = of_the_files(entries)
+        kept = matching_metadata(entries)
         found.extend(entry for entry in entries if entry is not kept or entry["release"] is None)
     return [
         {
@@ -397,7 +399,7 @@ def left_metadata():
 
 
 def by_name():
-    """The metadata of each name in each folder, in the order in which imports would meet them."""
+    """The metadata grouped by folder and name, in import order."""
     groups = []
     known = {}
     for folder in metadata_folders():
@@ -416,11 +418,11 @@ def by_name():
     return groups
 
 
-# CuPy and NumPy: which an import would take, and where CuPy keeps its kernels; nothing is imported
+# CuPy and NumPy: the modules that an import would load, and CuPy's kernel cache; nothing is imported
 
 
 def extension_suffixes():
-    """How the file names of the extension modules that this interpreter loads end."""
+    """The suffixes of extension modules that this interpreter loads."""
     try:
         from importlib.machinery import EXTENSION_SUFFIXES
     except ImportError:
@@ -431,7 +433,7 @@ def extension_suffixes():
 
 
 def loads(names, suffixes):
-    """Whether one of the files is an extension module for these suffixes; None where none is one for anybody."""
+    """Whether one of the files is an extension module with these suffixes; None if there is no extension module."""
     modules = [name for name in names if name.endswith((".so", ".pyd"))]
     if not modules:
         return None
@@ -439,7 +441,7 @@ def loads(names, suffixes):
 
 
 def cupy_modules():
-    """Each folder on the path with a package cupy: its file, and whether this interpreter loads its extensions."""
+    """Each package cupy on the path: its file, and whether this interpreter loads its extensions."""
     found = []
     for entry in sys.path:
         package = os.path.join(os.path.realpath(entry or "."), "cupy")
@@ -452,11 +454,11 @@ def cupy_modules():
 
 
 def pathfinder_hidden_by():
-    """The module named cuda that hides cuda.pathfinder wherever that lies; None where none does.
+    """The module named cuda that shadows cuda.pathfinder; None if none does.
 
-    A module, or a package with an __init__.py, ends the search: what lies elsewhere under that name is not looked at.
+    A module, or a package with an __init__.py, ends the search for other parts of a namespace package.
     """
-    module = taken("cuda")
+    module = module_file("cuda")
     if module is None or not module.endswith((".py", ".pyc", ".so")):
         return None
     folder, name = os.path.split(module)
@@ -466,8 +468,8 @@ def pathfinder_hidden_by():
 
 
 def numpy_fault():
-    """Why that is no NumPy that this interpreter can import; None where nothing speaks against it."""
-    module = taken("numpy")
+    """Why this interpreter cannot import the NumPy on its path; None if it seems importable."""
+    module = module_file("numpy")
     if module is None:
         return None
     folder, name = os.path.split(module)
@@ -478,21 +480,21 @@ def numpy_fault():
         for entry in os.listdir(os.path.dirname(folder))
     )
     if not name.startswith("__init__.") or not known:
-        return module + " is taken for it"
+        return module + " is imported in its place"
     verdicts = [loads(os.listdir(core), extension_suffixes()) for core in cores]
     if False in verdicts and True not in verdicts:
-        return "the one in " + folder + " is for another interpreter"
+        return "the NumPy in " + folder + " is for another interpreter"
     return None
 
 
-def taken(name):
-    """The file that an import of this name would take, without importing it.
+def module_file(name):
+    """The file that an import of this name would load, without importing it.
 
-    From the folder where the command runs, as ``python -m``, ``python -c``, an interactive session and Jupyter begin
-    their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
-    neither is on it.
+    The working folder comes first, as under ``python -m``, ``python -c``, an interactive session and Jupyter;
+    ``python script.py`` puts the script's folder first, which is unknown here. Under PYTHONSAFEPATH neither is on the
+    path.
     """
-    find = finder()  # before the working folder is on the path, whose files are nobody's to run
+    find = finder()  # before the working folder is on the path: none of its files may be run
     before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
     saved = sys.path[:]
     sys.path[:0] = before
@@ -510,23 +512,23 @@ def taken(name):
 
 
 def finder():
-    """A function that tells the file of a module by the finders that an import would ask."""
+    """A function that returns the file of a module, by the finders of the import system."""
     try:
         from importlib.util import find_spec
     except ImportError:
-        return by_imp()  # Python 2
+        return imp_finder()  # Python 2
 
     def find(name):
         spec = find_spec(name)
         if spec is None:
             return None
-        places = [] if spec.has_location else list(spec.submodule_search_locations or [])
-        return spec.origin if spec.has_location else (places or [None])[0]
+        folders = [] if spec.has_location else list(spec.submodule_search_locations or [])
+        return spec.origin if spec.has_location else (folders or [None])[0]
 
     return find
 
 
-def by_imp():
+def imp_finder():
     """The same for Python 2."""
     import imp
 
@@ -541,7 +543,7 @@ def by_imp():
 
 
 def kernel_cache():
-    """The folder of CuPy's compiled kernels, as cupy/cuda/compiler.py of 14.2.0 has it; None where memory serves."""
+    """CuPy's kernel cache folder, as in cupy/cuda/compiler.py of 14.2.0; None if the cache is in memory."""
     if os.environ.get("CUPY_CACHE_IN_MEMORY", "").lower() in TRUE:
         return None
     default = os.path.join(os.path.expanduser("~"), ".cupy", "kernel_cache")
@@ -549,50 +551,50 @@ def kernel_cache():
 
 
 def kernel_cache_fault():
-    """Why this user cannot write there; None where nothing stands in the way.
+    """Why this user cannot write to the kernel cache; None if they can.
 
-    CuPy makes the folder by os.makedirs, which refuses an empty name (cupy/cuda/_compiler_cache.py of 14.2.0).
+    CuPy creates the folder by os.makedirs, which refuses an empty name (cupy/cuda/_compiler_cache.py of 14.2.0).
     """
     folder = kernel_cache()
     if folder is None:
         return None
     if os.environ.get("CUPY_CACHE_DIR") == "":
-        return "CUPY_CACHE_DIR is set, and names no folder"
+        return "CUPY_CACHE_DIR is set, but empty"
     return folder_fault(folder)
 
 
 def folder_fault(folder):
-    """Why this user cannot write in a folder, or make it."""
-    place = folder
-    while not os.path.lexists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)  # CuPy makes what is missing
-    if not os.path.isdir(place):
-        return place + " is no folder"
-    if not os.access(place, os.W_OK | os.X_OK):
-        return place + " may not be written by this user"
+    """Why this user cannot write to a folder, or create it; None if they can."""
+    existing = folder
+    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)  # CuPy creates missing folders
+    if not os.path.isdir(existing):
+        return existing + " is not a folder"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return existing + " is not writable by this user"
     try:
-        room = os.statvfs(place)
+        usage = os.statvfs(existing)
     except (AttributeError, OSError):
         return None
-    if room.f_blocks and not room.f_bavail:
-        return "the file system of " + place + " is full"
-    # Where Python's ``tempfile`` would make temporary files, in its order.
-    places = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    return temporary_fault(places + ["/tmp", "/var/tmp", "/usr/tmp", os.getcwd()])  # noqa: S108 - looked at, not used
+    if usage.f_blocks and not usage.f_bavail:
+        return "the file system of " + existing + " is full"
+    # The folders that Python's ``tempfile`` tries, in its order.
+    folders = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    return temporary_fault(folders + ["/tmp", "/var/tmp", "/usr/tmp", os.getcwd()])  # noqa: S108 - checked, not used
 
 
-def temporary_fault(places):
-    """Why a source cannot be put aside while it is compiled: cupy/cuda/compiler.py makes a temporary folder for it.
+def temporary_fault(folders):
+    """Why no temporary folder can be created, in which cupy/cuda/compiler.py puts the source to compile.
 
     ``tempfile`` tries them by writing, which is not done here.
     """
-    if os.name != "posix" or any(os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK) for place in places):
+    if os.name != "posix" or any(os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK) for path in folders):
         return None
-    return "there is no folder for temporary files: none of " + ", ".join(places) + " may be written by this user"
+    return "there is no folder for temporary files: none of " + ", ".join(folders) + " is writable by this user"
 
 
 def kernel_cache_owners():
-    """How many other users own the folder or what lies in it; None where there is none yet, or users are not told."""
+    """How many other users own files in the kernel cache; None if it does not exist, or without user ids."""
     folder = kernel_cache()
     if folder is None or not os.path.isdir(folder) or not hasattr(os, "geteuid"):
         return None
@@ -602,7 +604,7 @@ def kernel_cache_owners():
 
 
 def main():
-    """Tells every fact; one that cannot be had does not keep the next one back."""
+    """Prints every fact; an error in one does not affect the others."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     facts = [
@@ -624,8 +626,8 @@ def main():
         ("writable", writable),
         ("user_site", user_site),
         ("cupy_modules", cupy_modules),
-        ("cupy_module", lambda: taken("cupy")),
-        ("numpy_module", lambda: taken("numpy")),
+        ("cupy_module", lambda: module_file("cupy")),
+        ("numpy_module", lambda: module_file("numpy")),
         ("numpy_fault", numpy_fault),
         ("pathfinder_hidden_by", pathfinder_hidden_by),
         ("kernels", kernels),
@@ -637,9 +639,9 @@ def main():
         ("lost_environment", lost_environment),
         ("environments_near", environments_near),
     ]
-    for key, ask in facts:
+    for key, read_fact in facts:
         try:
-            tell(key, ask())
-        except Exception as error:  # noqa: BLE001 - someone else's interpreter: whatever it raises is an answer
-            tell("failed." + key, repr(error))
-    tell("done", True)
+            emit(key, read_fact())
+        except Exception as error:  # noqa: BLE001 - a foreign interpreter may raise anything
+            emit("failed." + key, repr(error))
+    emit("done", True)

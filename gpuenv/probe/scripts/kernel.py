@@ -1,11 +1,10 @@
-"""Facts that the kernel and the file system tell: no library of the driver is loaded.
+"""Reads facts from the kernel's files and the file system; no library of the driver is loaded.
 
-Run by gpuenv's own interpreter: ``start.py kernel ROOT``. Prints one fact a line, see ``protocol.py``. It is a child of
-its own because reading a file of a wedged driver can hang.
+Run by gpuenv's own interpreter: ``start.py kernel ROOT``. Prints one fact per line, see ``protocol.py``. It is a child
+of its own because reading a file of a wedged driver can hang.
 
-Every path is given as a process on that root would write it, ``/proc/modules``; ``root`` is put before it where a file
-is read, and a link stays below it, as it would after a change of root. Nothing here blocks: a FIFO in the place of a
-file is no file.
+Paths are written as a process inside that root sees them, such as ``/proc/modules``. ``root`` is prepended when a file
+is read, and links stay below it, as after chroot. Nothing here blocks: FIFOs are skipped.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 
-from shared import records, tell
+from shared import emit, records
 
-_WHOLE = 8_000_000  # bytes of a long file that are read
+_WHOLE = 8_000_000  # bytes read of a long file
 _TREE = "/lib/modules"
 
 
 # Files below a root
 
 
-_MOST_LINKS = 40  # as the kernel's own limit
+_MOST_LINKS = 40  # the kernel's own limit
 
 
-def real(root: str, path: str) -> str:
-    """The path, seen from the root, behind all links of one: absolute links mean places below the root."""
+def resolve(root: str, path: str) -> str:
+    """Resolves all links of a path; absolute links are relative to the root."""
     if not root:
         return os.path.realpath(path)
     done, rest, links = "", [part for part in reversed(path.split("/")) if part], 0
@@ -55,15 +54,15 @@ def real(root: str, path: str) -> str:
     return done or "/"
 
 
-def place(root: str, path: str) -> str:
-    """Where this process finds a path of the root's."""
-    return root + real(root, path) if root else path
+def host_path(root: str, path: str) -> str:
+    """The path under which this process finds a path of the root."""
+    return root + resolve(root, path) if root else path
 
 
 def read_bytes(root: str, path: str, limit: int, *, tail: bool = False) -> bytes | None:
-    """The first bytes of a file, or the last ones; None where it is none that can be read."""
+    """The first or last bytes of a regular file; None if it cannot be read."""
     try:
-        with open(place(root, path), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open(host_path(root, path), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return None
@@ -75,33 +74,33 @@ def read_bytes(root: str, path: str, limit: int, *, tail: bool = False) -> bytes
 
 
 def read(root: str, path: str, limit: int = 65536) -> str | None:
-    """The text of a file up to a number of bytes, or None where it cannot be read."""
+    """The text of a file up to a number of bytes; None if it cannot be read."""
     content = read_bytes(root, path, limit)
     return None if content is None else content.decode("utf-8", "replace")
 
 
-def word(root: str, path: str) -> str | None:
-    """The text of a small file without the blanks around it; None where it is empty too."""
+def read_value(root: str, path: str) -> str | None:
+    """The stripped text of a small file; None if it is empty or cannot be read."""
     return (read(root, path) or "").strip() or None
 
 
 def names(root: str, folder: str, *, begin: str = "", end: str = "") -> list[str]:
-    """The names in a folder, in order; none where it cannot be read."""
+    """The sorted names in a folder; empty if it cannot be read."""
     try:
-        listed = os.listdir(place(root, folder))
+        listed = os.listdir(host_path(root, folder))
     except OSError:
         return []
     return sorted(name for name in listed if name.startswith(begin) and name.endswith(end))
 
 
 def is_folder(root: str, path: str) -> bool:
-    """Whether a folder lies there."""
-    return os.path.isdir(place(root, path))
+    """Whether the path is a folder."""
+    return os.path.isdir(host_path(root, path))
 
 
 def exists(root: str, path: str) -> bool:
-    """Whether anything lies there."""
-    return os.path.exists(place(root, path))
+    """Whether the path exists."""
+    return os.path.exists(host_path(root, path))
 
 
 # The operating system
@@ -109,14 +108,14 @@ def exists(root: str, path: str) -> bool:
 
 # The kernel that gVisor pretends to be, whatever release it names: gVisor, pkg/sentry/kernel/version, LinuxVersion.
 _GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
-_GVISOR_RELEASE = "-gvisor"  # likewise, LinuxRelease, from 2026 on
+_GVISOR_RELEASE = "-gvisor"  # gVisor, same folder, LinuxRelease, from 2026 on
 # UEFI Specification 2.10, section 3.3 (Globally Defined Variables); Linux, Documentation/filesystems/efivarfs.rst.
 _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _ATTRIBUTES = 4  # bytes that efivarfs puts before a variable's value
 
 
 def distribution(root: str) -> str | None:
-    """``debian 12``, from os-release."""
+    """The distribution by os-release, such as ``debian 12``."""
     text = read(root, "/etc/os-release") or read(root, "/usr/lib/os-release") or ""
     entries = dict(re.findall(r"^(\w+)=[\"']?([^\"'\r\n]*)", text, re.MULTILINE))
     return " ".join(filter(None, (entries.get("ID"), entries.get("VERSION_ID")))) or None
@@ -128,9 +127,9 @@ def is_wsl(root: str) -> bool:
 
 
 def tegra(root: str) -> dict[str, str] | None:
-    """The release line of a Jetson's root file system, or the name of a Tegra board, or its kernel; and who told it."""
+    """The release line of a Jetson's root file system, or the name of a Tegra board, or its kernel; and the source."""
     file, tree = "/etc/nv_tegra_release", "/proc/device-tree/compatible"
-    release = word(root, file)
+    release = read_value(root, file)
     if release:
         return {"told": release.splitlines()[0].lstrip("# "), "source": file}
     board = next((name for name in (read(root, tree) or "").split("\0") if name.startswith("nvidia,tegra")), None)
@@ -141,16 +140,16 @@ def tegra(root: str) -> dict[str, str] | None:
 
 
 def sandbox(root: str) -> str | None:
-    """``gvisor`` where that kernel stands in for Linux."""
-    told = read(root, "/proc/version") or ""
-    own = "" if root else os.uname().version
-    if _GVISOR in told or own == _GVISOR or os.uname().release.endswith(_GVISOR_RELEASE):
+    """``gvisor`` on gVisor's kernel, else None."""
+    text = read(root, "/proc/version") or ""
+    version = "" if root else os.uname().version
+    if _GVISOR in text or version == _GVISOR or os.uname().release.endswith(_GVISOR_RELEASE):
         return "gvisor"
     return None
 
 
 def secure_boot(root: str) -> bool | None:
-    """Whether the firmware started this kernel with Secure Boot; None where its variables are not to be seen."""
+    """Whether the firmware started this kernel with Secure Boot; None if its variables are not visible."""
     value = read_bytes(root, _SECURE_BOOT, 64)
     if value is None or len(value) != _ATTRIBUTES + 1:
         return None
@@ -158,20 +157,20 @@ def secure_boot(root: str) -> bool | None:
 
 
 def lockdown(root: str) -> str | None:
-    """The kernel's lockdown mode, which stands in brackets among those there are (kernel_lockdown(7))."""
+    """The kernel's lockdown mode, marked by brackets among the possible ones (kernel_lockdown(7))."""
     match = re.search(r"\[(none|integrity|confidentiality)\]", read(root, "/sys/kernel/security/lockdown") or "")
     return match[1] if match else None
 
 
 def module_signatures(root: str) -> bool | None:
     """Whether the kernel refuses modules without a valid signature (kernel parameter module.sig_enforce)."""
-    return {"Y": True, "N": False}.get(word(root, "/sys/module/module/parameters/sig_enforce") or "")
+    return {"Y": True, "N": False}.get(read_value(root, "/sys/module/module/parameters/sig_enforce") or "")
 
 
 def suspends(root: str) -> int | None:
-    """How often this machine has gone to sleep since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
-    told = word(root, "/sys/power/suspend_stats/success") or ""
-    return int(told) if re.fullmatch("[0-9]{1,9}", told) else None
+    """How often this machine has been suspended since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
+    count = read_value(root, "/sys/power/suspend_stats/success") or ""
+    return int(count) if re.fullmatch("[0-9]{1,9}", count) else None
 
 
 # Containers
@@ -179,7 +178,7 @@ def suspends(root: str) -> int | None:
 
 _CONTAINER_ROOTS = ("overlay", "fuse-overlayfs", "9p")  # gVisor's root is 9p
 _MOST_CDI, _MOST_DEVICES, _MOST_RULES = 32, 256, 64
-# Linux, Documentation/admin-guide/devices.txt; the other majors are given when the driver is loaded.
+# Linux, Documentation/admin-guide/devices.txt; the other majors are assigned when the driver is loaded.
 _NVIDIA_MAJOR = "195"
 _DOCKER = ("/usr/bin/docker", "/usr/local/bin/docker", "/snap/bin/docker")
 # nvidia-container-toolkit, packaging: the first since 1.9, the others before.
@@ -188,14 +187,14 @@ _TOOLKIT_PACKAGE = "nvidia-container-toolkit"
 
 
 def container(root: str) -> str:
-    """The kind of container this process is in, by the marks that each engine leaves."""
+    """The kind of container that this process is in, by each engine's marks."""
     control_groups = read(root, "/proc/1/cgroup") or ""
     root_type, mounted, _ = mounts(root)
-    named = os.environ.get("container") or word(root, "/run/systemd/container") or ""  # noqa: SIM112 - as systemd names it
-    named = "" if named == "wsl" else named  # what systemd calls WSL
+    named = os.environ.get("container") or read_value(root, "/run/systemd/container") or ""  # noqa: SIM112 - systemd's spelling
+    named = "" if named == "wsl" else named  # systemd's name for WSL
     in_pod = "kubepods" in control_groups or "/kubelet/pods/" in mounted
-    # An init system runs on a diskless or live host too, whose root is an overlay.
-    is_booted = word(root, "/proc/1/comm") in ("systemd", "init")
+    # A diskless or live host has an overlay as root too, but runs an init system.
+    is_booted = read_value(root, "/proc/1/comm") in ("systemd", "init")
     signs = (
         ("kubernetes", "KUBERNETES_SERVICE_HOST" in os.environ or in_pod),
         ("apptainer", "APPTAINER_CONTAINER" in os.environ or "SINGULARITY_CONTAINER" in os.environ),
@@ -206,49 +205,49 @@ def container(root: str) -> str:
         ("other", exists(root, "/.flatpak-info")),
         ("other", bool(named) or "/containerd/" in mounted or (root_type in _CONTAINER_ROOTS and not is_booted)),
     )
-    return next((name for name, seen in signs if seen), "none")
+    return next((name for name, is_present in signs if is_present), "none")
 
 
 @lru_cache(1)
 def mounts(root: str) -> tuple[str, str, frozenset[str] | None]:
-    """The type of the root file system, where the files come from that engines mount over an image's, and all points.
+    """The type of the root file system, the origins of the files that engines mount, and all mount points.
 
-    The mount points of a host that runs containers are not looked at for its kind: they name them too.
+    The origins of other mounts say nothing about this process: a host that runs containers has theirs too.
     """
     text = read(root, "/proc/self/mountinfo", _WHOLE)
     root_type, origins, points = "", [], set()
     for line in (text or "").splitlines():
         fields, _, rest = line.partition(" - ")
-        place = fields.split(" ")
-        if len(place) <= 4:  # noqa: PLR2004 - the mount point is the fifth field: proc_pid_mountinfo(5)
+        columns = fields.split(" ")
+        if len(columns) <= 4:  # noqa: PLR2004 - the mount point is the fifth field: proc_pid_mountinfo(5)
             continue
-        points.add(place[4])
-        if place[4] == "/":
+        points.add(columns[4])
+        if columns[4] == "/":
             root_type = rest.split(" ")[0]
-        elif place[4] in ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf"):
-            origins.append(place[3])
+        elif columns[4] in ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf"):
+            origins.append(columns[3])
     return root_type, " ".join(origins), frozenset(points) if points else None
 
 
 def device_rules(root: str) -> dict[str, object]:
-    """The rules of this process's control group for NVIDIA's devices, as version 1 shows them.
+    """The device rules of this process's control group that concern NVIDIA, in version 1.
 
     Linux, Documentation/admin-guide/cgroup-v1/devices.rst; version 2 has none to read (cgroup-v2.rst, Device
     controller).
     """
     groups = read(root, "/proc/self/cgroup") or ""
-    own = re.search(r"^\d+:(?:[\w=]+,)*devices(?:,[\w=]+)*:(/.*)$", groups, re.MULTILINE)
+    group = re.search(r"^\d+:(?:[\w=]+,)*devices(?:,[\w=]+)*:(/.*)$", groups, re.MULTILINE)
     folder = "/sys/fs/cgroup/devices"
     # Inside a container the path is often the host's, while the mount begins at the container's own group.
-    places = [f"{folder}{own[1].rstrip('/')}/devices.list"] if own else []
-    places += [f"{folder}/devices.list"] if container(root) != "none" else []
-    text = next((found for found in (read(root, path) for path in places) if found is not None), None)
+    paths = [f"{folder}{group[1].rstrip('/')}/devices.list"] if group else []
+    paths += [f"{folder}/devices.list"] if container(root) != "none" else []
+    text = next((found for found in (read(root, path) for path in paths) if found is not None), None)
     if text is not None:
         majors = {_NVIDIA_MAJOR, *re.findall(r"^ *(\d+) nvidia", read(root, "/proc/devices") or "", re.MULTILINE)}
         return {"rules": [line for line in text.splitlines() if _concerns(line, majors)][:_MOST_RULES]}
     if exists(root, "/sys/fs/cgroup/cgroup.controllers") or re.search(r"^0::", groups, re.MULTILINE):
         return {"reason": "control groups of version 2 keep their rules in a BPF program, which cannot be read"}
-    return {"reason": "no control group for devices is to be seen"}
+    return {"reason": "no control group for devices is visible"}
 
 
 def _concerns(rule: str, majors: set[str]) -> bool:
@@ -269,7 +268,7 @@ def cdi_files(root: str) -> list[dict[str, object]]:
 
 
 def _cdi_yaml(text: str) -> tuple[str | None, list[str]]:
-    """The kind and the devices' names by their lines: to read all of YAML would take a library."""
+    """The kind and the devices' names, read line by line: there is no YAML library here."""
     kind = re.search(r"^kind: *[\"']?([\w./-]+)", text, re.MULTILINE)
     section = re.search(r"^devices:[^\n]*\n((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
     devices = re.findall(r"^ {0,4}(?:- +)?name: *[\"']?([^\"'\s#]+)", section[1] if section else "", re.MULTILINE)
@@ -292,7 +291,7 @@ def _json(text: str) -> Mapping[str, object]:
 
 
 def engine(root: str) -> dict[str, object]:
-    """Docker's program, and what its configuration says of runtimes (Docker, dockerd: daemon configuration file)."""
+    """Docker's program, and the runtimes in its configuration (Docker, dockerd: daemon configuration file)."""
     content = _json(read(root, "/etc/docker/daemon.json", 1_000_000) or "")
     runtimes, default = content.get("runtimes"), content.get("default-runtime")
     return {
@@ -304,17 +303,17 @@ def engine(root: str) -> dict[str, object]:
 
 
 def container_toolkit(root: str) -> dict[str, object]:
-    """The release of the NVIDIA container toolkit by Debian's list of packages, which is read only where it has one."""
-    there = any(exists(root, f"/usr/bin/{name}") for name in _TOOLKIT_PROGRAMS)
+    """The release of the NVIDIA container toolkit by Debian's list of packages, read only if it is packaged."""
+    is_installed = any(exists(root, f"/usr/bin/{name}") for name in _TOOLKIT_PROGRAMS)
     packaged = exists(root, f"/var/lib/dpkg/info/{_TOOLKIT_PACKAGE}.list")
     listed = (read(root, "/var/lib/dpkg/status", 16_000_000) or "") if packaged else ""
     entry = re.search(rf"^Package: {_TOOLKIT_PACKAGE}\n((?:\S.*\n| .*\n)*)", listed, re.MULTILINE)
     release = re.search(r"^Version: *(\S+)", entry[1], re.MULTILINE) if entry else None
-    return {"there": there, "release": release[1] if release else None}
+    return {"there": is_installed, "release": release[1] if release else None}
 
 
 def mounted_requests(root: str) -> list[str]:
-    """The devices that were asked for by mounts, which the NVIDIA container toolkit reads in place of a variable.
+    """The devices requested by mounts, which the NVIDIA container toolkit reads instead of a variable.
 
     NVIDIA Container Toolkit, configuration: accept-nvidia-visible-devices-as-volume-mounts.
     """
@@ -322,15 +321,15 @@ def mounted_requests(root: str) -> list[str]:
 
 
 def mps_daemon(root: str) -> dict[str, object]:
-    """Whether a control daemon of MPS has left its pipe where clients look for it.
+    """Whether an MPS control daemon has created its pipe in the clients' folder.
 
     NVIDIA, Multi-Process Service, CUDA_MPS_PIPE_DIRECTORY: the default is /tmp/nvidia-mps.
     """
-    told = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
-    folder = told or "/tmp/nvidia-mps"  # noqa: S108 - the documented place
+    configured = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
+    folder = configured or "/tmp/nvidia-mps"  # noqa: S108 - the documented default
     return {
         "folder": folder,
-        "told": bool(told),
+        "told": bool(configured),
         "daemon": is_folder(root, folder) and exists(root, f"{folder}/control"),
     }
 
@@ -342,7 +341,7 @@ _MOST_BUILDS, _MOST_LIBRARIES = 64, 64
 _DEVICES = r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap"  # nvmap is of Tegra
 _LIBRARY = r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?"
 _MOST_OF_A_LOG = 1_000_000
-# The shell's words (dash's, bash's); the kernel's Makefile, target prepare; GCC's driver.
+# Messages of dash and bash; of the kernel's Makefile, target prepare; of GCC's driver.
 _NOT_FOUND = r"\b(gcc-\d+): (?:command )?not found"
 _BUILT_BY = r"The kernel was built by: \S*gcc\S* \([^)]*\) (\d+)\."
 _UNKNOWN_OPTION = r"error: unrecognized (?:command[- ]line option|argument)"
@@ -352,8 +351,8 @@ _LOG = r"make\.log for \S+ for kernel (\S+)"
 def dkms(root: str) -> list[dict[str, object]]:
     """The driver's modules in DKMS's tree, which the manual page of dkms describes under ACTIONS (add, build).
 
-    A release that was added has a folder; one that was built for a kernel has that kernel's folder with the module in
-    it. The build folder is removed at the end of a build that succeeds, so a log in it is of one that failed.
+    An added release has a folder; one built for a kernel has that kernel's folder with the module in it. A successful
+    build removes the build folder, so a log in it belongs to a failed one.
     """
     tree, found = "/var/lib/dkms", []
     for module in names(root, tree, begin="nvidia"):
@@ -366,7 +365,7 @@ def dkms(root: str) -> list[dict[str, object]]:
 
 
 def _builds(root: str, folder: str) -> list[dict[str, object]]:
-    """What became of one release: built for some kernels, failed for one, or only added."""
+    """The states of one release: built for some kernels, failed for one, or only added."""
     built = [
         {"kernel": kernel, "state": "built"}
         for kernel in names(root, folder)
@@ -381,9 +380,9 @@ def _builds(root: str, folder: str) -> list[dict[str, object]]:
 
 
 def _wanted_compiler(log: str) -> str | None:
-    """The compiler of the kernel, where the log of a failed build says that it is not the one there, or is not there.
+    """The kernel's compiler, if the log of a failed build shows that it is missing or another one was used.
 
-    Another minor release of it gives the same warning and does no harm: an option that it does not know does.
+    A different compiler alone only causes a warning; an option that it does not know fails the build.
     """
     missing = re.search(_NOT_FOUND, log)
     if missing:
@@ -393,12 +392,12 @@ def _wanted_compiler(log: str) -> str | None:
 
 
 def device_nodes(root: str) -> list[dict[str, object]]:
-    """The driver's device files; access is asked of the kernel, nothing is opened."""
+    """The driver's device nodes; access is checked without opening them."""
     nodes = []
     for name in names(root, "/dev"):
         if not re.fullmatch(_DEVICES, name):
             continue
-        path = place(root, f"/dev/{name}")
+        path = host_path(root, f"/dev/{name}")
         try:
             status = os.stat(path)
         except OSError:
@@ -415,9 +414,9 @@ def device_nodes(root: str) -> list[dict[str, object]]:
 
 
 def libraries(root: str) -> list[dict[str, object]]:
-    """Every file of libcuda and libnvidia-ml in the folders that drivers use, and whether it is mounted there.
+    """Every file of libcuda and libnvidia-ml in the folders that drivers use, and whether it is mounted.
 
-    A folder of the system may have many thousands of files: its names are read, and no file in it is asked for more.
+    A system folder may hold many thousands of files, so only their names are read.
     """
     points = mounts(root)[2]
     found: dict[str, dict[str, object]] = {}
@@ -425,14 +424,14 @@ def libraries(root: str) -> list[dict[str, object]]:
         for name in names(root, folder, begin="lib"):
             if not re.fullmatch(_LIBRARY, name):
                 continue
-            path = real(root, f"{folder}/{name}")
-            if path not in found and os.path.isfile(place(root, path)):
+            path = resolve(root, f"{folder}/{name}")
+            if path not in found and os.path.isfile(host_path(root, path)):
                 found[path] = {"path": path, "mounted": None if points is None else _is_mounted(path, points)}
     return list(found.values())[:_MOST_LIBRARIES]
 
 
 def library_folders(root: str) -> list[str]:
-    """Where drivers, engines and clouds put libcuda, and where others of that name lie.
+    """The folders in which drivers, engines, clouds and toolkits put a libcuda.
 
     Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
     /usr/local/nvidia (GKE); /var/lib/nvidia (Container-Optimized OS); /run/opengl-driver (NixOS); wsl (Windows); tegra
@@ -468,16 +467,16 @@ def _is_mounted(path: str, points: frozenset[str]) -> bool:
 # Kernel modules
 
 
-_DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
+_DEEP = 4  # levels below updates/ and extra/ searched for modules
 _MOST_KERNELS, _MOST_BLOCKS = 16, 8
-_MOST_FILES = 8  # of one kernel: Ubuntu has one a branch
-# Debian's packages name the module after themselves, so that several releases of the driver can lie side by side:
+_MOST_FILES = 8  # of one kernel: Ubuntu has one per branch
+# Debian's packages name the module after themselves, so that several releases of the driver can be installed:
 # nvidia-current, nvidia-current-open, nvidia-tesla-470, nvidia-legacy-390xx; their companions end in -drm and so on.
 _NAME = r"nvidia(?:-current|-tesla(?:-\d{3})?|-legacy-\d{3}xx)?(?:-open)?"
 _MODULE_FILE = rf"{_NAME}\.ko(\.\w+)?"
 _LISTED = rf"(?m)(?:^|[\s:])((?:\S*/)?{_NAME}\.ko[.\w]*)"
-# modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
-# that only fails, or does nothing, keeps it out.
+# modprobe.d(5): of files with one name, that of the first folder counts. These commands keep a module out: blacklist,
+# alias to off, and an install command that fails or does nothing.
 _FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 _BLOCKING = (
     rf"\s*(blacklist\s+{_NAME}|alias\s+nvidia\s+off"
@@ -492,22 +491,22 @@ def modules(root: str) -> dict[str, object]:
     listed = read(root, "/proc/modules", _WHOLE)
     loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
     loaded |= {name for name in ("nvidia", "nouveau") if is_folder(root, f"/sys/module/{name}")}
-    told = listed is not None or is_folder(root, "/sys/module")
+    is_visible = listed is not None or is_folder(root, "/sys/module")
     return {
-        "nvidia_loaded": "nvidia" in loaded if told else None,
-        "nouveau_loaded": "nouveau" in loaded if told else None,
+        "nvidia_loaded": "nvidia" in loaded if is_visible else None,
+        "nouveau_loaded": "nouveau" in loaded if is_visible else None,
         "module_installed": module_installed(root),
     }
 
 
 def module_installed(root: str) -> bool | None:
-    """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
+    """Whether the running kernel's folder has an nvidia module; None if that folder is not visible."""
     kernel = os.uname().release
     return bool(_of_kernel(root, kernel)) or (False if is_folder(root, f"{_TREE}/{kernel}") else None)
 
 
 def _of_kernel(root: str, kernel: str) -> list[str]:
-    """The files of the module in a kernel's folder, as modules.dep names them, else as they are found."""
+    """The module's files in a kernel's folder, by modules.dep or else by a search."""
     listed = re.findall(_LISTED, read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE) or "")
     if listed:
         return sorted({path.rpartition(f"/{kernel}/")[2] for path in listed})
@@ -525,9 +524,9 @@ def _below(root: str, folder: str, deep: int) -> list[str]:
 
 
 def module_files(root: str) -> list[str]:
-    """The nvidia modules of other kernels, each below its kernel's name; asked where the running one has none.
+    """The nvidia modules of other kernels, below their kernels' names; empty if the running kernel has one.
 
-    Where a file lies tells what has put it there.
+    A file's folder shows which tool installed it.
     """
     if module_installed(root):
         return []
@@ -537,7 +536,7 @@ def module_files(root: str) -> list[str]:
 
 
 def module_blocks(root: str) -> list[str]:
-    """What keeps the nvidia module from being loaded: files with the line, parameters of the kernel."""
+    """What keeps the nvidia module from being loaded: lines of modprobe.d files, and kernel parameters."""
     seen: set[str] = set()
     found = []
     for folder in _FOLDERS:
@@ -547,8 +546,8 @@ def module_blocks(root: str) -> list[str]:
             seen.add(name)
             lines = (read(root, f"{folder}/{name}") or "").splitlines()
             found += [f"{folder}/{name}: {line.strip()}" for line in lines if re.match(_BLOCKING, line)]
-    words = (read(root, "/proc/cmdline") or "").split()
-    found += [f"/proc/cmdline: {word}" for word in words if re.match(_PARAMETER, word)]
+    parameters = (read(root, "/proc/cmdline") or "").split()
+    found += [f"/proc/cmdline: {text}" for text in parameters if re.match(_PARAMETER, text)]
     return found[:_MOST_BLOCKS]
 
 
@@ -563,7 +562,7 @@ _OWN_MEMORY = (1, 2)
 
 
 def pci_gpus(root: str) -> list[dict[str, object]] | None:
-    """Display and 3D controllers on the PCI bus; None where it is not to be seen: in a container, an empty one is."""
+    """Display and 3D controllers on the PCI bus; None if it is not visible, or empty inside a container."""
     folder = "/sys/bus/pci/devices"
     addresses = names(root, folder)
     if not is_folder(root, folder) or (not addresses and container(root) != "none"):
@@ -571,9 +570,9 @@ def pci_gpus(root: str) -> list[dict[str, object]] | None:
     found = []
     for address in addresses:
         device = f"{folder}/{address}"
-        if not (word(root, f"{device}/class") or "").startswith(_DISPLAY_CLASSES):
+        if not (read_value(root, f"{device}/class") or "").startswith(_DISPLAY_CLASSES):
             continue
-        identity = [(word(root, f"{device}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
+        identity = [(read_value(root, f"{device}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
         if not all(re.fullmatch(r"[0-9a-f]{4}", number) for number in identity):
             continue
         found.append(
@@ -581,22 +580,22 @@ def pci_gpus(root: str) -> list[dict[str, object]] | None:
                 "pci": address,
                 "vendor": identity[0],
                 "device": identity[1],
-                "kernel_driver": link_name(place(root, device) + "/driver"),
+                "kernel_driver": link_name(host_path(root, device) + "/driver"),
             }
         )
-    return _named(root, found)
+    return _with_names(root, found)
 
 
 def link_name(link: str) -> str | None:
-    """The last word of where a link leads."""
+    """The last component of a link's target; None if it cannot be read."""
     try:
         return os.path.basename(os.readlink(link))
     except OSError:
         return None
 
 
-def _named(root: str, devices: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Adds product names from the machine's own PCI id table, where it has one."""
+def _with_names(root: str, devices: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Adds product names from the machine's PCI id table, if it has one."""
     text = next(filter(None, (read(root, table, _WHOLE) for table in _TABLES)), "") if devices else ""
     for device in devices:
         vendor = re.search(rf"^{device['vendor']}  .*\n((?:[\t#].*\n|\n)*)", text, re.MULTILINE)
@@ -606,7 +605,7 @@ def _named(root: str, devices: list[dict[str, object]]) -> list[dict[str, object
 
 
 def driver_gpus(root: str) -> list[dict[str, object]]:
-    """The GPUs that the kernel module itself lists."""
+    """The GPUs that the kernel module lists."""
     folder, gpus = "/proc/driver/nvidia/gpus", []
     for name in names(root, folder):
         if not is_folder(root, f"{folder}/{name}"):
@@ -625,13 +624,13 @@ def driver_gpus(root: str) -> list[dict[str, object]]:
 
 
 def amd_nodes(root: str) -> list[dict[str, object]]:
-    """The nodes of AMD's compute driver; what they mean is told later."""
+    """The nodes of AMD's compute driver, uninterpreted."""
     folder = "/sys/class/kfd/kfd/topology/nodes"
     numbers = sorted((name for name in names(root, folder) if re.fullmatch("[0-9]{1,9}", name)), key=int)
     return [
         {
             "node": int(number),
-            "name": word(root, f"{folder}/{number}/name"),
+            "name": read_value(root, f"{folder}/{number}/name"),
             "properties": _numbers(root, f"{folder}/{number}/properties"),
             "memory": _memory(root, f"{folder}/{number}/mem_banks"),
         }
@@ -649,21 +648,21 @@ def _memory(root: str, folder: str) -> int | None:
 
 
 def _numbers(root: str, path: str) -> dict[str, int]:
-    """The properties of a node or of its memory that are numbers."""
+    """The numeric properties of a node or of its memory."""
     return {key: int(value) for key, value in re.findall(r"^(\w+) (\d{1,20})$", read(root, path) or "", re.MULTILINE)}
 
 
 def rocm(root: str) -> dict[str, str]:
     """ROCm's release by its own file and by its header."""
-    told = {}
-    release = re.match(r"\d+\.\d+(\.\d+)?", word(root, "/opt/rocm/.info/version") or "")
+    releases = {}
+    release = re.match(r"\d+\.\d+(\.\d+)?", read_value(root, "/opt/rocm/.info/version") or "")
     if release:
-        told["/opt/rocm/.info/version"] = release[0]
+        releases["/opt/rocm/.info/version"] = release[0]
     header = read(root, "/opt/rocm/include/rocm-core/rocm_version.h") or ""
     parts = dict(re.findall(r"^#define ROCM_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)", header, re.MULTILINE))
-    if len(parts) == 3:  # noqa: PLR2004 - all of them
-        told["rocm_version.h"] = f"{parts['MAJOR']}.{parts['MINOR']}.{parts['PATCH']}"
-    return told
+    if len(parts) == 3:  # noqa: PLR2004 - all three
+        releases["rocm_version.h"] = f"{parts['MAJOR']}.{parts['MINOR']}.{parts['PATCH']}"
+    return releases
 
 
 # CUDA toolkits
@@ -680,35 +679,35 @@ _LARGEST = 131_072  # bytes; the version stands near the beginning of a header o
 def toolkits(root: str) -> list[dict[str, object]]:
     """Every CUDA toolkit in the default folders, on PATH and in the variables."""
     found: dict[str, dict[str, object]] = {}
-    for via, path in _places(root):
-        folder = real(root, path)
+    for via, path in _candidates(root):
+        folder = resolve(root, path)
         if folder not in found and is_folder(root, folder):
             found[folder] = {"path": folder, "found_via": via, **_toolkit(root, folder)}
-    # A compiler without anything to compile with is a wrapper of somebody's.
-    told = [entry for entry in found.values() if entry["toolkit"] or (entry["nvcc"] and entry["has_headers"])]
-    return told[:_MOST_TOOLKITS]
+    # An nvcc without headers is a wrapper script.
+    kits = [entry for entry in found.values() if entry["toolkit"] or (entry["nvcc"] and entry["has_headers"])]
+    return kits[:_MOST_TOOLKITS]
 
 
-def _places(root: str) -> list[tuple[str, str]]:
-    places = [(name, os.environ[name]) for name in _VARIABLES if os.environ.get(name)]
+def _candidates(root: str) -> list[tuple[str, str]]:
+    paths = [(name, os.environ[name]) for name in _VARIABLES if os.environ.get(name)]
     compilers = [f"{folder}/nvcc" for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    there = [real(root, path) for path in compilers if os.access(place(root, path), os.X_OK)]
-    places += [("PATH", os.path.dirname(os.path.dirname(path))) for path in there]
-    places += [("folder", "/usr/local/cuda")]
-    places += [("folder", f"/usr/local/{name}") for name in names(root, "/usr/local", begin="cuda-")]
-    return places + [("folder", path) for path in ("/opt/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")]
+    executables = [resolve(root, path) for path in compilers if os.access(host_path(root, path), os.X_OK)]
+    paths += [("PATH", os.path.dirname(os.path.dirname(path))) for path in executables]
+    paths += [("folder", "/usr/local/cuda")]
+    paths += [("folder", f"/usr/local/{name}") for name in names(root, "/usr/local", begin="cuda-")]
+    return paths + [("folder", path) for path in ("/opt/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")]
 
 
 def pointing_nowhere(root: str) -> list[str]:
-    """The variables that name a toolkit's folder where there is none."""
+    """The variables that name a toolkit's folder which does not exist."""
     return [name for name in _VARIABLES if os.environ.get(name) and not is_folder(root, os.environ[name])]
 
 
 def _toolkit(root: str, path: str) -> dict[str, object]:
-    """Version and parts of the toolkit in a folder; the first version is that of the most trusted file."""
+    """Version and parts of the toolkit in a folder; the most trusted file's version comes first."""
     headers = [f"{path}{part}/include" for part in _PARTS]
     versions = _versions(root, path, headers)
-    nvcc = place(root, f"{path}/bin/nvcc")
+    nvcc = host_path(root, f"{path}/bin/nvcc")
     return {
         "toolkit": versions[0][1] if versions else None,
         "source": versions[0][0] if versions else None,
@@ -720,39 +719,39 @@ def _toolkit(root: str, path: str) -> dict[str, object]:
 
 
 def _versions(root: str, path: str, headers: list[str]) -> list[tuple[str, str]]:
-    """What the toolkit's own version file, its header and its version text of old say, in this order of trust."""
-    told = []
+    """The versions by version.json, cuda.h and the older version.txt, in this order of trust."""
+    versions = []
     try:
         content = json.loads(read(root, path + "/version.json", _LARGEST) or "{}")
     except (ValueError, RecursionError):
         content = None
     entry = content.get("cuda") if isinstance(content, dict) else None
     if isinstance(entry, dict) and isinstance(entry.get("version"), str):
-        told.append(("version.json", entry["version"]))
+        versions.append(("version.json", entry["version"]))
     for folder in headers:
         match = re.search(
             r"^#define\s+CUDA_VERSION\s+(\d{4,6})\b", read(root, folder + "/cuda.h", _LARGEST) or "", re.MULTILINE
         )
         if match:
-            told.append(("cuda.h", f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}"))
+            versions.append(("cuda.h", f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}"))
             break
     match = re.search(r"CUDA Version (\d+\.\d+)", read(root, path + "/version.txt") or "")
-    return told + ([("version.txt", match[1])] if match else [])
+    return versions + ([("version.txt", match[1])] if match else [])
 
 
-# The kernel's log
+# The kernel log
 
 
 _FILES = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg")
-_TAIL = 1_000_000  # bytes of a file that are read, from its end
+_TAIL = 1_000_000  # bytes read from the end of a file
 _MOST, _MOST_DECISIVE, _LONGEST = 50, 30, 400
-# Without regard to case; a search for each is far cheaper than one pattern for all.
-_OURS = (
+# Case-insensitive; a search for each is far cheaper than one pattern for all.
+_RELEVANT = (
     *("nvrm", "nvidia", "nouveau", "xid", "module verification failed", "unsigned module", "is rejected"),
     *("key was rejected", "lockdown: ", "pkcs#7"),
 )
-_NOBODYS = ("serial", "segfault at")  # a board's number; whose program crashed
-# What may be behind a fault, and shall not be driven out by what is said again and again after it.
+_IDENTIFYING = ("serial", "segfault at")  # a board's serial number; the name of a crashed program
+# Possible causes of a fault, which repeated later lines must not displace.
 _DECISIVE = (
     r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus|power cables|NVIDIA device is invalid"
 )
@@ -762,31 +761,31 @@ _STAMP = r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?"
 
 
 def kernel_log(root: str) -> dict[str, object]:
-    """The lines with their source, the newest last, or why there are none."""
-    told, complaint = _buffer(root)
-    if told is not None:
-        return {"source": "/dev/kmsg", "lines": chosen(filter(None, map(_of_buffer, told)))}
+    """The lines with their source, the newest last, or the reason why the log cannot be read."""
+    entries, complaint = _buffer(root)
+    if entries is not None:
+        return {"source": "/dev/kmsg", "lines": select_lines(filter(None, map(_buffer_text, entries)))}
     for path in _FILES:
         content = read_bytes(root, path, _TAIL, tail=True)
         if content is not None:
-            lines = [_of_file(line, path) for line in content.decode("utf-8", "replace").splitlines()]
-            return {"source": path, "lines": chosen(_since_boot([line for line in lines if line]))}
-    return {"reason": f"/dev/kmsg: {complaint}; nor can a file of syslog be read"}
+            lines = [_file_text(line, path) for line in content.decode("utf-8", "replace").splitlines()]
+            return {"source": path, "lines": select_lines(_since_boot([line for line in lines if line]))}
+    return {"reason": f"/dev/kmsg: {complaint}; and no syslog file can be read"}
 
 
 def _buffer(root: str) -> tuple[list[str] | None, str]:
-    """The records of the kernel's own buffer; a plain file stands in for it below another root."""
+    """The records of the kernel's buffer, or of a regular file in its place; else None and the reason."""
     try:
-        descriptor = os.open(place(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        descriptor = os.open(host_path(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         return None, error.strerror or str(error)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
             return os.read(descriptor, _TAIL).decode("utf-8", "replace").splitlines(), ""
-        # Some containers have a terminal there: what is read from it is taken from whoever types.
+        # Some containers have a terminal in its place; reading would steal its input.
         if not stat.S_ISCHR(mode) or os.isatty(descriptor):
-            return None, "it is no log"
+            return None, "it is not a log"
         return [record.split(b"\n", 1)[0].decode("utf-8", "replace") for record in records(descriptor)], ""
     except OSError as error:
         return None, error.strerror or str(error)
@@ -794,14 +793,14 @@ def _buffer(root: str) -> tuple[list[str] | None, str]:
         os.close(descriptor)
 
 
-def _of_buffer(record: str) -> str | None:
-    """The text of ``6,339,5140900,-;text``; a line that begins with a blank is an annotation."""
+def _buffer_text(record: str) -> str | None:
+    """The text of ``6,339,5140900,-;text``; None for an annotation, which begins with a blank."""
     numbers, separator, text = record.partition(";")
     return text if separator and numbers[:1].isdigit() else None
 
 
-def _of_file(line: str, path: str) -> str | None:
-    """The text without date, host and time stamp; in a file of all of syslog, the kernel's lines alone."""
+def _file_text(line: str, path: str) -> str | None:
+    """The text without date, host and time stamp; None for other programs' lines in a syslog file."""
     text, count = re.subn(_PREFIX, "", line, count=1)
     if not count and path != "/var/log/dmesg":
         return None
@@ -809,17 +808,17 @@ def _of_file(line: str, path: str) -> str | None:
 
 
 def _since_boot(lines: list[str]) -> list[str]:
-    """A file has lines of former starts too, which say nothing of this one."""
+    """The lines since the last boot."""
     starts = [number for number, line in enumerate(lines) if re.match(_BOOT, line)]
     return lines[starts[-1] :] if starts else lines
 
 
-def chosen(lines: Iterable[str]) -> list[str]:
-    """The newest lines that concern the driver, each once; those that decide are not driven out by the others."""
+def select_lines(lines: Iterable[str]) -> list[str]:
+    """The newest distinct lines that concern the driver; decisive ones are not displaced by others."""
     kept: dict[str, None] = {}
     for line in lines:
         small = line.lower()
-        if any(mark in small for mark in _OURS) and not any(mark in small for mark in _NOBODYS):
+        if any(mark in small for mark in _RELEVANT) and not any(mark in small for mark in _IDENTIFYING):
             text = line[:_LONGEST]
             kept.pop(text, None)
             kept[text] = None
@@ -827,14 +826,14 @@ def chosen(lines: Iterable[str]) -> list[str]:
     decisive = [line for line in found if re.search(_DECISIVE, line)][-_MOST_DECISIVE:]
     others = [line for line in found if line not in decisive]
     room = _MOST - len(decisive)
-    taken = {*decisive, *others[-room:]}
-    return [line for line in found if line in taken]
+    selected = {*decisive, *others[-room:]}
+    return [line for line in found if line in selected]
 
 
 def uname(_: str) -> dict[str, object]:
     """The kernel's name, release and machine."""
-    told = os.uname()
-    return {"os": told.sysname.lower(), "kernel": told.release, "arch": told.machine}
+    system = os.uname()
+    return {"os": system.sysname.lower(), "kernel": system.release, "arch": system.machine}
 
 
 FACTS: dict[str, Callable[[str], object]] = {
@@ -868,19 +867,19 @@ FACTS: dict[str, Callable[[str], object]] = {
     "mounted_requests": mounted_requests,
     "mps": mps_daemon,
     "kernel_log": kernel_log,
-    # The driver's own files come last, since reading them can hang, and what was told before is kept.
-    "sys_version": lambda root: word(root, "/sys/module/nvidia/version"),
-    "proc_version": lambda root: word(root, "/proc/driver/nvidia/version"),
+    # The driver's own files come last, since reading them can hang; earlier facts are kept.
+    "sys_version": lambda root: read_value(root, "/sys/module/nvidia/version"),
+    "proc_version": lambda root: read_value(root, "/proc/driver/nvidia/version"),
     "driver_gpus": driver_gpus,
 }
 
 
 def main() -> None:
-    """Tells every fact; one that cannot be had does not keep the next one back."""
+    """Prints every fact; an error in one does not affect the others."""
     root = sys.argv[1].rstrip("/")
-    for key, ask in FACTS.items():
+    for key, read_fact in FACTS.items():
         try:
-            tell(key, ask(root))
+            emit(key, read_fact(root))
         except (OSError, ValueError, RecursionError) as error:
-            tell("failed", {key: f"{type(error).__name__}: {error}"})
-    tell("done", True)
+            emit("failed", {key: f"{type(error).__name__}: {error}"})
+    emit("done", True)

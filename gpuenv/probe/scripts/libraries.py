@@ -1,25 +1,25 @@
-"""Which CUDA libraries this environment's CuPy would load: asked of the loader, as CuPy itself asks it.
+"""Finds the CUDA libraries that this environment's CuPy would load, by loading them as CuPy does.
 
 Run in the target's interpreter, with one argument, JSON: an object with
 
 ``finder``
-    ``pathfinder`` for CuPy 14 and later, which let cuda-pathfinder look in site-packages and conda first, and
+    ``pathfinder`` for CuPy 14 and later, which let cuda-pathfinder search site-packages and conda first, and
     ``loader`` for older ones, which leave it to the dynamic loader;
 ``cupy``
     the folder that CuPy is installed in, or null;
 ``libraries``
-    objects with ``name`` and ``soname``: those that CuPy's extension modules name;
+    objects with ``name`` and ``soname``: those that CuPy's extension modules need;
 ``optional``
-    names of those that CuPy loads where they are there;
+    names of those that CuPy loads if they are installed;
 ``limit``
-    seconds that one step may take; then the alarm ends this process;
+    seconds allowed for one step, after which an alarm ends this process;
 ``without``
-    steps that ended an earlier process, and are not tried again.
+    steps that ended an earlier process and are skipped.
 
-Standard library only, old syntax; a child of its own, since loading a library runs its code. What ends this process is
-known by the step told last. Only functions that tell a version are called, and NVRTC compiles an empty program, which
-is how it looks for its builtins. cuBLASLt opens libcuda when it is loaded; nothing here lets anybody call ``cuInit``
-(shown with the wheels of CUDA 12.9 and 13.5 and a libcuda that aborts there), so no CUDA context comes to be.
+Standard library only, old syntax; a child of its own, since loading a library runs its code. If a step ends the
+process, it is the last one printed. Only version functions are called, and NVRTC compiles an empty program, which makes
+it look for its builtins. cuBLASLt opens libcuda when it is loaded; nothing here makes a library call ``cuInit`` (shown
+with the wheels of CUDA 12.9 and 13.5 and a libcuda that aborts there), so no CUDA context is created.
 """
 
 import ctypes
@@ -31,26 +31,26 @@ import struct
 import sys
 import time
 
-from target_shared import content, needed_soname, tell
+from target_shared import content, emit, needed_soname
 
-# Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
+# Libraries that the wanted ones depend on or open, with a pattern of their file names.
 INDIRECT = (
     ("nvrtc-builtins", r"libnvrtc-builtins(\.alt)?\.so\.\d+\.\d+"),
     ("cublasLt", r"libcublasLt\.so\.\d+"),
     ("nvJitLink", r"libnvJitLink\.so\.\d+"),
     ("cudart", r"libcudart\.so\.\d+"),
 )
-NOT_FOUND = "DynamicLibNotFoundError"  # what cuda-pathfinder raises for a library that is nowhere
-FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
+NOT_FOUND = "DynamicLibNotFoundError"  # raised by cuda-pathfinder for a library that it cannot find
+FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder's spelling differs from CuPy's
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
 FIRST_WITHOUT_BUNDLE = (12, 2)
 HEADER_LIMIT = 4000000
-LARGEST = 1 << 31  # bytes; a library of CUDA's that the loader does not name whole is smaller
+LARGEST = 1 << 31  # bytes; larger than any CUDA library whose full path the loader does not report
 LOAD = 1  # PT_LOAD of elf.h
-NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; old Pythons do not name it
-# How a library tells its version: three properties, a pair (major, minor), one number behind a pointer or a size.
-ASKED = {
+NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; missing in old Pythons
+# Each library's version function: three properties, a pair (major, minor), a number behind a pointer, or a size.
+VERSION_FUNCTIONS = {
     "nvrtc": ("pair", "nvrtcVersion"),
     "cublas": ("property", "cublasGetProperty"),
     "cublasLt": ("property", "cublasLtGetProperty"),
@@ -64,47 +64,47 @@ ASKED = {
     "nccl": ("nccl", "ncclGetVersion"),
     "cutensor": ("size", "cutensorGetVersion"),
 }
-FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
+FIRST_LONG = 10000  # NCCL 2.9 and later return five digits, 20900
 
 
-# Versions, which each library tells in its own form
+# Versions, which each library reports in its own form
 
 
 def release(name, handle):
-    """A library's version as it tells it itself; None where it has no such function, or that fails."""
-    form, function = ASKED.get(name, (None, None))
-    ask = getattr(handle, function, None) if function else None
-    if ask is None:
+    """A library's own version; None if it has no version function, or that fails."""
+    form, function = VERSION_FUNCTIONS.get(name, (None, None))
+    call = getattr(handle, function, None) if function else None
+    if call is None:
         return None
     parts = [ctypes.c_int(-1) for _ in range(3)]
-    if form == "property":  # major, minor and patch, each asked for by itself (libraryPropertyType)
-        failed = any(ask(which, ctypes.byref(part)) for which, part in enumerate(parts))
+    if form == "property":  # major, minor and patch by one call each (libraryPropertyType)
+        failed = any(call(which, ctypes.byref(part)) for which, part in enumerate(parts))
     elif form == "pair":
         parts = parts[:2]
-        failed = ask(ctypes.byref(parts[0]), ctypes.byref(parts[1]))
+        failed = call(ctypes.byref(parts[0]), ctypes.byref(parts[1]))
     elif form == "size":
-        ask.restype = ctypes.c_size_t
-        parts[0].value = ask()
+        call.restype = ctypes.c_size_t
+        parts[0].value = call()
         failed = False
     else:
-        failed = ask(ctypes.byref(parts[0])) or parts[0].value < 0
+        failed = call(ctypes.byref(parts[0])) or parts[0].value < 0
     number = parts[0].value
     if form == "cuda":  # 12.9 of 12090
-        told = (number // 1000, number % 1000 // 10)
+        numbers = (number // 1000, number % 1000 // 10)
     elif form == "nccl" and number < FIRST_LONG:  # before 2.9 the minor has one digit less
-        told = (number // 1000, number % 1000 // 100, number % 100)
+        numbers = (number // 1000, number % 1000 // 100, number % 100)
     elif form in ("nccl", "size"):  # 2.32.3 of 23203
-        told = (number // 10000, number % 10000 // 100, number % 100)
+        numbers = (number // 10000, number % 10000 // 100, number % 100)
     else:
-        told = [part.value for part in parts]
-    return None if failed else ".".join(str(part) for part in told)
+        numbers = [part.value for part in parts]
+    return None if failed else ".".join(str(part) for part in numbers)
 
 
 # Files
 
 
 def mapped_files():
-    """Every file that this process has mapped, by a name that is a file's whatever the locale's encoding is."""
+    """The paths of all files mapped by this process, in the file system's encoding."""
     try:
         with open("/proc/self/maps", "rb") as maps:
             paths = [line.split(None, 5)[-1].strip() for line in maps if b"/" in line]
@@ -114,29 +114,29 @@ def mapped_files():
 
 
 def mapped(soname):
-    """The file that this process has mapped under a soname, or under a name that begins with it."""
+    """The first file mapped by this process whose name begins with a soname."""
     for path in mapped_files():
         if os.path.basename(path).startswith(soname):
             return path
     return None
 
 
-def refusal(text):
-    """The loader's words, and what they leave out where it could not map a file: how that is mounted, and the limit."""
+def explain_refusal(text):
+    """The loader's message; for a file that it could not map also the mount option and the memory limit to blame."""
     found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory(?! in static TLS))", text)
     if found is None:
         return text
     path = found.group(1).strip()
     try:
         text += " [its file system is mounted noexec]" if os.statvfs(path).f_flag & NOEXEC else ""
-    except OSError:  # the file is not named whole
+    except OSError:  # not a full path
         pass
-    limit = limit_of_memory(path)
+    limit = memory_limit(path)
     return text + (" [ulimit -v is %d KiB]" % (limit // 1024) if limit else "")
 
 
-def limit_of_memory(path):
-    """Bytes that this process may map, where a file and as much again would not find room; None where they would."""
+def memory_limit(path):
+    """The limit of mapped bytes, if less than twice the file's size is left; else None."""
     try:
         import resource
     except ImportError:
@@ -147,7 +147,7 @@ def limit_of_memory(path):
 
 
 def has_room(size):
-    """Whether this process may map so much more, of which nothing is touched."""
+    """Whether this process may map that many more bytes; none of them is touched."""
     import mmap
 
     try:
@@ -158,7 +158,7 @@ def has_room(size):
 
 
 def size_in_memory(path):
-    """How far the segments of a 64-bit ELF file reach, which may be beyond its size; 0 where nobody knows."""
+    """The extent of the segments of a 64-bit ELF file, which may exceed its size; 0 if unknown."""
     try:
         with open(path, "rb") as file:
             header = file.read(64)
@@ -171,7 +171,7 @@ def size_in_memory(path):
 
 
 def headers_version(folders):
-    """What the headers that are met first say of their version, and in which folder."""
+    """The version that the first headers on the path define, and their folder."""
     for folder in folders:
         runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
         driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
@@ -181,7 +181,7 @@ def headers_version(folders):
 
 
 def defined(path, name):
-    """The number that a header defines a name as."""
+    """The number that a header defines for a macro."""
     text = content(path, HEADER_LIMIT)
     found = re.search(b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+([0-9]{1,9})(?![0-9])", text, re.M)
     return int(found.group(1)) if found else None
@@ -190,48 +190,48 @@ def defined(path, name):
 # Loading
 
 
-def step(asked, name):
-    """Tells what comes next, and when, and winds the alarm; False where it has ended a process before."""
-    if name in asked["without"]:
+def begin_step(request, name):
+    """Prints the next step and the time, and sets the alarm; False if the step ended an earlier process."""
+    if name in request["without"]:
         return False
-    tell("trying", name)
-    tell("since", getattr(time, "monotonic", time.time)())
+    emit("trying", name)
+    emit("since", getattr(time, "monotonic", time.time)())
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, asked["limit"])
+        signal.setitimer(signal.ITIMER_REAL, request["limit"])
     return True
 
 
 def finder(wanted):
-    """cuda-pathfinder's loading function, where this CuPy uses it and it is there."""
+    """cuda-pathfinder's load function, if this CuPy uses it and it is installed."""
     if wanted != "pathfinder":
         return None
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
-    except Exception as error:  # noqa: BLE001 - someone else's package: whatever it raises is an answer
-        tell("pathfinder_error", repr(error))
+    except Exception as error:  # noqa: BLE001 - a foreign package may raise anything
+        emit("pathfinder_error", repr(error))
         return None
     return load_nvidia_dynamic_lib
 
 
-def look(library, load):
-    """Lets the finder load what it takes for the library, then asks the loader for the very name CuPy needs."""
+def load_library(library, load):
+    """Lets the finder load its choice of the library, then loads the soname that CuPy needs."""
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
-    refused = None
+    refusal = None
     if load is not None:
         try:
             found = load(FINDER_NAMES.get(library["name"], library["name"]))
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
-            # A file that is there and cannot be loaded: the loader, which does not look there, will say "not found".
+            # The finder's file cannot be loaded. The loader does not search there and would say "not found".
             if type(error).__name__ != NOT_FOUND:
-                refused = str(error).split("\n")[0]
+                refusal = str(error).split("\n")[0]
     try:
         handle = ctypes.CDLL(library["soname"])
     except OSError as error:
         answer["found_via"] = None
-        answer["error"] = refusal(refused or str(error))
+        answer["error"] = explain_refusal(refusal or str(error))
         return answer
     answer["path"] = mapped(library["soname"])
     answer["found_via"] = answer["found_via"] or "loader"
@@ -240,24 +240,25 @@ def look(library, load):
 
 
 def indirect(needed, pattern):
-    """A library that this process has mapped because another one needs it; None where none does."""
+    """A library that this process has mapped as a dependency of another; None if it has not."""
     for path in mapped_files():
         soname = re.match(pattern, os.path.basename(path))
         if soname:
             try:
-                handle = ctypes.CDLL(path)  # it is loaded: this only gives a handle
+                handle = ctypes.CDLL(path)  # already loaded: this only returns a handle
             except OSError:
                 handle = None
-            told = release(needed, handle) if handle is not None else None
-            return {"name": needed, "soname": soname.group(0), "path": path, "found_via": "dependency", "release": told}
+            version = release(needed, handle) if handle is not None else None
+            found = {"name": needed, "soname": soname.group(0), "path": path, "found_via": "dependency"}
+            return dict(found, release=version)
     return None
 
 
 def compile_nothing(soname):
-    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot.
+    """Lets NVRTC compile an empty program, for which it opens its builtins; the error message on failure.
 
-    Without its cache, which from 12.9 on it keeps with the driver's help and for which it calls ``cuInit``. Older ones
-    (seen: 11.8 to 12.8) know neither the option nor the cache.
+    Without its cache, for which NVRTC calls ``cuInit`` from 12.9 on. Older ones (seen: 11.8 to 12.8) know neither the
+    option nor the cache.
     """
     nvrtc = ctypes.CDLL(soname)
     failed, complaint = compiled(nvrtc, [b"--no-cache"])
@@ -267,14 +268,14 @@ def compile_nothing(soname):
 
 
 def compiled(nvrtc, options):
-    """NVRTC's return code for an empty program, and the first line of its complaint."""
+    """NVRTC's return code for an empty program, and the first line of its log."""
     program = ctypes.c_void_p()
     failed = nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None)
     if failed:
         return failed, None
-    given = (ctypes.c_char_p * max(1, len(options)))()
-    given[: len(options)] = options
-    failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    array = (ctypes.c_char_p * max(1, len(options)))()
+    array[: len(options)] = options
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), array)
     size = ctypes.c_size_t()
     if failed:
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
@@ -286,7 +287,7 @@ def compiled(nvrtc, options):
 
 
 def builtins(nvrtc):
-    """NVRTC's builtins, which it opens when it first compiles; None where this NVRTC cannot be asked."""
+    """NVRTC's builtins, which it opens when it first compiles; None if this NVRTC cannot be called."""
     try:
         complaint = compile_nothing(nvrtc["soname"])
     except (AttributeError, OSError):
@@ -300,7 +301,7 @@ def builtins(nvrtc):
 
 
 def cupy_settings(folder):
-    """CuPy's module that finds CUDA, loaded by itself: it depends on nothing else of CuPy's, as it says."""
+    """CuPy's module that finds CUDA, loaded on its own: by its own comment it needs nothing else of CuPy."""
     path = os.path.join(folder or "", "cupy", "_environment.py")
     if not folder or not os.path.isfile(path):
         return None
@@ -310,38 +311,38 @@ def cupy_settings(folder):
         spec = importlib.util.spec_from_file_location("gpuenv_cupy_environment", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - someone else's module: whatever it raises is an answer
-        tell("settings_error", repr(error)[:300])
+    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+        emit("settings_error", repr(error)[:300])
         return None
     return module
 
 
 def optional_library(name, folder, settings, load):
-    """A library that CuPy loads where it is there: the name that its extension module needs, found as CuPy does."""
+    """Loads an optional library by the soname that CuPy's extension module needs, as CuPy does."""
     soname = needed_soname(name, folder)
     if soname is None:
         return None
     try:
-        settings._preload_library(name)  # noqa: SLF001 - what CuPy itself calls before it loads the module
-    except Exception as error:  # noqa: BLE001 - likewise
-        tell("preload_error", repr(error)[:300])
-    answer = look({"name": name, "soname": soname}, load)
+        settings._preload_library(name)  # noqa: SLF001 - CuPy calls it before it loads the module
+    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+        emit("preload_error", repr(error)[:300])
+    answer = load_library({"name": name, "soname": soname}, load)
     answer["optional"] = True
     return answer
 
 
-def header_folders(asked, settings, nvrtc, cuda_path):
+def header_folders(request, settings, nvrtc, cuda_path):
     """The folders in which run-time compilation looks for CUDA's headers, in order.
 
-    As the options show that CuPy 13.6.0 and 14.2.0 hand to NVRTC: up to 13 its own headers for CUDA 11 and for 12.0 and
-    12.1, then those of the toolkit, then those of the wheel of the same release; from 14 on what cuda-pathfinder names.
+    As in the options that CuPy 13.6.0 and 14.2.0 pass to NVRTC: up to 13 its own headers for CUDA 11, 12.0 and 12.1,
+    then the toolkit's, then those of the wheel of the same release; from 14 on the folder that cuda-pathfinder finds.
     """
-    if asked["finder"] == "pathfinder":
+    if request["finder"] == "pathfinder":
         from cuda.pathfinder import find_nvidia_header_directory
 
         found = find_nvidia_header_directory("cudart")
         return [found] if found else []
-    bundled = os.path.join(asked["cupy"], "cupy", "_core", "include", "cupy", "_cuda")
+    bundled = os.path.join(request["cupy"], "cupy", "_core", "include", "cupy", "_cuda")
     exact = "cuda-%d.%d" % nvrtc
     rough = "cuda-%d" % nvrtc[0] if nvrtc < FIRST_WITHOUT_BUNDLE else exact
     folders = [os.path.join(bundled, name) for name in (exact, rough) if os.path.isdir(os.path.join(bundled, name))][:1]
@@ -351,45 +352,45 @@ def header_folders(asked, settings, nvrtc, cuda_path):
     return folders + [str(entry) for entry in (further(nvrtc[0], nvrtc[1]) if further else [])]
 
 
-def tell_settings(asked, settings, nvrtc):
-    """The toolkit's folder and the headers' that CuPy takes, by its own code."""
-    if not step(asked, "settings"):
+def emit_settings(request, settings, nvrtc):
+    """Prints the folders of the toolkit and of the headers, as CuPy's own code finds them."""
+    if not begin_step(request, "settings"):
         return
     try:
         cuda_path = settings.get_cuda_path()
-        tell("cuda_path", cuda_path)
-        # The libraries that the wheel's own configuration loads beforehand, with the version it wants.
+        emit("cuda_path", cuda_path)
+        # The libraries that the wheel's configuration preloads, with the version it requires.
         config = settings.get_preload_config() or {}
-        tell("preload", {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)})
-        if nvrtc is not None or asked["finder"] == "pathfinder":
-            folders = header_folders(asked, settings, nvrtc, cuda_path)
-            tell("headers", folders)
-            tell("headers_cuda", headers_version(folders))
-    except Exception as error:  # noqa: BLE001 - someone else's module: whatever it raises is an answer
-        tell("settings_error", repr(error)[:300])
+        emit("preload", {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)})
+        if nvrtc is not None or request["finder"] == "pathfinder":
+            folders = header_folders(request, settings, nvrtc, cuda_path)
+            emit("headers", folders)
+            emit("headers_cuda", headers_version(folders))
+    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+        emit("settings_error", repr(error)[:300])
 
 
-def tell_libraries(asked, load):
-    """Tells one fact a library; what they need comes after all of them."""
-    told = []
-    for library in asked["libraries"]:
-        if step(asked, library["name"]):
-            told.append(look(library, load))
-            tell("library." + library["name"], told[-1])
-    nvrtc = [entry for entry in told if entry["name"] == "nvrtc" and entry["path"]]
-    if nvrtc and step(asked, "nvrtc-builtins"):
+def emit_libraries(request, load):
+    """Prints one fact per library, their dependencies last, and returns NVRTC's version."""
+    answers = []
+    for library in request["libraries"]:
+        if begin_step(request, library["name"]):
+            answers.append(load_library(library, load))
+            emit("library." + library["name"], answers[-1])
+    nvrtc = [entry for entry in answers if entry["name"] == "nvrtc" and entry["path"]]
+    if nvrtc and begin_step(request, "nvrtc-builtins"):
         found = builtins(nvrtc[0])
         if found is not None:
-            tell("library.nvrtc-builtins", found)
+            emit("library.nvrtc-builtins", found)
     for needed, pattern in INDIRECT[1:]:
-        found = indirect(needed, pattern) if step(asked, needed) else None
+        found = indirect(needed, pattern) if begin_step(request, needed) else None
         if found is not None:
-            tell("library." + needed, found)
+            emit("library." + needed, found)
     return nvrtc[0]["release"] if nvrtc else None
 
 
-def tell_extension(folder):
-    """Lets the loader take CuPy's central compiled module, with the libraries that it needs; no function is called."""
+def emit_extension(folder):
+    """Loads CuPy's core extension with its dependencies; no function of it is called."""
     try:
         from importlib.machinery import EXTENSION_SUFFIXES
     except ImportError:  # Python 2
@@ -400,26 +401,26 @@ def tell_extension(folder):
         if folder and os.path.isfile(path):
             try:
                 ctypes.CDLL(path)
-                tell("extension", path)
+                emit("extension", path)
             except OSError as error:
-                tell("extension_error", refusal(str(error)[:300]))
+                emit("extension_error", explain_refusal(str(error)[:300]))
             return
 
 
 def main():
-    """Loads what CuPy would load, in the order in which it would."""
+    """Loads what CuPy would load, in its order."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    asked = json.loads(sys.argv[1])
-    load = finder(asked["finder"]) if step(asked, "pathfinder") else None
-    nvrtc = tell_libraries(asked, load)
-    if step(asked, "extension"):
-        tell_extension(asked["cupy"])
-    settings = cupy_settings(asked["cupy"]) if step(asked, "_environment") else None
+    request = json.loads(sys.argv[1])
+    load = finder(request["finder"]) if begin_step(request, "pathfinder") else None
+    nvrtc = emit_libraries(request, load)
+    if begin_step(request, "extension"):
+        emit_extension(request["cupy"])
+    settings = cupy_settings(request["cupy"]) if begin_step(request, "_environment") else None
     if settings is not None:
-        for name in asked["optional"]:
-            found = optional_library(name, asked["cupy"], settings, load) if step(asked, name) else None
+        for name in request["optional"]:
+            found = optional_library(name, request["cupy"], settings, load) if begin_step(request, name) else None
             if found is not None:
-                tell("library." + name, found)
-        tell_settings(asked, settings, tuple(int(part) for part in nvrtc.split(".")) if nvrtc else None)
-    tell("done", True)
+                emit("library." + name, found)
+        emit_settings(request, settings, tuple(int(part) for part in nvrtc.split(".")) if nvrtc else None)
+    emit("done", True)

@@ -1,6 +1,7 @@
-"""Asks an NVRTC what it compiles for, and lets it compile for each: a program, run with the paths of its two libraries.
+"""Lists the architectures that an NVRTC supports, and the PTX version it emits for each.
 
-The second is the library of builtins, which NVRTC opens by name; loaded beforehand, it is found. No driver is needed.
+``nvrtc.py NVRTC BUILTINS``, the paths of the two libraries. NVRTC opens its builtins by name, so they are loaded
+beforehand. No driver is needed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ _KERNEL = b'extern "C" __global__ void k(float *p) { p[threadIdx.x] *= 2.0f; }'
 
 
 class NvrtcError(Exception):
-    """A call was answered with an error."""
+    """An NVRTC call returned an error."""
 
 
 def _call(library: ctypes.CDLL, name: str, *arguments: object) -> None:
     code = getattr(library, name)(*arguments)
     if code:
-        raise NvrtcError(f"{name} answered {code}")
+        raise NvrtcError(f"{name} returned {code}")
 
 
 def _supported(library: ctypes.CDLL) -> list[int]:
@@ -31,7 +32,7 @@ def _supported(library: ctypes.CDLL) -> list[int]:
 
 
 def _ptx_version(library: ctypes.CDLL, arch: int) -> str:
-    """The ``.version`` of what it compiles for one capability."""
+    """The ``.version`` of the PTX for one architecture."""
     program = ctypes.c_void_p()
     _call(library, "nvrtcCreateProgram", ctypes.byref(program), _KERNEL, b"k.cu", 0, None, None)
     options = (ctypes.c_char_p * 1)(f"--gpu-architecture=compute_{arch}".encode())

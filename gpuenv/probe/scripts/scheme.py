@@ -1,38 +1,38 @@
-"""Where an interpreter installs to and imports from, as it says itself.
+"""Prints the interpreter's install scheme, import path and environment markers.
 
-Standard library only, and syntax that old Pythons parse. Prints one fact a line, as the probing scripts do.
+Standard library only, and syntax that old Pythons parse. Prints one fact per line, as the probe scripts do.
 """
 
 import os
 import sys
 
-from target_shared import kind, lost_environment, tell
+from target_shared import emit, kind, lost_environment
 
 
 def main():
-    """Tells every fact."""
+    """Prints every fact."""
     import sysconfig
 
     here = os.path.dirname(os.path.abspath(__file__))
     paths = sysconfig.get_paths()
     managed = os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
-    tell("executable", sys.executable)
-    tell("prefix", sys.prefix)
-    tell("lost_environment", lost_environment())
-    tell("kind", kind())
-    tell("root", paths["data"])
-    tell("purelib", paths["purelib"])
-    tell("platlib", paths["platlib"])
-    tell("externally_managed", kind() == "system" and managed)
-    tell("path", [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here])
-    tell("python", "%d.%d.%d" % tuple(sys.version_info[:3]))
-    tell("has_pip", has_pip())
-    tell("markers", markers())
-    tell("done", True)
+    emit("executable", sys.executable)
+    emit("prefix", sys.prefix)
+    emit("lost_environment", lost_environment())
+    emit("kind", kind())
+    emit("root", paths["data"])
+    emit("purelib", paths["purelib"])
+    emit("platlib", paths["platlib"])
+    emit("externally_managed", kind() == "system" and managed)
+    emit("path", [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here])
+    emit("python", "%d.%d.%d" % tuple(sys.version_info[:3]))
+    emit("has_pip", has_pip())
+    emit("markers", markers())
+    emit("done", True)
 
 
 def has_pip():
-    """Whether this interpreter has a pip of its own."""
+    """Whether this interpreter can import pip."""
     try:
         from importlib.util import find_spec
 
@@ -42,7 +42,7 @@ def has_pip():
 
 
 def markers():
-    """The variables of environment markers (PEP 508) as this interpreter has them."""
+    """The environment markers (PEP 508) of this interpreter."""
     import platform
 
     version = "%d.%d.%d" % tuple(sys.version_info[:3])

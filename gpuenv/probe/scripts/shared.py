@@ -1,4 +1,4 @@
-"""What the scripts share that run under gpuenv's own interpreter."""
+"""Functions shared by the scripts that run under gpuenv's own interpreter."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import sys
 from collections.abc import Iterator
 
 _DROP_FROM_BOUNDS = 24  # PR_CAPBSET_DROP of include/uapi/linux/prctl.h
-_MAKE_NODES = 27  # CAP_MKNOD of include/uapi/linux/capability.h, whose version 3 has two words of each set
+_MAKE_NODES = 27  # CAP_MKNOD of include/uapi/linux/capability.h, whose version 3 has two 32-bit words of each set
 _VERSION, _WORDS = 0x20080522, 6
-# What is there with a driver; with a GPU on the bus it may come while the libraries ask, who then need the nodes.
+# Traces of a driver. With a GPU on the bus it may be loaded during the queries, which then need the nodes.
 _OF_A_DRIVER = ("dev/nvidiactl", "proc/driver/nvidia", "sys/module/nvidia", "dev/dxg", "dev/nvmap")
 _BUS, _NVIDIA = "sys/bus/pci/devices", "0x10de"
 LONGEST = 8192  # bytes; one record of /dev/kmsg is no longer
-_MOST_RECORDS = 100_000  # a flood is not read for ever
+_MOST_RECORDS = 100_000  # bounds the reading of a flooded log
 LOST = b"(records were lost)"
 
 
-def tell(key: str, value: object) -> None:
-    """Prints one fact at once, so that it survives whatever happens to this process next."""
+def emit(key: str, value: object) -> None:
+    """Prints one fact and flushes, so that it survives a later crash or hang of this process."""
     body = json.dumps({key: value})
-    if "\\udc" in body:  # a file's name that is no text
+    if "\\udc" in body:  # a file name that is not UTF-8
         replaced = json.dumps({key: value}, ensure_ascii=False).encode("utf-8", "replace")
         body = json.dumps(json.loads(replaced))
     sys.stdout.write(f"gpuenv:{body}\n")
@@ -29,7 +29,7 @@ def tell(key: str, value: object) -> None:
 
 
 def mapped_file(name: str) -> str | None:
-    """The file that this process has mapped first of those whose names begin so; None where there is none."""
+    """The first file mapped by this process whose name begins with ``name``; None if there is none."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             paths = (line.split(None, 5)[-1].strip() for line in file if name in line)
@@ -38,17 +38,17 @@ def mapped_file(name: str) -> str | None:
         return None
 
 
-def make_none(root: str = "/") -> None:
-    """Takes the right to make nodes from this thread and its children, where no driver and no GPU is to be seen.
+def forbid_device_nodes(root: str = "/") -> None:
+    """Drops CAP_MKNOD for this thread and its children, if there is no trace of a driver or a GPU.
 
-    Run by root, NVML, libcuda and nvidia-smi make ``/dev/nvidiactl`` where it is missing, also where no kernel module
-    would answer behind it (measured without one: 390.157, 470.256.02, 535.261.03 and 550.163.01 do, 340.108 does not).
-    To ask shall change nothing, and whoever asks next would take the node for a driver's. Without the right to make
-    nodes they answer what they answer with it (measured with the same five).
+    Run by root, NVML, libcuda and nvidia-smi create ``/dev/nvidiactl`` where it is missing, even without a kernel
+    module behind it (measured without one: 390.157, 470.256.02, 535.261.03 and 550.163.01 do, 340.108 does not).
+    A probe must change nothing, and a later one would take the node for a driver's. Without the capability they return
+    what they return with it (measured with the same five).
     """
-    if sys.platform != "linux" or os.geteuid() != 0 or _may_be_driven(root):
+    if sys.platform != "linux" or os.geteuid() != 0 or _may_have_driver(root):
         return
-    import ctypes  # noqa: PLC0415 - of use here alone
+    import ctypes  # noqa: PLC0415 - used only here
 
     try:
         libc = ctypes.CDLL(None)
@@ -56,21 +56,21 @@ def make_none(root: str = "/") -> None:
         header, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * _WORDS)()
         if libc.capget(header, sets) != 0:
             return
-        for place in range(_WORDS // 2):  # effective, permitted, inheritable
-            sets[place] &= ~(1 << _MAKE_NODES)
+        for index in range(_WORDS // 2):  # effective, permitted, inheritable
+            sets[index] &= ~(1 << _MAKE_NODES)
         libc.capset(header, sets)
     except (OSError, AttributeError):
         return
 
 
-def _may_be_driven(root: str) -> bool:
+def _may_have_driver(root: str) -> bool:
     if any(os.path.exists(os.path.join(root, path)) for path in _OF_A_DRIVER):
         return True
     bus = os.path.join(root, _BUS)
     try:
         return any(_vendor(os.path.join(bus, device)) == _NVIDIA for device in os.listdir(bus))
     except OSError:
-        return True  # nobody knows what is on it
+        return True  # the bus cannot be read
 
 
 def _vendor(device: str) -> str:
@@ -78,20 +78,20 @@ def _vendor(device: str) -> str:
         with open(os.path.join(device, "vendor")) as file:
             return file.read(16).strip()
     except OSError:
-        return _NVIDIA  # likewise
+        return _NVIDIA  # unreadable: assume a GPU
 
 
 def records(descriptor: int) -> Iterator[bytes]:
-    """Every record of /dev/kmsg from here to the newest one.
+    """Yields the records of /dev/kmsg from the current position to the newest.
 
-    ``LOST`` stands where some were overwritten before they were read. Linux, Documentation/ABI/testing/dev-kmsg: one
-    read gives one record; a read behind the newest would wait, and one of a record that was overwritten meanwhile
+    ``LOST`` replaces records that were overwritten before they were read. Linux, Documentation/ABI/testing/dev-kmsg:
+    one read gives one record; a read behind the newest would wait, and one of a record that was overwritten meanwhile
     fails and goes on behind it.
     """
     for _ in range(_MOST_RECORDS):
         try:
             record = os.read(descriptor, LONGEST)
-        except BlockingIOError:  # that was the newest
+        except BlockingIOError:  # no newer record
             return
         except BrokenPipeError:
             record = LOST

@@ -1,7 +1,7 @@
 """Runs another script of this folder as an imported module: ``start.py interpreter`` and its arguments.
 
-Python keeps no compiled form of a program, but takes that of a module where there is one: this one is short, the others
-are not. Standard library only, and syntax that old Pythons parse.
+Python caches the bytecode of imported modules but not of the main program, so the main program is this short one.
+Standard library only, and syntax that old Pythons parse.
 """
 
 import gc
@@ -11,7 +11,7 @@ import sys
 
 
 def run(name):
-    """Imports a script from this folder, which it may take off the path again, and calls its ``main``."""
+    """Imports a script from this folder and calls its ``main``; the script may remove the folder from the path."""
     here = os.path.dirname(os.path.abspath(__file__))
     if here not in sys.path:
         sys.path.insert(0, here)  # PYTHONSAFEPATH leaves it out
@@ -19,17 +19,17 @@ def run(name):
 
 
 def main():
-    """The script that the first argument names."""
-    gc.disable()  # a script ends before there is garbage to speak of; looking for it took 4 % of its time
+    """Runs the script named by the first argument."""
+    gc.disable()  # scripts are too short-lived to need it; collection took 4 % of their time
     run(sys.argv.pop(1))
 
 
 def end():
-    """Ends at once: to take itself apart costs an interpreter as much as to answer, and what it has loaded may hang."""
+    """Exits without finalisation, which takes as long as the answer and in which a loaded library may hang."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (AttributeError, OSError, ValueError):  # it was closed, or its reader has gone
+        except (AttributeError, OSError, ValueError):  # closed, or its reader has exited
             continue
     os._exit(0)
 

@@ -1,6 +1,6 @@
-"""What the scripts share that run in a target: telling a fact, reading files, and what kind of environment it is.
+"""Functions shared by the scripts that run in a target: printing facts, reading files, the kind of environment.
 
-Standard library only, and only syntax that Python 2.7 and 3.6 parse: ``start.py`` puts this folder on the path.
+Standard library only, and syntax that Python 2.7 and 3.6 parse: ``start.py`` puts this folder on the path.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 
 LIMIT = 100000
 
-# What has to do with GPUs, by what the names of distributions and conda packages begin with.
+# Names of distributions and conda packages that concern GPUs, by their beginning.
 RELEVANT = re.compile(
     r"(cupy|numpy|scipy|nvidia|cuda|cudnn|cutensor|cuquantum|custatevec|cudensitymat|lib(cu|nv|nccl|raft|rmm)|nccl|nvtx"
     r"|torch|triton|jax|numba|tensorflow|tf[-_]nightly|pycuda|nvmath|onnxruntime|fastrlock|cudf|cuml|cugraph|cuspatial"
@@ -23,25 +23,24 @@ SETTINGS = "pyvenv.cfg"
 PROGRAMS = ("bin", "Scripts")
 
 
-def tell(key, value):
-    """Prints one fact at once, so that it survives whatever happens to this process next.
+def emit(key, value):
+    """Prints one fact and flushes, so that it survives a later crash or hang of this process.
 
-    It stands on a line of its own, whatever was printed before: a hook of the interpreter's may have left its line
-    without an end, and may have said our name in it, or have put something else in the place of sys.stdout. What it has
-    printed goes first: of two that tell the same fact, the later one counts.
+    The fact starts a new line: a start-up hook may have printed a line without an end, even with our mark in it, or
+    have replaced sys.stdout. Its output is flushed first: of two lines with the same fact, the later one counts.
     """
     for stream in (sys.stdout, sys.__stdout__):
         try:
             stream.flush()
-        except Exception:  # noqa: BLE001 - whatever a hook has put there
+        except Exception:  # noqa: BLE001 - any object that a hook has put there
             pass
-    left = ("\ngpuenv:" + json.dumps({key: value}) + "\n").encode("ascii")
-    while left:
-        left = left[os.write(1, left) :]
+    line = ("\ngpuenv:" + json.dumps({key: value}) + "\n").encode("ascii")
+    while line:
+        line = line[os.write(1, line) :]
 
 
 def kind():
-    """conda, venv or system."""
+    """The kind of environment: conda, venv or system."""
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         return "conda"
     base = getattr(sys, "real_prefix", None) or getattr(sys, "base_prefix", sys.prefix)
@@ -49,7 +48,7 @@ def kind():
 
 
 def names_in(folder):
-    """What is in a folder, in order; nothing where it cannot be listed."""
+    """The sorted names in a folder; empty if it cannot be listed."""
     try:
         return sorted(os.listdir(folder))
     except (IOError, OSError):
@@ -57,7 +56,7 @@ def names_in(folder):
 
 
 def content(path, limit):
-    """The beginning of a file, or nothing; a FIFO in its place is none, and keeps nobody waiting."""
+    """The beginning of a regular file, else empty; a FIFO does not block."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -71,12 +70,12 @@ def content(path, limit):
 
 
 def read(path, limit=LIMIT):
-    """The beginning of a metadata file, or an empty text."""
+    """The beginning of a metadata file as text; empty if it cannot be read."""
     return content(path, limit).decode("utf-8", "replace")
 
 
 def needed_soname(name, folder):
-    """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
+    """The soname that CuPy's extension module needs, such as ``libnccl.so.2``; None without such a module."""
     libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
     names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
     for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
@@ -87,25 +86,25 @@ def needed_soname(name, folder):
 
 
 def lost_environment():
-    """The virtual environment that this interpreter lies in, where Python takes another for want of its settings.
+    """The virtual environment that contains this interpreter, if Python ignores it because pyvenv.cfg is missing.
 
-    What tools leave in one tells it from a folder such as /usr/local: the program that activates it, and packages.
+    An activation script and a folder of packages distinguish one from a folder such as /usr/local.
     """
     folder = environment_of(sys.executable or "")
     if folder is None or is_own(folder) or os.path.exists(os.path.join(folder, SETTINGS)):
         return None
-    # A program of this name may be anything's: that of venv, virtualenv and uv sets VIRTUAL_ENV.
+    # Other tools have an ``activate`` too: that of venv, virtualenv and uv sets VIRTUAL_ENV.
     activates = any("VIRTUAL_ENV" in read(os.path.join(folder, name, "activate")) for name in PROGRAMS)
     packages = os.path.join(folder, "lib", "python%d.%d" % tuple(sys.version_info[:2]), "site-packages")
     return folder if activates and os.path.isdir(packages) else None
 
 
 def environment_of(program):
-    """The environment that a program lies in by its name: its folder is one of programs."""
+    """The environment of a program, by the name of its folder; None outside ``bin`` and ``Scripts``."""
     folder, name = os.path.split(os.path.dirname(os.path.abspath(program)))
     return folder if name in PROGRAMS else None
 
 
 def is_own(folder):
-    """Whether that is this interpreter's environment."""
+    """Whether a folder is this interpreter's environment."""
     return os.path.realpath(folder) in (os.path.realpath(sys.prefix), os.path.realpath(sys.exec_prefix))

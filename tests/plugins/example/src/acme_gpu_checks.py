@@ -16,7 +16,7 @@ def enough_memory(snapshot: Snapshot) -> Iterator[Symptom | NotKnown]:
     """A GPU has less memory than our smallest model takes.
 
     What it means: the job would end with an error of memory after an hour of loading.
-    How it is seen: the memory of each GPU, as NVML tells it.
+    How it is seen: the memory of each GPU, as NVML reports it.
     What to do: take a machine with larger GPUs.
     """
     for place, gpu in enumerate(snapshot.gpus):

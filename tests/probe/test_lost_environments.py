@@ -1,4 +1,4 @@
-"""Environments that have lost their settings, and those that may be meant where a system's Python answers."""
+"""Environments without pyvenv.cfg, and candidates near a system's Python."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from pathlib import Path
 import pytest
 
 from tests.probe.pythons import python
-from tests.probe.test_environment import asked_from
+from tests.probe.test_environment import facts_from
 from tests.probe.venvs import interpreter_of, make_venv
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.8", "3.12", "3.13"])
 def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: str) -> None:
     venv = make_venv(tmp_path / "venv", python(version))
-    assert asked_from(interpreter_of(venv), tmp_path)["lost_environment"] is None
+    assert facts_from(interpreter_of(venv), tmp_path)["lost_environment"] is None
     (venv / "pyvenv.cfg").unlink()
-    told = asked_from(interpreter_of(venv), tmp_path)
-    assert (told["lost_environment"], told["kind"]) == (str(venv), "system")
+    facts = facts_from(interpreter_of(venv), tmp_path)
+    assert (facts["lost_environment"], facts["kind"]) == (str(venv), "system")
 
 
-def test_a_link_in_a_folder_of_programs_loses_nothing(tmp_path: Path) -> None:
-    """As /usr/local/bin has it: a folder of packages beside it is no environment."""
+def test_a_link_in_a_program_folder_has_no_lost_environment(tmp_path: Path) -> None:
+    """As in /usr/local/bin: a folder of packages alone does not make an environment."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
-    told = asked_from(tmp_path / "local/bin/python3", tmp_path)
-    assert (told["lost_environment"], told["environments_near"]) == (None, [])
+    facts = facts_from(tmp_path / "local/bin/python3", tmp_path)
+    assert (facts["lost_environment"], facts["environments_near"]) == (None, [])
 
 
-def test_a_program_called_activate_makes_no_environment(tmp_path: Path) -> None:
-    """As ~/.local has it beside the user's own packages, where some package brings one."""
+def test_a_program_called_activate_does_not_make_an_environment(tmp_path: Path) -> None:
+    """As in ~/.local, if one of the user's packages installs such a program."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
     (tmp_path / "local/bin/activate").write_text("#!/bin/sh\nexec tool activate\n", encoding="utf-8")
-    assert asked_from(tmp_path / "local/bin/python3", tmp_path)["lost_environment"] is None
+    assert facts_from(tmp_path / "local/bin/python3", tmp_path)["lost_environment"] is None
 
 
 def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None:
-    """Through a link that lies elsewhere, Python does not see the environment."""
+    """Through a link in another folder, Python does not see the environment."""
     venv = make_venv(tmp_path / "venv", python("3.12"))
     (tmp_path / "first").symlink_to("venv/bin/python3")
     (tmp_path / "second").symlink_to(tmp_path / "first")
-    told = asked_from(tmp_path / "second", tmp_path)
-    assert (told["kind"], told["environments_near"]) == ("system", [str(venv)])
+    facts = facts_from(tmp_path / "second", tmp_path)
+    assert (facts["kind"], facts["environments_near"]) == ("system", [str(venv)])
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "env", ".pixi/envs/default"])
@@ -53,8 +53,8 @@ def test_the_environments_of_the_working_folder_are_near_for_a_systems_python(tm
     system = python("3.12")
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     made = make_venv(tmp_path / name, system)
-    assert asked_from(system, tmp_path)["environments_near"] == [str(made)]
+    assert facts_from(system, tmp_path)["environments_near"] == [str(made)]
     other = make_venv(tmp_path / "other", system)
-    assert asked_from(interpreter_of(other), tmp_path)["environments_near"] == [], "it was activated, or named"
+    assert facts_from(interpreter_of(other), tmp_path)["environments_near"] == [], "it was activated, or named"
     shutil.rmtree(made / "bin")
-    assert asked_from(system, tmp_path)["environments_near"] == []
+    assert facts_from(system, tmp_path)["environments_near"] == []

@@ -1,4 +1,4 @@
-"""An asking of every source as a whole."""
+"""A session of all probes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.probe.session import take_snapshot
 
 
 class OfOneThread(Mapping[str, str]):
-    """Variables that a second thread cannot read: they stand for a mistake in understanding an answer."""
+    """Variables that another thread cannot read; stands for a bug in parsing an answer."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
@@ -31,7 +31,7 @@ class OfOneThread(Mapping[str, str]):
         return len(self._variables)
 
 
-def test_a_mistake_of_this_program_is_not_told_as_the_silence_of_a_source(tmp_path: Path) -> None:
+def test_a_bug_of_gpuenv_is_raised_and_not_reported_as_a_failed_source(tmp_path: Path) -> None:
     smi = tmp_path / "nvidia-smi"
     smi.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     smi.chmod(0o755)

@@ -1,7 +1,7 @@
-"""Reads ``nvidia-smi -q -x``, which every release since R270 prints, where a release refuses the shorter query.
+"""Parses ``nvidia-smi -q -x``, which every release since R270 prints, for releases that reject the shorter query.
 
-The document is read element by element and no tree is built. An entity of its own, with which a small document grows
-without end, ends the reading: nvidia-smi declares none.
+The document is parsed as a stream; no tree is built. An entity declaration, which could expand a small document without
+bound, ends the parsing: nvidia-smi declares none.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from xml.parsers import expat
 
+from gpuenv.probe.nvidia_smi import value_or_none
 from gpuenv.probe.raw import ListedGpu, SmiFacts
-from gpuenv.probe.smi import given
 
 _ROOT = "nvidia_smi_log"
 _DRIVER, _CUDA = ("driver_version", "kmd_version"), ("cuda_version", "cuda_umd_version")
@@ -26,31 +26,31 @@ class _RefusedError(ValueError):
 
 
 class Elements:
-    """A document that is read piece by piece.
+    """A streaming parser.
 
     Attributes:
-        path: the names of the elements that are open.
+        path: the names of the open elements.
     """
 
     def __init__(
-        self, begun: Callable[[list[str], dict[str, str]], None], ended: Callable[[list[str], str], None]
+        self, on_start: Callable[[list[str], dict[str, str]], None], on_end: Callable[[list[str], str], None]
     ) -> None:
-        """Begins a document.
+        """Starts a document.
 
         Args:
-            begun: is handed each element that begins: its path and its attributes.
-            ended: is handed each element that ends: its path and the beginning of its text.
+            on_start: called at the start of each element with its path and attributes.
+            on_end: called at the end of each element with its path and the beginning of its text.
         """
         self.path: list[str] = []
         self._text = ""
-        self._begun, self._ended = begun, ended
+        self._on_start, self._on_end = on_start, on_end
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
         self._parser.CharacterDataHandler = self._data
         self._parser.EntityDeclHandler = _refuse
 
     def feed(self, text: str, *, last: bool = False) -> bool:
-        """Reads on; whether it is still such a document: where it is not, what came before stands.
+        """Parses further text; False if it is not well-formed, in which case earlier elements remain valid.
 
         Raises:
             _RefusedError: when it declares an entity.
@@ -64,21 +64,21 @@ class Elements:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.path.append(name)
         self._text = ""
-        self._begun(self.path, attributes)
+        self._on_start(self.path, attributes)
 
     def _data(self, text: str) -> None:
         self._text = (self._text + text)[:_MOST_TEXT]
 
     def _end(self, _: str) -> None:
-        self._ended(self.path, self._text.strip())
+        self._on_end(self.path, self._text.strip())
         self.path.pop()
         self._text = ""
 
 
 def parse_xml(output: str) -> SmiFacts | None:
-    """The driver, its CUDA level and the GPUs; None for what is no such document.
+    """The driver, its CUDA level and the GPUs; None if the output is not such a document.
 
-    Warnings may stand before it; of one that is cut off, what came before the cut is kept.
+    Warnings may precede it; a truncated one is parsed up to its end.
     """
     begin = output.find("<?xml")
     begin = output.find(f"<{_ROOT}") if begin < 0 else begin
@@ -87,11 +87,11 @@ def parse_xml(output: str) -> SmiFacts | None:
     top: dict[str, str] = {}
     gpus: list[dict[str, str]] = []
 
-    def begun(path: list[str], attributes: dict[str, str]) -> None:
-        if path == [_ROOT, "gpu"]:  # a GPU begins with its address
+    def on_start(path: list[str], attributes: dict[str, str]) -> None:
+        if path == [_ROOT, "gpu"]:  # the address is an attribute
             gpus.append({"pci": attributes.get("id", "")})
 
-    def ended(path: list[str], text: str) -> None:
+    def on_end(path: list[str], text: str) -> None:
         below = path[1:]
         if path[:1] == [_ROOT] and len(below) == 1:
             top.setdefault(below[0], text)
@@ -99,7 +99,7 @@ def parse_xml(output: str) -> SmiFacts | None:
             gpus[-1].setdefault(below[-1], text)
 
     try:
-        Elements(begun, ended).feed(output[begin:], last=True)
+        Elements(on_start, on_end).feed(output[begin:], last=True)
     except _RefusedError:
         return None
     if not top and not gpus:
@@ -118,5 +118,5 @@ def _version(texts: dict[str, str], names: tuple[str, ...]) -> str | None:
 
 def _gpu(number: int, texts: dict[str, str]) -> ListedGpu:
     memory = _MEMORY.fullmatch(texts.get("total", ""))
-    uuid, name, pci = (given(texts.get(key, "")) for key in ("uuid", "product_name", "pci"))
+    uuid, name, pci = (value_or_none(texts.get(key, "")) for key in ("uuid", "product_name", "pci"))
     return ListedGpu(number, uuid, name, pci, None, int(memory[1]) << 20 if memory else None)

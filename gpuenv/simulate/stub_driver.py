@@ -1,4 +1,4 @@
-"""Compiles the stub NVIDIA driver and pretend CUDA libraries, and keeps them in the user's cache."""
+"""Compiles the stub NVIDIA driver and stub CUDA libraries, and caches them in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from gpuenv.probe.children import Ending, run_child
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
-# Hidden: two stubs in one process must not bind to each other's internals.
+# Hidden symbols: two stubs in one process must not bind to each other's internals.
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
-_LIMIT = 120.0  # seconds for one file: a busy machine
+_LIMIT = 120.0  # seconds to compile one file on a busy machine
 
 
 class StubBuildError(RuntimeError):
-    """The stub driver could not be compiled; the message says why, and what would help."""
+    """The stub driver could not be compiled; the message names the cause and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class StubDriver:
-    """Where the parts of a compiled stub driver lie.
+    """The paths of a compiled stub driver.
 
     Attributes:
         folder: for LD_LIBRARY_PATH.
         nvml: ``libnvidia-ml.so.<version>``.
         cuda: ``libcuda.so.<version>``.
         uname: for LD_PRELOAD.
-        audit: for LD_AUDIT, where the host's own driver is not to be found.
+        audit: for LD_AUDIT, to hide the host's driver.
         nvidia_smi: its folder goes on PATH.
     """
 
@@ -55,14 +55,14 @@ class StubDriver:
 
 
 def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flags: Sequence[str] = ()) -> StubDriver:
-    """Compiles everything into one folder; the version only names the files.
+    """Compiles all parts into one folder; the version is used only in file names.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
     compiler = _compiler()
     destination.mkdir(parents=True, exist_ok=True)
-    stub = built_in(destination, driver_version)
+    stub = stub_paths(destination, driver_version)
     flags = (*FLAGS, *extra_flags)
     _compile(compiler, (*flags, "-Wl,-soname,libnvidia-ml.so.1"), ("nvml.c", "stub.c"), stub.nvml)
     _compile(compiler, (*flags, "-Wl,-soname,libcuda.so.1"), ("cuda.c", "stub.c"), stub.cuda)
@@ -74,8 +74,8 @@ def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flag
     return stub
 
 
-def built_in(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
-    """The parts of a stub driver that was, or shall be, compiled into a folder."""
+def stub_paths(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
+    """The paths of a stub driver in a folder, whether compiled yet or not."""
     return StubDriver(
         folder=folder,
         nvml=folder / f"libnvidia-ml.so.{driver_version}",
@@ -87,7 +87,7 @@ def built_in(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
 
 
 def compile_library(source: Path, name: str, output: Path) -> None:
-    """Makes a shared library out of one C file.
+    """Compiles one C file into a shared library.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -96,7 +96,7 @@ def compile_library(source: Path, name: str, output: Path) -> None:
     _run([*_compiler(), *flags])
 
 
-def lay_out(  # one switch for each part a machine may lack
+def lay_out(  # one flag per part that a machine may lack
     stub: StubDriver,
     folder: Path,
     driver_version: str,
@@ -105,13 +105,13 @@ def lay_out(  # one switch for each part a machine may lack
     with_cuda: bool = True,
     with_smi: bool = False,
 ) -> Path:
-    """Makes one machine's driver folder out of a compiled stub, and answers it.
+    """Creates one machine's driver folder from a compiled stub, and returns it.
 
     Files are copied, so that a test may damage its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for wanted, name, library in ((with_nvml, "libnvidia-ml.so", stub.nvml), (with_cuda, "libcuda.so", stub.cuda)):
-        if wanted:
+    for is_included, name, library in ((with_nvml, "libnvidia-ml.so", stub.nvml), (with_cuda, "libcuda.so", stub.cuda)):
+        if is_included:
             real = folder / f"{name}.{driver_version}"
             shutil.copy2(library, real)
             _link(folder / f"{name}.1", real)
@@ -121,10 +121,10 @@ def lay_out(  # one switch for each part a machine may lack
 
 
 def _compiler() -> tuple[str, ...]:
-    named = os.environ.get("CC", "cc")
-    compiler = tuple(shlex.split(named))
+    text = os.environ.get("CC", "cc")
+    compiler = tuple(shlex.split(text))
     if not compiler or shutil.which(compiler[0]) is None:
-        raise StubBuildError(f"the stub driver needs a C compiler, and {named!r} is not there: install gcc or set CC")
+        raise StubBuildError(f"the stub driver needs a C compiler, and {text!r} was not found: install gcc or set CC")
     return compiler
 
 
@@ -154,11 +154,11 @@ NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1};
 
 
 def compile_toolkit(release: str, folder: Path) -> Path:
-    """The folder with the libraries that CuPy loads of a CUDA release; compiled where they are not there yet.
+    """Compiles the libraries of a CUDA release that CuPy loads, unless their folder exists, and returns it.
 
     Args:
         release: such as ``12.4``.
-        folder: where such folders are kept.
+        folder: the parent folder.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -180,7 +180,7 @@ Announce = Callable[[str], None]
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """Where all that is compiled is kept, by what it was compiled of; None where the user has no such place."""
+    """The cache folder, named by a digest of sources and flags; None if the user has no cache folder."""
     cache = user_cache(environment)
     if cache is None:
         return None
@@ -188,52 +188,52 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((sources / name).read_bytes())
-    by = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, WANTED)
-    digest.update(repr(by).encode())
+    inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, WANTED)
+    digest.update(repr(inputs).encode())
     return cache / f"stub-{digest.hexdigest()[:16]}"
 
 
-def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
-    """The stub driver from the cache, compiled into it the first time; into the run's own folder where there is none.
+def cached_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
+    """The stub driver from the cache, compiled on first use; compiled for this run if there is no cache.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
     if cache is not None:
-        stub = built_in(cache)
+        stub = stub_paths(cache)
         if all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)):
             return stub
     announce("compiling the stub driver, once")
-    made = build(folder / "stub")
+    stub = build(folder / "stub")
     if cache is not None:
-        _keep(made.folder, cache)
-    return made
+        _copy_to_cache(stub.folder, cache)
+    return stub
 
 
-def kept_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
-    """The folder with the libraries of a CUDA release, from the cache or compiled; it is kept next to the stub driver.
+def cached_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
+    """The folder with the libraries of a CUDA release, from the cache or compiled.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    place = None if cache is None else cache / f"cuda-{release}"
+    target = None if cache is None else cache / f"cuda-{release}"
     libraries = WANTED[int(release.partition(".")[0])]
-    if place is not None and all((place / library.soname).is_file() for library in libraries):
-        return place
-    made = compile_toolkit(release, folder)
-    if place is not None:
-        _keep(made, place)
-    return made
+    if target is not None and all((target / library.soname).is_file() for library in libraries):
+        return target
+    compiled = compile_toolkit(release, folder)
+    if target is not None:
+        _copy_to_cache(compiled, target)
+    return compiled
 
 
-def _keep(made: Path, place: Path) -> None:
-    """Copies a folder into the cache, where it is whole or not there; one that cannot be written costs a moment."""
+def _copy_to_cache(folder: Path, target: Path) -> None:
+    """Copies a folder into the cache atomically; does nothing if the cache is not writable."""
     with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=place.parent))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=target.parent))
         try:
-            shutil.copytree(made, part / "kept", symlinks=True)
-            shutil.rmtree(place, ignore_errors=True)  # a part of it may have been removed
-            (part / "kept").rename(place)
+            shutil.copytree(folder, part / "kept", symlinks=True)
+            shutil.rmtree(target, ignore_errors=True)  # it may be incomplete
+            (part / "kept").rename(target)
         finally:
             shutil.rmtree(part, ignore_errors=True)

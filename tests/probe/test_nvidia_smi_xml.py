@@ -1,4 +1,4 @@
-"""What nvidia-smi tells in XML, at length, and in rows: read by look and by unit."""
+"""The XML, the long text and the rows of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuenv.probe.nvidia_smi import parse_gpus
+from gpuenv.probe.nvidia_smi_xml import parse_xml
 from gpuenv.probe.raw import ListedGpu
-from gpuenv.probe.smi import parse_gpus
-from gpuenv.probe.smi_xml import parse_xml
-from tests.probe.test_smi import H200, MIB, ROW
+from tests.probe.test_nvidia_smi import H200, MIB, ROW
 
 XML = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.xml")}
-XML_SAID = {
+XML_VALUES = {
     "xml-r340-8800gt": ("340.102", None, "GeForce 8800 GT", "GPU-da613ba8-27bb-76b9-2c57-d36a5905478a"),
     "xml-r430-gtx1080": ("430.26", "10.2", "GeForce GTX 1080", "GPU-90e3dab0-b59d-8bf6-d909-d4fab8d2f29b"),
     "xml-r460-gtx950": ("460.56", "11.2", "GeForce GTX 950", "GPU-0738929a-d4ff-aef4-0bf1-7d4bc7d6597f"),
@@ -21,23 +21,23 @@ XML_SAID = {
 
 
 def test_every_document_has_its_answer_and_its_source() -> None:
-    assert set(XML) == set(XML_SAID)
+    assert set(XML) == set(XML_VALUES)
     sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
     assert [name for name in XML if f"`{name}.xml`" not in sources] == []
 
 
 @pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
-@pytest.mark.parametrize("name", XML_SAID)
-def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, warning: str) -> None:
+@pytest.mark.parametrize("name", XML_VALUES)
+def test_each_eras_document_is_read_also_if_truncated(name: str, warning: str) -> None:
     facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
     assert facts is not None
     assert facts.gpus is not None
     (gpu,) = facts.gpus
-    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_SAID[name]
+    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_VALUES[name]
 
 
 def test_an_entity_of_its_own_ends_the_reading() -> None:
-    """The classic document that grows to gigabytes."""
+    """The billion laughs document."""
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}]>'
     assert parse_xml(f"{text}<nvidia_smi_log><driver_version>&a9;</driver_version></nvidia_smi_log>") is None
@@ -47,7 +47,7 @@ def test_an_entity_of_its_own_ends_the_reading() -> None:
     "text",
     ["", "No devices were found", "<?xml", "<html><gpu id='x'/></html>", "<?xml version='1.0'?><nvidia_smi_log", "\0"],
 )
-def test_what_is_no_such_document_tells_nothing(text: str) -> None:
+def test_other_documents_yield_no_facts(text: str) -> None:
     facts = parse_xml(text)
     assert facts is None or (facts.driver_version, facts.gpus) == (None, ())
 
@@ -73,7 +73,7 @@ def test_a_document_of_any_depth_and_length_is_read() -> None:
 
 
 @pytest.mark.parametrize("memory", ["9" * 5000, "-1", "\u0661", "1e5", "ERR!"])
-def test_a_memory_that_is_no_number_is_unknown(memory: str) -> None:
+def test_a_memory_size_that_is_not_a_number_is_unknown(memory: str) -> None:
     (gpu,) = parse_gpus(ROW.rpartition(",")[0] + f", {memory}")
     assert (gpu.memory_total, gpu.name) == (None, "NVIDIA H200")
 
@@ -82,7 +82,7 @@ def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:
     assert parse_gpus(ROW + "\n") == (H200,)
 
 
-def test_each_gpu_has_a_row_and_blank_lines_are_none() -> None:
+def test_each_gpu_has_a_row_and_blank_lines_are_skipped() -> None:
     text = "\n".join([ROW, "", ROW.replace("0, GPU", "1, GPU", 1), "   ", ""])
     assert [gpu.number for gpu in parse_gpus(text)] == [0, 1]
 
@@ -97,7 +97,7 @@ def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(nothing: str) -> None:
     assert gpu == ListedGpu(0)
 
 
-def test_a_unit_that_was_not_asked_for_does_no_harm() -> None:
+def test_an_unexpected_unit_is_accepted() -> None:
     (gpu,) = parse_gpus(ROW + " MiB")
     assert gpu.memory_total == 143771 * MIB
 
@@ -119,5 +119,5 @@ def test_a_row_of_another_form_is_skipped_and_the_others_are_kept(odd: str) -> N
     assert parse_gpus(f"{ROW}\n{odd}\n{ROW}\n") == (H200, H200)
 
 
-def test_nothing_printed_is_no_gpu() -> None:
+def test_empty_output_has_no_gpus() -> None:
     assert parse_gpus("") == ()

@@ -1,4 +1,4 @@
-"""Reads what nvidia-smi prints: the banner of every driver era, and its comma-separated list of GPUs."""
+"""Parses nvidia-smi's output: the banner of every driver era, and the comma-separated list of GPUs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gpuenv.probe.raw import ListedGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")
 
-# A return code that comes with a whole answer: "infoROM is corrupted" (manual of nvidia-smi, Return Value).
+# A return code that comes with a complete answer: "infoROM is corrupted" (manual of nvidia-smi, Return Value).
 WARNING_ONLY = 14
 
 # Up to R595: "Driver Version: 580.95.05  CUDA Version: 13.0"; from R610 on: "KMD Version: … CUDA UMD Version: …".
-# What is cut off in the middle of a number is not taken for a number.
+# A truncated number does not match.
 _DRIVER = pattern(r"(?:Driver|KMD) Version\s*:\s*(\d{3}\.\d[\d.]*)(?=[\s|])")
 _CUDA = pattern(r"CUDA(?: UMD)? Version\s*:\s*(\d{1,2}\.\d+)(?=[\s|])")
-# The program's own name is never translated; behind it come its own version, the driver's, and the CUDA level.
+# The program's name is never translated; its own version, the driver's and the CUDA level follow.
 _BANNER = pattern(r"NVIDIA-SMI\s+\d{3}\.\d[\d.]*(?=\s)([^\n]*)")
 _BRANCHED = pattern(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
 _LEVEL = pattern(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")
@@ -25,9 +25,9 @@ _NOTHING = ("N/A", "ERR!", "Unknown Error", "GPU is lost")
 
 
 def parse_banner(output: str) -> tuple[str | None, str | None]:
-    """The driver version and the driver's CUDA level; None for what is not printed (``CUDA Version: N/A``).
+    """The driver version and the driver's CUDA level; None if not printed (``CUDA Version: N/A``).
 
-    By the words of the eras that are known, else by what such numbers look like on the line of the program's name.
+    Matched by the labels of known eras, else by the form of such numbers on the line of the program's name.
     """
     plain = _COLOUR.sub("", output)
     line = _BANNER.search(plain)
@@ -38,11 +38,11 @@ def parse_banner(output: str) -> tuple[str | None, str | None]:
 
 
 def parse_gpus(output: str) -> tuple[ListedGpu, ...]:
-    """The answer to ``--query-gpu`` with the fields of QUERY.
+    """The GPUs in the output of ``--query-gpu`` with the fields of QUERY.
 
-    A line of another form is skipped, and one that the csv module refuses: a NUL, a field without end.
+    Lines of another form are skipped, and those that the csv module rejects: a NUL, an unterminated field.
     """
-    import csv  # noqa: PLC0415 - hardly ever is nvidia-smi asked for more than its banner
+    import csv  # noqa: PLC0415 - mostly the banner suffices
 
     gpus = []
     for line in _COLOUR.sub("", output).splitlines():
@@ -55,10 +55,10 @@ def parse_gpus(output: str) -> tuple[ListedGpu, ...]:
         index, uuid, name, pci, memory = (field.strip() for field in row)
         mebibytes = whole_number((memory.split() or [""])[0])  # "143771 MiB", or without the unit
         total = None if mebibytes is None else mebibytes << 20
-        gpus.append(ListedGpu(int(index), given(uuid), given(name), given(pci), None, total))
+        gpus.append(ListedGpu(int(index), value_or_none(uuid), value_or_none(name), value_or_none(pci), None, total))
     return tuple(gpus)
 
 
-def given(text: str) -> str | None:
-    """A text that says something; ``N/A``, ``ERR!`` and sentences of error do not."""
+def value_or_none(text: str) -> str | None:
+    """The text; None for ``N/A``, ``ERR!`` and error messages."""
     return None if not text or text.startswith("[") or text in _NOTHING else text

@@ -1,4 +1,4 @@
-"""What each source answered of the GPUs, put together GPU by GPU: by UUID, else by PCI address."""
+"""Merges the sources' lists of GPUs by UUID, else by PCI address."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.text import LARGEST, pattern
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
+from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parse_answer
 
 T = TypeVar("T")
 
-_NOT_ASKED = "NVML was not asked"
+_NOT_QUERIED = "NVML was not queried"
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 # The order is that of nvml.h's enumerations.
@@ -88,7 +88,7 @@ READS = (  # nvmlGpuP2PStatus_t
 # them (nvidia/cuda 11.0.3 to 13.1.0, read November 2026). The first seven are the words of libnvidia-container too
 # (src/driver.c, driver_get_device_brand_1_svc, read 2026-11-21: Quadro, Tesla, NVS, GRID, GeForce, TITAN, else Unknown;
 # compared without regard to case). It knows the others from container toolkit 1.9.0 on (nvidia-container-toolkit, issue
-# 24, said of quadrortx) and calls them unknown before, which is why images list that word.
+# 24, on quadrortx) and calls them unknown before, which is why images list that word.
 BRANDS = (
     "unknown",
     "quadro",
@@ -119,7 +119,7 @@ _HEALTH: dict[str, type] = {
 
 
 def assemble_gpus(raw: RawFacts) -> tuple[Gpu, ...]:
-    """One record a GPU, in the order of the first that lists any: NVML, libcuda, the kernel module, nvidia-smi."""
+    """One record per GPU, in the order of the first source with any: NVML, libcuda, the kernel module, nvidia-smi."""
     listings = (
         _listed(raw.nvml.parts("gpus"), "index"),
         _listed(raw.cuda.parts("devices"), "ordinal"),
@@ -130,7 +130,7 @@ def assemble_gpus(raw: RawFacts) -> tuple[Gpu, ...]:
     seen: set[str] = set()
     for entry in next((listing for listing in listings if listing), ()):
         key = pci_key(entry.pci)
-        if key is None or key not in seen:  # MIG instances of one GPU are several CUDA devices at one PCI address
+        if key is None or key not in seen:  # several MIG instances have the PCI address of their GPU
             found.append(_gpu(raw, entry, *listings))
         seen.add(key or "")
     return tuple(found)
@@ -152,31 +152,33 @@ def _listed(entries: Iterable[Raw], number: str) -> tuple[ListedGpu, ...]:
 
 
 def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu:
-    by_nvml, cuda, kernel, smi = (_same(entry, listing) for listing in listings)
+    by_nvml, cuda, kernel, smi = (_find_same(entry, listing) for listing in listings)
     if kernel is None and not (entry.uuid or entry.pci):
-        # A GPU that NVML lists and cannot open has no identity there; the kernel knows it, if it is the only one left.
-        left = [gpu for gpu in listings[2] if _same(gpu, listings[0]) is None]
-        kernel = left[0] if len(left) == 1 else None
+        # NVML has no identity of a GPU that it cannot open; the kernel module has, if it is the only one unmatched.
+        unmatched = [gpu for gpu in listings[2] if _find_same(gpu, listings[0]) is None]
+        kernel = unmatched[0] if len(unmatched) == 1 else None
     nvml = by_nvml.more if by_nvml else None
     mig = _nvml(nvml, "mig", bool)
     # In MIG mode libcuda describes an instance, not the GPU.
-    whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
+    full_gpu = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
     fault = None if nvml is None or _refused(nvml) else nvml.get("fault", int)
-    every = (("nvml", by_nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
-    alike = (every[0], ("libcuda", whole), *every[2:])
-    capabilities = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in every if gpu]
-    totals = [answer(source, gpu.memory_total) for source, gpu in alike if gpu]
+    sources = (("nvml", by_nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
+    full_sources = (sources[0], ("libcuda", full_gpu), *sources[2:])
+    capabilities = [
+        parse_answer(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in sources if gpu
+    ]
+    totals = [answer(source, gpu.memory_total) for source, gpu in full_sources if gpu]
     return Gpu(
-        index=settle([answer(source, gpu.number) for source, gpu in (every[0], every[3]) if gpu], NO_SOURCE),
+        index=settle([answer(source, gpu.number) for source, gpu in (sources[0], sources[3]) if gpu], NO_SOURCE),
         ordinal=known(cuda.number or 0, "libcuda") if cuda else missing("this process does not see the GPU"),
         hidden_by=hidden_by(raw, nvml, cuda),
-        uuid=settle(_texts("uuid", alike), NO_SOURCE),
-        pci=settle(_texts("pci", every), NO_SOURCE),
-        name=settle(_texts("name", alike), NO_SOURCE),
-        compute_capability=settle(capabilities, "neither NVML nor libcuda told"),
+        uuid=settle(_texts("uuid", full_sources), NO_SOURCE),
+        pci=settle(_texts("pci", sources), NO_SOURCE),
+        name=settle(_texts("name", full_sources), NO_SOURCE),
+        compute_capability=settle(capabilities, "neither NVML nor libcuda reported it"),
         architecture=_architecture(by_nvml, cuda),
         brand=_named(nvml, "brand", BRANDS, "nvmlDeviceGetBrand"),
-        memory_total=settle(totals, _why_not(nvml, "memory_total")),
+        memory_total=settle(totals, _missing_reason(nvml, "memory_total")),
         memory_free=_nvml(nvml, "memory_free", int),
         mig=mig,
         mig_instances=nvml.all("mig_instances", MigInstance) if nvml else (),
@@ -195,8 +197,8 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
     )
 
 
-def _same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
-    """The same GPU in another source's list."""
+def _find_same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
+    """The entry of the same GPU in another source's list."""
     for other in others:
         if other is entry:
             return other
@@ -207,10 +209,10 @@ def _same(entry: ListedGpu, others: Sequence[ListedGpu]) -> ListedGpu | None:
     return None
 
 
-def _texts(field: str, named: Iterable[tuple[str, ListedGpu | None]]) -> list[Answer[str] | None]:
-    """A field of every source, in one spelling for what each spells its own way."""
+def _texts(field: str, sources: Iterable[tuple[str, ListedGpu | None]]) -> list[Answer[str] | None]:
+    """A field of every source, in a common spelling."""
     found = []
-    for source, gpu in named:
+    for source, gpu in sources:
         text = getattr(gpu, field) if gpu else None
         if text is not None and field == "pci":
             text = pci_key(text) or text
@@ -221,7 +223,7 @@ def _texts(field: str, named: Iterable[tuple[str, ListedGpu | None]]) -> list[An
 
 
 def _architecture(nvml: ListedGpu | None, cuda: ListedGpu | None) -> Reading[str]:
-    """The generation: NVML's own word, else what the compute capability says."""
+    """The generation: by NVML, else by the compute capability."""
     number = nvml.more.get("architecture", int) if nvml else None
     answers = [
         answer("nvml", ARCHITECTURES.get(-1 if number is None else number)),
@@ -229,73 +231,73 @@ def _architecture(nvml: ListedGpu | None, cuda: ListedGpu | None) -> Reading[str
         answer("nvml's compute capability", generation_of(nvml.compute_capability if nvml else None)),
     ]
     if number is not None and number not in ARCHITECTURES:
-        return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
-    return settle(answers, _why_not(nvml.more if nvml else None, "architecture"))
+        return settle(answers, f"nvmlDeviceGetArchitecture returned {number}, which has no name")
+    return settle(answers, _missing_reason(nvml.more if nvml else None, "architecture"))
 
 
-# What NVML alone answers, or the reason why it did not: its return code, or what is wrong with the answer
+# Readings of NVML alone, or the reason why one is missing: its return code, or an invalid answer
 
 
 def _nvml(gpu: Raw | None, name: str, kind: type[T]) -> Reading[T]:
     value = gpu.get(name, kind) if gpu else None
-    return missing(_why_not(gpu, name)) if value is None else known(value, "nvml")
+    return missing(_missing_reason(gpu, name)) if value is None else known(value, "nvml")
 
 
 def _named(gpu: Raw | None, name: str, names: Sequence[T], function: str) -> Reading[T]:
-    """The name of what NVML answered as a number."""
+    """The name of an enumeration value that NVML returned."""
     number = _nvml(gpu, name, int)
     if number.value is None:
-        return missing(number.reason or _NOT_ASKED)
+        return missing(number.reason or _NOT_QUERIED)
     if not 0 <= number.value < len(names):
-        return missing(f"{function} answered {number.value}, which has no name")
+        return missing(f"{function} returned {number.value}, which has no name")
     return known(names[number.value], "nvml")
 
 
-def _why_not(raw: Raw | None, name: str) -> str:
-    """Why NVML told no such fact of a GPU, or of all."""
-    return (raw and raw.part("why").text(name)) or _NOT_ASKED
+def _missing_reason(raw: Raw | None, name: str) -> str:
+    """Why a fact of NVML's is missing."""
+    return (raw and raw.part("why").text(name)) or _NOT_QUERIED
 
 
 def _refused(gpu: Raw) -> bool:
-    """Whether NVML counts a GPU that this process may not use, under a job's control group, say."""
+    """Whether this process may not use a GPU that NVML counts, such as under a job's control group."""
     return gpu.get("fault", int) == Nvml.NO_PERMISSION
 
 
 def _health(gpu: Raw) -> GpuHealth:
     """Memory errors, heat, power and clock."""
     readings: dict[str, Reading[Any]] = {name: _nvml(gpu, name, kind) for name, kind in _HEALTH.items()}
-    # Of both causes; one that NVML does not tell is not taken for none, nor is a number that nothing counts to one.
+    # The sum of both causes, if NVML reports both and the sum is plausible.
     single, double = _nvml(gpu, "pages_single", int), _nvml(gpu, "pages_double", int)
-    pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_ASKED)
+    pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_QUERIED)
     if single.value is not None and double.value is not None and single.value + double.value <= LARGEST:
         pages = known(single.value + double.value, "nvml")
     mask = _nvml(gpu, "throttle_reasons", int)
     bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
-    # A reason that has no name yet goes by its number.
+    # A reason without a name keeps its bit number.
     reasons = tuple(REASONS[number] if number < len(REASONS) else f"bit-{number}" for number in bits)
-    limited = missing(mask.reason or _NOT_ASKED) if mask.value is None else known(reasons, "nvml")
-    return GpuHealth(**readings, pages_retired=pages, throttle_reasons=limited)
+    throttle = missing(mask.reason or _NOT_QUERIED) if mask.value is None else known(reasons, "nvml")
+    return GpuHealth(**readings, pages_retired=pages, throttle_reasons=throttle)
 
 
 def _pcie(gpu: Raw) -> PcieLink:
-    """The PCIe link now and at most."""
+    """The current and the maximum PCIe link."""
     names = ("generation", "generation_most", "width", "width_most")
     return PcieLink(**{name: _nvml(gpu, f"pcie_{name}", int) for name in names})
 
 
 def _nvlinks(gpu: Raw | None) -> tuple[NvLink, ...]:
-    """The state of each NVLink that the GPU has."""
+    """The state of each NVLink of the GPU."""
     pairs = gpu.all("nvlinks", tuple[int, ...]) if gpu else ()
     return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
 
 
 def _fabric(gpu: Raw | None) -> Fabric:
-    """The place in an NVSwitch fabric; a registration that is not complete has no status."""
-    answered = gpu.all("fabric", int) if gpu else ()
-    if len(answered) != _STATE_AND_STATUS:
-        reason = _why_not(gpu, "fabric")
+    """The state in an NVSwitch fabric; an incomplete registration has no status."""
+    values = gpu.all("fabric", int) if gpu else ()
+    if len(values) != _STATE_AND_STATUS:
+        reason = _missing_reason(gpu, "fabric")
         return Fabric(missing(reason), missing(reason))
-    state, status = answered
+    state, status = values
     if not 0 <= state < len(STATES):
         reason = f"the state of the fabric is {state}, which has no name"
         return Fabric(missing(reason), missing(reason))
@@ -305,7 +307,7 @@ def _fabric(gpu: Raw | None) -> Fabric:
 
 
 def _peers(gpu: Raw | None) -> tuple[Peer, ...]:
-    """Every other GPU that NVML can compare this one with; a number without a name is none."""
+    """Every other GPU to which NVML knows the distance; unknown enumeration values are dropped."""
     found = []
     for entry in gpu.all("peers", tuple[int | None, ...]) if gpu else ():
         index, distance, read = entry if len(entry) == _PEER else (None, None, None)
@@ -315,38 +317,38 @@ def _peers(gpu: Raw | None) -> tuple[Peer, ...]:
     return tuple(found)
 
 
-# How many GPUs there are, and why this process does not see one
+# The number of GPUs, and why this process does not see one
 
 
 def count_gpus(raw: RawFacts) -> Reading[int]:
-    """How many GPUs the driver has for this process, as each source counts them."""
+    """The number of GPUs that the driver offers this process, by each source."""
     counted = raw.nvml.get("count", int)
-    own = None if counted is None else counted - sum(_refused(gpu) for gpu in raw.nvml.parts("gpus"))
-    reason = _why_not(raw.nvml, "count")
+    usable = None if counted is None else counted - sum(_refused(gpu) for gpu in raw.nvml.parts("gpus"))
+    reason = _missing_reason(raw.nvml, "count")
     return settle(
         [
-            answer("nvml", own),
+            answer("nvml", usable),
             answer("/proc/driver/nvidia/gpus", len(raw.kernel.parts("driver_gpus")) or None),
             answer("nvidia-smi", None if raw.smi.gpus is None else len(raw.smi.gpus)),
         ],
-        NO_SOURCE if reason == _NOT_ASKED else reason,
+        NO_SOURCE if reason == _NOT_QUERIED else reason,
     )
 
 
 def count_visible(raw: RawFacts) -> Reading[int]:
-    """How many CUDA devices this process sees."""
+    """The number of CUDA devices that this process sees."""
     count = raw.cuda.get("count", int)
     if count is None and raw.cuda.get("init", int) == Cuda.NO_DEVICE:
         count = 0
     if count is not None:
         return known(count, "libcuda")
-    return missing(raw.cuda.text("absent") or raw.cuda.text("init_name") or "libcuda did not tell")
+    return missing(raw.cuda.text("absent") or raw.cuda.text("init_name") or "libcuda did not report it")
 
 
 def hidden_by(raw: RawFacts, nvml: Raw | None, cuda: ListedGpu | None) -> Reading[str]:
-    """The variable, mode or control group that hides a GPU; unknown with the reason where it is seen.
+    """The variable, mode or control group that hides a GPU; missing, with the reason, if the GPU is visible.
 
-    The most final reason comes first: what the kernel refuses, no variable can give back.
+    The kernel's restrictions come first: no variable can lift them.
     """
     if cuda is not None or nvml is None:
         return missing("NVML does not list the GPU" if cuda is None else "this process sees the GPU")
@@ -356,15 +358,15 @@ def hidden_by(raw: RawFacts, nvml: Raw | None, cuda: ListedGpu | None) -> Readin
     if closed is not None:
         return known(closed, "/dev")
     if raw.cuda.get("count", int) is None and raw.cuda.get("init", int) != Cuda.NO_DEVICE:
-        return missing("libcuda did not tell which GPUs this process sees")
+        return missing("libcuda did not report which GPUs this process sees")
     if nvml.get("fault", int) is not None:
         return missing("NVML cannot open the GPU either")
-    reason = "nothing that was read tells why this process does not see the GPU"
+    reason = "no reason was found why this process does not see the GPU"
     return _hidden_by_mode(raw, nvml) or missing(reason)
 
 
 def _hidden_by_mode(raw: RawFacts, nvml: Raw) -> Reading[str] | None:
-    """The variable or mode that hides a GPU which the kernel and NVML let this process use."""
+    """The variable or mode that hides a GPU which the kernel and NVML allow this process to use."""
     if nvml.get("mig", bool) and not nvml.all("mig_instances", MigInstance):
         return known("MIG mode: it is on, and there is no instance", "nvml")
     value = raw.environment.get(VARIABLE)
@@ -373,15 +375,15 @@ def _hidden_by_mode(raw: RawFacts, nvml: Raw) -> Reading[str] | None:
         return known(effect, VARIABLE)
     instances = {uuid_key(uuid) for gpu in raw.nvml.parts("gpus") for uuid in _instances(gpu)}
     if any(uuid_key(device.text("uuid")) in instances for device in raw.cuda.parts("devices")):
-        return known("MIG mode: a process that sees a MIG instance sees nothing beside it", "libcuda")
-    # Not by itself a reason, since libcuda lists such a GPU; with no other reason it is the one left.
+        return known("MIG mode: a process that sees a MIG instance sees no other device", "libcuda")
+    # Checked last, since libcuda lists such a GPU.
     if nvml.get("compute_mode", int) == list(ComputeMode).index(ComputeMode.PROHIBITED):
         return known("compute mode: prohibited", "nvml")
     return None
 
 
 def _closed_node(raw: RawFacts, nvml: Raw) -> str | None:
-    """The GPU's device node, where it is missing while others are there, or closed to this user."""
+    """Why the GPU's device node is unusable: missing while others exist, or not accessible to this user."""
     nodes = {node.path: node for node in raw.kernel.all("device_nodes", DeviceNode)}
     minor = nvml.get("minor", int)
     if minor is None or "/dev/nvidiactl" not in nodes:
@@ -389,7 +391,7 @@ def _closed_node(raw: RawFacts, nvml: Raw) -> str | None:
     path = f"/dev/nvidia{minor}"
     node = nodes.get(path)
     if node is None:
-        return f"{DEVICE_NODE}: {path} is not there"
+        return f"{DEVICE_NODE}: {path} does not exist"
     return None if node.accessible else f"{PERMISSION}: {path} has mode {node.mode} and belongs to {node.owner}"
 
 
@@ -398,19 +400,19 @@ def _instances(gpu: Raw) -> list[str]:
 
 
 def _effect(value: str, raw: RawFacts, nvml: Raw) -> str | None:
-    """What CUDA_VISIBLE_DEVICES does to a GPU; None where it hides nothing."""
+    """How CUDA_VISIBLE_DEVICES hides a GPU; None if it does not."""
     gpus = raw.nvml.parts("gpus")
     counted = [gpu for gpu in gpus if not _refused(gpu) and _closed_node(raw, gpu) is None]
     uuids = [gpu.text("uuid") or "" for gpu in counted]
     uuids += [uuid for gpu in counted for uuid in _instances(gpu)]
     found = listed(value, len(counted), uuids)
-    shown = f"{VARIABLE}={value or '(empty)'}"
+    setting = f"{VARIABLE}={value or '(empty)'}"
     if found.twice is not None:
-        return f"{shown} names {found.twice} twice, after which CUDA shows no GPU"
+        return f"{setting} names {found.twice} twice, after which CUDA shows no GPU"
     if found.invalid is not None and value:
-        return f"{shown} ends at {found.invalid or '(nothing)'}, which names no GPU or MIG instance"
-    named = {uuid_key(entry.removeprefix("MIG-").partition("/")[0]) for entry in found.entries}
-    own = {uuid_key(nvml.text("uuid")), *map(uuid_key, _instances(nvml))}
-    if len(found.entries) >= len(counted) or own & named:
+        return f"{setting} ends at {found.invalid or '(nothing)'}, which names no GPU or MIG instance"
+    selected = {uuid_key(entry.removeprefix("MIG-").partition("/")[0]) for entry in found.entries}
+    identities = {uuid_key(nvml.text("uuid")), *map(uuid_key, _instances(nvml))}
+    if len(found.entries) >= len(counted) or identities & selected:
         return None
-    return f"{shown} does not name it"
+    return f"{setting} does not name it"

@@ -1,4 +1,4 @@
-"""What keeps an interpreter from answering: real ones, started again without this and that."""
+"""Diagnosing real interpreters that do not start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.asking import MINIMAL, ask_target, asking, how_it_starts
+from tests.probe.probe_runs import MINIMAL, probe_context, probe_startup, probe_target
 from tests.probe.pythons import python
 from tests.probe.raw_facts import TargetFacts
 from tests.probe.targets import program
@@ -18,37 +18,37 @@ from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
 
 def started(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
-    """What is found out of an interpreter, after it was asked once."""
-    asked = asking(environment, limit=limit)
-    return how_it_starts(asked, str(interpreter), *ask_target(asked, str(interpreter)))
+    """The diagnosis of an interpreter after its first probe."""
+    ctx = probe_context(environment, limit=limit)
+    return probe_startup(ctx, str(interpreter), *probe_target(ctx, str(interpreter)))
 
 
 @pytest.mark.parametrize(
     "hook", ["import os; os._exit(3)", "import os; os.abort()", "import os; os.close(1)", "raise SystemExit('no')"]
 )
 @pytest.mark.parametrize("name", ["sitecustomize.py", "hook.pth"])
-def test_what_runs_at_the_start_is_named(venv: Path, hook: str, name: str) -> None:
+def test_a_failing_startup_hook_is_named(venv: Path, hook: str, name: str) -> None:
     if Path(sysconfig.get_path("stdlib"), name).exists():
         pytest.skip("this Python has a sitecustomize of its own, which comes first")
     (site_packages(venv) / name).write_text(f"{hook}\n", encoding="utf-8")
-    told = started(interpreter_of(venv))
+    facts = started(interpreter_of(venv))
     if hook.startswith("raise") and name.endswith(".pth"):
         hook = f"import sys; sys.exit('no')\n# {hook}"  # a path file runs lines that import
         (site_packages(venv) / name).write_text(hook, encoding="utf-8")
-        told = started(interpreter_of(venv))
-    assert (told.python, told.starts_without) == (None, "startup")
-    assert told.startup_files == (str(site_packages(venv) / name),)
+        facts = started(interpreter_of(venv))
+    assert (facts.python, facts.starts_without) == (None, "startup")
+    assert facts.startup_files == (str(site_packages(venv) / name),)
 
 
-def test_what_holds_it_is_named_at_the_deadline(venv: Path) -> None:
+def test_a_blocking_startup_hook_is_named_at_the_deadline(venv: Path) -> None:
     (site_packages(venv) / "hold.pth").write_text("import time; time.sleep(60)\n", encoding="utf-8")
     (site_packages(venv) / "folders.pth").write_text("/somewhere\nimportant\n", encoding="utf-8")
-    told = started(interpreter_of(venv), limit=0.5)
-    assert told == TargetFacts(startup_files=(str(site_packages(venv) / "hold.pth"),))
+    facts = started(interpreter_of(venv), limit=0.5)
+    assert facts == TargetFacts(startup_files=(str(site_packages(venv) / "hold.pth"),))
 
 
 @pytest.mark.parametrize("name", ["PYTHONHOME", "PYTHONPATH", "LD_PRELOAD"])
-def test_the_variable_that_leads_it_astray_is_named(venv: Path, tmp_path: Path, name: str) -> None:
+def test_the_variable_that_breaks_the_interpreter_is_named(venv: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
     source = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
     (tmp_path / "preload.c").write_text(source, encoding="utf-8")
@@ -56,8 +56,8 @@ def test_the_variable_that_leads_it_astray_is_named(venv: Path, tmp_path: Path, 
     subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "preload.c"), "-o", str(library)], check=True)
     values = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(tmp_path), "LD_PRELOAD": str(library)}
     others = {"LD_LIBRARY_PATH": "/nowhere", "PYTHONNOUSERSITE": "1"}
-    told = started(interpreter_of(venv), {**others, name: values[name]})
-    assert (told.python, told.starts_without) == (None, name)
+    facts = started(interpreter_of(venv), {**others, name: values[name]})
+    assert (facts.python, facts.starts_without) == (None, name)
 
 
 def test_another_variable_of_pythons_is_not_guessed(venv: Path) -> None:
@@ -66,26 +66,26 @@ def test_another_variable_of_pythons_is_not_guessed(venv: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.13"])
 def test_an_interpreter_of_any_age_is_found_sound(tmp_path: Path, version: str) -> None:
-    """What a wrapper ends is neither a variable nor what Python runs when it starts."""
+    """A failing wrapper is blamed neither on a variable nor on a start-up hook."""
     once = f'#!/bin/sh\ncase "$*" in *start.py*) exit 5;; esac\nexec {python(version)} "$@"\n'
-    told = started(program(tmp_path / "python3", once))
-    assert (told.python, told.starts_without) == (None, None)
+    facts = started(program(tmp_path / "python3", once))
+    assert (facts.python, facts.starts_without) == (None, None)
 
 
-def test_what_is_no_python_by_its_name_is_not_run_again(tmp_path: Path) -> None:
+def test_a_program_not_named_as_python_is_not_run_again(tmp_path: Path) -> None:
     script = program(tmp_path / "train.sh", f"#!/bin/sh\necho run >> {tmp_path}/runs\n")
     assert started(script) == TargetFacts()
     assert (tmp_path / "runs").read_text(encoding="utf-8").split() == ["run"]
 
 
-def test_one_that_answers_is_asked_nothing_more(venv: Path) -> None:
-    told = started(interpreter_of(venv))
-    assert told.python is not None
-    assert (told.starts_without, told.startup_files) == (None, None)
+def test_an_interpreter_that_answers_is_not_started_again(venv: Path) -> None:
+    facts = started(interpreter_of(venv))
+    assert facts.python is not None
+    assert (facts.starts_without, facts.startup_files) == (None, None)
 
 
 def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:
-    """It breaks the target, and is told by this program, which has imported none of it."""
+    """It breaks the target, but not gpuenv, which reports it."""
     target = make_venv(tmp_path / "target")
     for name in ("json", "typing", "dataclasses", "packaging"):  # not enum: pip's own starter imports re
         (tmp_path / f"{name}.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The target's raw facts to its part of the Snapshot."""
+"""Assembles the target's part of a Snapshot."""
 
 from __future__ import annotations
 
@@ -17,78 +17,82 @@ from gpuenv.model.snapshot import (
     Target,
 )
 from gpuenv.model.versions import CudaVersion, PythonVersion
-from gpuenv.probe.raw import NOT_READ, RawFacts, parsed, reading
+from gpuenv.probe.raw import NOT_READ, RawFacts, parse_answer, reading
 
 V = TypeVar("V")
 
 INTERPRETER = "the target's interpreter"
 _IMPORTS = "the target's import system"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
-_NO_MODULE = "no module of this name is found"
+_NO_MODULE = "no module of this name was found"
 
 
 def assemble_target(raw: RawFacts) -> Target:
-    """What is in the target, and what CuPy would take from there."""
+    """The target's content, and what CuPy would load from it."""
     facts = raw.target
-    reason = raw.target_reason or f"{INTERPRETER} did not tell"
+    reason = raw.target_reason or f"{INTERPRETER} printed nothing"
     answered = bool(facts.text("python"))
+    no_extension = raw.libraries.text("extension_error") or _missing_reason(raw, "libraries")
     distributions = facts.all("distributions", CupyInstallation)
     by_conda = facts.get("conda_packages", dict[str, str]) or {}
     packages = by_conda | {entry.distribution: entry.release for entry in reversed(distributions)}
     executable = facts.text("executable")
 
     def known_or(name: str, source: str, absent: str) -> Reading[str]:
-        """A fact that is null because it is so, where the interpreter has answered."""
+        """A text that may be null; if it is, the reason is ``absent``, unless the interpreter did not answer."""
         return facts.reading(name, str, source, absent if answered else reason)
 
     return Target(
         executable=reading(INTERPRETER if executable else raw.target_named_by, executable or raw.target_path, reason),
         prefix=facts.reading("prefix", str, INTERPRETER, reason),
         kind=facts.reading("kind", str, INTERPRETER, reason),
-        made_by=known_or("made_by", "pyvenv.cfg or conda-meta", "no tool has left its mark"),
-        python=settle([parsed(PythonVersion.parse, facts.text("python"), INTERPRETER)], reason),
+        made_by=known_or("made_by", "pyvenv.cfg or conda-meta", "no tool's marker file was found"),
+        python=settle([parse_answer(PythonVersion.parse, facts.text("python"), INTERPRETER)], reason),
         implementation=facts.reading("implementation", str, INTERPRETER, reason),
         platform=facts.reading("platform", str, INTERPRETER, reason),
         externally_managed=facts.reading("externally_managed", bool, INTERPRETER, reason),
         writable=facts.reading("writable", bool, "the permissions of its folder of packages", reason),
-        user_site=known_or("user_site", INTERPRETER, "it is not used here"),
+        user_site=known_or("user_site", INTERPRETER, "not enabled"),
         cupy=_cupy(raw, distributions),
         cupy_module=known_or("cupy_module", _IMPORTS, _NO_MODULE),
-        numpy=reading("its metadata", packages.get("numpy"), "NumPy is not there" if answered else reason),
+        numpy=reading("its metadata", packages.get("numpy"), "NumPy is not installed" if answered else reason),
         numpy_module=known_or("numpy_module", _IMPORTS, _NO_MODULE),
-        numpy_fault=known_or("numpy_fault", _IMPORTS, "nothing speaks against it"),
-        pathfinder_hidden_by=known_or("pathfinder_hidden_by", _IMPORTS, "nothing does"),
+        numpy_fault=known_or("numpy_fault", _IMPORTS, "it seems importable"),
+        pathfinder_hidden_by=known_or("pathfinder_hidden_by", _IMPORTS, "it is not hidden"),
         packages=dict(sorted(packages.items())),
         conda_packages=dict(sorted(by_conda.items())),
         libraries=raw.libraries.all("libraries", Library),
-        cuda_path=_setting(raw, raw.libraries.text("cuda_path"), "it finds none"),
-        headers=_setting(raw, raw.libraries.get("headers", tuple[str, ...]), "NVRTC did not tell its version"),
+        cuda_path=_setting(raw, raw.libraries.text("cuda_path"), "it found none"),
+        headers=_setting(raw, raw.libraries.get("headers", tuple[str, ...]), "NVRTC's version is unknown"),
         headers_cuda=_headers_cuda(raw),
         preload=dict(sorted((raw.libraries.get("preload", dict[str, str]) or {}).items())),
         file_faults=raw.files.all("file_faults", FileFault),
-        file_faults_count=raw.files.reading("file_faults_count", int, "RECORD", _why_no(raw, "files")),
+        file_faults_count=raw.files.reading("file_faults_count", int, "RECORD", _missing_reason(raw, "files")),
         left_metadata=facts.all("left_metadata", LeftMetadata),
         kernels=facts.all("kernels", JupyterKernel),
         needs_of_cupy=facts.all("needs_of_cupy", NeedOfCupy),
         extension=raw.libraries.reading(
-            "extension", str, "the target's loader", raw.libraries.text("extension_error") or _why_no(raw, "libraries")
+            "extension",
+            str,
+            "the target's loader",
+            no_extension,
         ),
         kernel_cache=known_or("kernel_cache", _CACHE, "kernels are kept in memory"),
-        kernel_cache_fault=known_or("kernel_cache_fault", _CACHE, "it can be written"),
+        kernel_cache_fault=known_or("kernel_cache_fault", _CACHE, "it is writable"),
         kernel_cache_owners=facts.reading(
-            "kernel_cache_owners", int, _CACHE, "there is none yet" if answered else reason
+            "kernel_cache_owners", int, _CACHE, "it does not exist yet" if answered else reason
         ),
-        starts_without=known_or("starts_without", f"{INTERPRETER}, started again", "it starts as it is"),
+        starts_without=known_or("starts_without", f"{INTERPRETER}, started again", "it starts unchanged"),
         startup_files=facts.all("startup_files", str),
         unstartable=known_or("unstartable", "the folders and links that lead to it", "it starts"),
         unreadable=facts.all("unreadable", str),
-        lost_environment=known_or("lost_environment", INTERPRETER, "it has its settings"),
+        lost_environment=known_or("lost_environment", INTERPRETER, "its pyvenv.cfg exists"),
         environments_near=facts.all("environments_near", str),
     )
 
 
 def _cupy(raw: RawFacts, distributions: tuple[CupyInstallation, ...]) -> tuple[CupyInstallation, ...]:
-    """Each CuPy, with the package that lies where its metadata does."""
+    """Each CuPy, with the package next to its metadata."""
     modules = {entry.text("module"): entry.get("loads", bool) for entry in raw.target.parts("cupy_modules")}
     found = []
     for entry in distributions:
@@ -100,32 +104,32 @@ def _cupy(raw: RawFacts, distributions: tuple[CupyInstallation, ...]) -> tuple[C
 
 
 def _headers_cuda(raw: RawFacts) -> Reading[CudaVersion]:
-    """What the headers say that are met first; of two in one folder the one of the runtime is the one compiled with."""
+    """The version of the first headers on the path; the runtime's header, which CuPy includes, comes first."""
     found = raw.libraries.part("headers_cuda")
     if not found:
-        looked = "headers" in raw.libraries
-        return _setting(raw, None, "none of the folders has CUDA's headers" if looked else "the folders are not known")
+        is_searched = "headers" in raw.libraries
+        return _setting(raw, None, "no CUDA headers in these folders" if is_searched else "the folders are unknown")
     folder = found.text("folder")
     return settle(
         [
-            parsed(CudaVersion.from_number, found.get("runtime", int), f"{folder}/cuda_runtime_api.h"),
-            parsed(CudaVersion.from_number, found.get("driver", int), f"{folder}/cuda.h"),
+            parse_answer(CudaVersion.from_number, found.get("runtime", int), f"{folder}/cuda_runtime_api.h"),
+            parse_answer(CudaVersion.from_number, found.get("driver", int), f"{folder}/cuda.h"),
         ],
-        "the headers tell no version",
+        "the headers define no version",
     )
 
 
 def _setting(raw: RawFacts, value: V | None, absent: str) -> Reading[V]:
-    """A fact that CuPy's own code tells, where it could be asked."""
+    """A value found by CuPy's own code, if it could be run."""
     if value is not None:
         return known(value, "CuPy's own code")
     if "cuda_path" in raw.libraries:
         return missing(absent)
-    return missing(raw.libraries.text("settings_error") or _why_no(raw, "libraries"))
+    return missing(raw.libraries.text("settings_error") or _missing_reason(raw, "libraries"))
 
 
-def _why_no(raw: RawFacts, name: str) -> str:
+def _missing_reason(raw: RawFacts, name: str) -> str:
     source = next((source for source in raw.sources if source.name == name), None)
     if source is None or source.state is SourceState.ANSWERED:
-        return "CuPy's own files were not there to be asked" if name == "libraries" else NOT_READ
+        return "CuPy's own files are missing" if name == "libraries" else NOT_READ
     return source.detail or source.state.value

@@ -1,4 +1,4 @@
-"""The GPUs of several sources made into one list: which are the same, whose facts count, how many there are. Pure."""
+"""Merging the GPUs of several sources: which are the same, which source wins, and their number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import MigInstance
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import ListedGpu, RawFacts, SmiFacts
 from tests.probe.raw_facts import (
     MIB,
@@ -22,7 +22,7 @@ from tests.probe.raw_facts import (
     NvmlGpu,
     gpus_of,
     nvml_gpu,
-    said,
+    value_and_source,
 )
 
 
@@ -60,8 +60,8 @@ def test_addresses_that_differ_in_their_domain_alone_are_two_gpus() -> None:
     assert [gpu.ordinal.value for gpu in gpus] == [1, 0]
 
 
-def test_the_index_and_the_ordinal_of_a_gpu_are_told_apart() -> None:
-    """CUDA counts the fastest first, NVML by address; a third GPU is hidden from this process."""
+def test_the_index_and_the_ordinal_of_a_gpu_are_distinct() -> None:
+    """CUDA orders by speed, NVML by address; a third GPU is hidden from this process."""
     gpus = gpus_of(
         nvml=NvmlFacts(
             gpus=(
@@ -81,7 +81,7 @@ def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000000:3A:00.0"),)),
         smi=SmiFacts(gpus=(ListedGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
     )
-    assert said(gpu.name) == ("NVIDIA H200", "nvml")
+    assert value_and_source(gpu.name) == ("NVIDIA H200", "nvml")
     assert [(answer.value, answer.source) for answer in gpu.name.dissent] == [("GeForce GTX 1050", "nvidia-smi")]
 
 
@@ -104,7 +104,7 @@ def test_gpus_without_address_and_uuid_are_kept_apart() -> None:
     assert len(gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0), NvmlGpu(1))))) == 2
 
 
-def test_a_mig_instance_is_no_gpu_and_lends_the_gpu_none_of_its_facts() -> None:
+def test_a_mig_instance_is_not_a_gpu_and_contributes_no_facts() -> None:
     whole = NvmlGpu(
         0,
         ONE,
@@ -140,13 +140,13 @@ def test_mig_instances_that_libcuda_alone_lists_are_one_gpu() -> None:
 
 
 def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_uuid() -> None:
-    """As in a container with the compute capability alone, which has no NVML."""
+    """As in a container with only the compute driver capability, which lacks NVML."""
     device = CudaDevice(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", MIG[0][4:], "8.0", 4864 * MIB)
     (gpu,) = gpus_of(cuda=CudaFacts(devices=(device,)))
     assert gpu.uuid.value != f"GPU-{MIG[0][4:]}"
 
 
-def test_a_gpu_without_a_mig_mode_is_not_said_to_have_it_off() -> None:
+def test_mig_mode_of_a_gpu_without_mig_is_missing_not_off() -> None:
     on, off = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), nvml_gpu(1, TWO, "0000:3a:00.0", mig=False)))
     )
@@ -162,14 +162,14 @@ def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
     assert well.fault.value is None
 
 
-def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
-    why = {"memory_total": "nvmlDeviceGetMemoryInfo answered with return code 3"}
+def test_a_failed_function_is_not_a_fault_of_the_gpu() -> None:
+    why = {"memory_total": "nvmlDeviceGetMemoryInfo returned code 3"}
     (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, why=why),)))
     assert gpu.fault.value is None
     assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])
 
 
-def test_the_number_of_gpus_is_asked_of_each_source() -> None:
+def test_the_number_of_gpus_is_taken_from_each_source() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(count=8),
         kernel=KernelFacts(driver_gpus=(DriverGpu(), DriverGpu())),
@@ -180,7 +180,7 @@ def test_the_number_of_gpus_is_asked_of_each_source() -> None:
     assert [answer.value for answer in count.dissent] == [2, 1]
 
 
-def test_a_source_that_was_not_asked_does_not_count_to_zero() -> None:
+def test_a_source_that_was_not_probed_does_not_count_zero_gpus() -> None:
     count = assemble(RawFacts(), None).gpu_count
     assert count.value is None
     assert count.others == ()
@@ -200,7 +200,7 @@ def test_a_source_that_counts_to_zero_says_so() -> None:
         (CudaFacts(init=100, init_name="CUDA_ERROR_NO_DEVICE"), 0, None),
         (CudaFacts(init=999, init_name="CUDA_ERROR_UNKNOWN"), None, "CUDA_ERROR_UNKNOWN"),
         (CudaFacts(absent="libcuda.so.1: cannot open"), None, "libcuda.so.1: cannot open"),
-        (CudaFacts(), None, "libcuda did not tell"),
+        (CudaFacts(), None, "libcuda did not report it"),
     ],
 )
 def test_how_many_gpus_this_process_sees(cuda: CudaFacts, visible: int | None, reason: str | None) -> None:

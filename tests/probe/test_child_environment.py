@@ -1,4 +1,4 @@
-"""What a child is handed of the caller's variables: what it needs, and never a secret."""
+"""A child gets the variables that it needs, and never a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import pytest
 
 from gpuenv.model.secrets import for_the_driver, without_secrets
 from gpuenv.model.snapshot import SourceState
-from tests.probe.asking import ask_cuda, ask_files, ask_kernel, ask_nvml, ask_smi, ask_target, asking
+from tests.probe.probe_runs import (
+    probe_context,
+    probe_cuda,
+    probe_files,
+    probe_kernel,
+    probe_nvml,
+    probe_smi,
+    probe_target,
+)
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
 from tests.support.target import run_at_start
 
@@ -31,11 +39,11 @@ def environment_seen(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
+def test_nvidia_smi_gets_no_secrets(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n/usr/bin/env >> {tmp_path}/seen\n", encoding="utf-8")
     program.chmod(0o755)
-    ask_smi(asking({**SECRETS, **NEEDED, "OF_NO_USE": "here", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
+    probe_smi(probe_context({**SECRETS, **NEEDED, "OF_NO_USE": "here", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
     seen = (tmp_path / "seen").read_text(encoding="utf-8")
     assert "sesame" not in seen
     assert "OF_NO_USE" not in seen
@@ -43,8 +51,8 @@ def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def telling(tmp_path: Path) -> Path:
-    """An environment whose interpreter tells the variables that it is started with, at every start."""
+def recording_interpreter(tmp_path: Path) -> Path:
+    """An environment whose interpreter records its variables at every start."""
     venv = make_venv(tmp_path / "venv")
     place = str(tmp_path / "seen")
     text = f"import os\nwith open({place!r}, 'a') as file:\n    print(dict(os.environ), file=file)\n"
@@ -52,26 +60,26 @@ def telling(tmp_path: Path) -> Path:
     return interpreter_of(venv)
 
 
-def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> None:
-    """What else it may depend on nobody knows."""
-    caller = asking({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
-    ask_target(caller, str(telling))
-    ask_files(caller, str(telling), deep=False)
+def test_the_target_is_handed_all_but_secrets(tmp_path: Path, recording_interpreter: Path) -> None:
+    """The target may depend on any other variable."""
+    caller = probe_context({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
+    probe_target(caller, str(recording_interpreter))
+    probe_files(caller, str(recording_interpreter), deep=False)
     seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
     assert len(seen) >= 2
     assert all("sesame" not in line for line in seen)
     assert all("'OF_SOME_USE': 'there'" in line for line in seen)
 
 
-def test_the_driver_s_libraries_are_asked_without_secrets(tmp_path: Path) -> None:
+def test_the_driver_s_libraries_are_loaded_without_secrets(tmp_path: Path) -> None:
     caller = {**SECRETS, **NEEDED, "OF_NO_USE": "here"}
     assert for_the_driver(caller) == NEEDED
-    for ask in (ask_kernel, ask_nvml, ask_cuda):
-        _, source = ask(asking(caller, str(tmp_path)))
+    for ask in (probe_kernel, probe_nvml, probe_cuda):
+        _, source = ask(probe_context(caller, str(tmp_path)))
         assert source.state in (SourceState.ANSWERED, SourceState.ABSENT), "nothing that was left out is missed"
 
 
-def test_a_variable_of_cuda_s_is_no_secret() -> None:
-    """Whatever words are in its name."""
+def test_variables_of_cuda_are_not_secrets() -> None:
+    """Even if its name looks like one."""
     named = {"CUDA_MODULE_LOADING": "LAZY", "CUPY_CACHE_KEY": "x", "NVIDIA_AUTHORITY": "y"}
     assert without_secrets(named) == named

@@ -1,4 +1,4 @@
-"""What a mark requires, and whether this machine has it: the doctor runs once a test run."""
+"""Checks whether this machine meets a mark's requirements; the doctor runs once per test run."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from gpuenv.pytest_plugin import State
+    from gpuenv.pytest_plugin import RunState
 
-_WORDS = ("name", "os", "arch", "line")  # a bare value means "equal to", or of a name "in it"
-_OVER = 15.0  # seconds beyond the deadline that a worker waits for the one that asks
+_TEXT_KEYS = ("name", "os", "arch", "line")  # a bare value means "equals", for a name "contains"
+_EXTRA_SECONDS = 15.0  # that a worker waits beyond the deadline for the one that runs the doctor
 _POLL = 0.05
-# What the CUDA runtime, the driver and NVML say where the machine is to blame, not the program (driver_types.h and
-# cuda.h of CUDA 13.0, where each is described; nvidia-ml-py 13.615.71). cudaErrorInitializationError is none of them: a
-# test that forks after its first use of CUDA meets it on a sound machine (CuPy in a pool: MannLabs/alphapept#404).
-_OF_THE_MACHINE = (
+# Errors of the CUDA runtime, the driver and NVML that the machine causes, not the program (driver_types.h and
+# cuda.h of CUDA 13.0, where each is described; nvidia-ml-py 13.615.71). cudaErrorInitializationError is not one: a test
+# that forks after its first use of CUDA gets it on a healthy machine (CuPy in a pool: MannLabs/alphapept#404).
+_MACHINE_ERRORS = (
     *(f"cudaError{name}" for name in (
         "NoDevice", "InsufficientDriver", "DevicesUnavailable", "SystemNotReady", "SystemDriverMismatch",
         "CompatNotSupportedOnDevice", "ECCUncorrectable", "NvlinkUncorrectable", "StartupFailure",
@@ -47,9 +47,9 @@ _OF_THE_MACHINE = (
     "no CUDA-capable device is detected", "GPU is lost", "NVML/RM version mismatch",
 )  # fmt: skip
 
-# After these every call fails in the same way until the process has ended: driver_types.h of CUDA 13.5 says so of each,
-# and cuda.h, of those of the driver, that the context is of no more use.
-_OF_THE_CONTEXT = (
+# After these every call in the process fails: driver_types.h of CUDA 13.5 states it for each, and cuda.h for the
+# driver's, that the context can no longer be used.
+_CONTEXT_ERRORS = (
     *(f"cudaError{name}" for name in (
         "IllegalAddress", "LaunchTimeout", "Assert", "HardwareStackError", "IllegalInstruction", "MisalignedAddress",
         "InvalidAddressSpace", "InvalidPc", "LaunchFailure", "TensorMemoryLeak", "Contained",
@@ -61,11 +61,11 @@ _OF_THE_CONTEXT = (
 )  # fmt: skip
 
 
-def reason_against(state: State, requirements: Sequence[Requirement]) -> str | None:
+def skip_reason(state: RunState, requirements: Sequence[Requirement]) -> str | None:
     """Why this machine cannot run a test with these requirements; None if it can."""
-    ask(state)
+    run_doctor_once(state)
     if state.report is None:
-        return f"gpuenv: the machine could not be asked: {state.trouble}"
+        return f"gpuenv: the doctor failed: {state.trouble}"
 
     without_gpu = no_gpu_expected(requirements)
     unfit = _unfit(state.report, without_gpu=without_gpu, without_cupy=no_cupy_expected(requirements))
@@ -75,22 +75,22 @@ def reason_against(state: State, requirements: Sequence[Requirement]) -> str | N
     return None if reason is None else f"gpuenv: {reason}"
 
 
-def _unmet(wanted: Sequence[Requirement], report: Report) -> str | None:
-    results = evaluate(wanted, report.snapshot)
+def _unmet(requirements: Sequence[Requirement], report: Report) -> str | None:
+    results = evaluate(requirements, report.snapshot)
     violated = [f"{r.text} is required, found {r.found}" for r in results if r.status is RequirementStatus.VIOLATED]
-    unknown = [f"{r.text} cannot be told: {r.missing}" for r in results if r.status is RequirementStatus.UNKNOWN]
+    unknown = [f"{r.text} is undetermined: {r.missing}" for r in results if r.status is RequirementStatus.UNKNOWN]
     return "; ".join(violated or unknown) or None
 
 
 def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | None:
-    """What keeps CuPy from working here, as far as the test needs it."""
+    """The error that keeps CuPy from working, unless the test needs neither the GPU nor CuPy that it concerns."""
 
-    def is_spared(check: Check | None) -> bool:
+    def is_irrelevant(check: Check | None) -> bool:
         return check is not None and (
             (without_gpu and check.concerns_gpu) or (without_cupy and check.missing is Component.CUPY)
         )
 
-    errors = [f for f in report.findings if f.severity is Severity.ERROR and not is_spared(find_check(f.code))]
+    errors = [f for f in report.findings if f.severity is Severity.ERROR and not is_irrelevant(find_check(f.code))]
     if errors:
         return f"{errors[0].code} {errors[0].cause}: {errors[0].title}"
     if report.status is Status.UNKNOWN and not (without_gpu or without_cupy):
@@ -99,106 +99,106 @@ def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | No
 
 
 def blames_machine(text: str) -> bool:
-    """Whether an error text says that the machine is at fault, not the test."""
-    return any(word in text for word in _OF_THE_MACHINE)
+    """Whether an error text names an error that the machine causes."""
+    return any(error in text for error in _MACHINE_ERRORS)
 
 
-def context_lost(state: State, test: str, text: str) -> str | None:
-    """What is to be told of a test that fails because one before it in this process has lost the CUDA context.
+def context_lost(state: RunState, test: str, text: str) -> str | None:
+    """A note on a test that fails because an earlier one in this process has lost the CUDA context; else None.
 
     Args:
-        state: what this test run knows; which test was the first is noted there.
+        state: records the first such test.
         test: the name of the test that fails.
         text: its error.
     """
-    word = next((word for word in _OF_THE_CONTEXT if word in text), None)
-    if word is None:
+    error = next((error for error in _CONTEXT_ERRORS if error in text), None)
+    if error is None:
         return None
-    if state.lost is None:
-        state.lost = test
+    if state.lost_context is None:
+        state.lost_context = test
         return None
     return (
-        f"{state.lost} was the first to fail so in this process. After {word} every use of CUDA in the process fails,"
-        " until it ends: look at that test first, and run this one alone to see what it does by itself."
+        f"{state.lost_context} was the first test with such an error in this process. After {error} every later use of"
+        " CUDA in the process fails: fix that test first, and run this one alone to see its own result."
     )
 
 
-def report_text(state: State) -> str:
-    """The doctor's report in words."""
+def report_text(state: RunState) -> str:
+    """The doctor's report as text."""
     if state.report is None:
-        return f"The machine could not be asked: {state.trouble}"
+        return f"The doctor failed: {state.trouble}"
     return "\n".join(harmless(line.text) for line in report_lines(state.report))
 
 
-def ask(state: State) -> None:
-    """Asks the doctor, once a test run: the first worker asks, and the others wait for its answer."""
+def run_doctor_once(state: RunState) -> None:
+    """Runs the doctor once per test run: the first worker runs it, and the others wait for its report."""
     if state.report is not None or state.trouble is not None:
         return
-    text = _ask_or_wait(state)
+    text = _run_or_wait(state)
     try:
         state.report = decode(Report, json.loads(text))
     except ValueError as error:
         state.trouble = text[-500:] or str(error)
     if state.report is not None:
-        word, sentence = verdict(state.report)
+        status, sentence = verdict(state.report)
         rows = machine_rows(state.report.snapshot)
-        told = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
-        state.line = harmless(f"gpuenv: {word}: {sentence} [{told}]")
+        facts = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
+        state.line = harmless(f"gpuenv: {status}: {sentence} [{facts}]")
     else:
-        state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
+        state.line = f"gpuenv: the doctor failed: {state.trouble}"
 
 
-def _ask_or_wait(state: State) -> str:
+def _run_or_wait(state: RunState) -> str:
     if state.shared is None:
         return _doctor(state)
-    answer = state.shared / "report.json"
+    path = state.shared / "report.json"
     try:
         os.close(os.open(state.shared / "asking", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except FileExistsError:
-        return _awaited(answer, state) or _doctor(state)
+        return _await_report(path, state) or _doctor(state)
     except OSError:  # a worker on another machine
         return _doctor(state)
     text = _doctor(state)
-    part = answer.with_suffix(".part")
-    with suppress(OSError):  # a full disk: the others ask for themselves
+    part = path.with_suffix(".part")
+    with suppress(OSError):  # a full disk: the others run the doctor themselves
         part.write_text(text, encoding="utf-8")
-        part.replace(answer)
+        part.replace(path)
     return text
 
 
-def _awaited(answer: Path, state: State) -> str | None:
-    until = time.monotonic() + state.timeout + _OVER
+def _await_report(path: Path, state: RunState) -> str | None:
+    until = time.monotonic() + state.timeout + _EXTRA_SECONDS
     while time.monotonic() < until:
-        if answer.exists():
-            return answer.read_text(encoding="utf-8")
+        if path.exists():
+            return path.read_text(encoding="utf-8")
         time.sleep(_POLL)
     return None
 
 
-def _doctor(state: State) -> str:
-    """The doctor's report on this interpreter, in a process of its own; what it complains where there is none."""
+def _doctor(state: RunState) -> str:
+    """Runs the doctor on this interpreter in a child; returns its report or, failing that, its error output."""
     command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json", "--python", sys.executable]
     command += ["--timeout", str(state.timeout)]
-    done = run_child(command, dict(os.environ), time.monotonic() + state.timeout + _OVER)
+    done = run_child(command, dict(os.environ), time.monotonic() + state.timeout + _EXTRA_SECONDS)
     return done.stdout or done.stderr or done.error or done.ending.value
 
 
-def read(mark: pytest.Mark, state: State) -> tuple[Requirement, ...]:
-    """The requirements of a mark; one that asks for nothing asks for a GPU.
+def read_mark(mark: pytest.Mark, state: RunState) -> tuple[Requirement, ...]:
+    """The requirements of a mark; a mark without arguments requires a GPU.
 
     Raises:
-        ValueError: for what is no requirement.
+        ValueError: for an invalid argument.
     """
     key = repr((mark.args, sorted(mark.kwargs.items())))
-    if key not in state.read:
+    if key not in state.requirements:
         if mark.args:
-            raise ValueError(f'@pytest.mark.{mark.name} takes no {mark.args[0]!r}; write it as cc=">=8.0" or count=2')
+            raise ValueError(f'@pytest.mark.{mark.name} takes no {mark.args[0]!r}; write cc=">=8.0" or count=2')
         texts = [_requirement(name, value) for name, value in mark.kwargs.items()]
         if not any(text.startswith("gpu") for text in texts):
             texts.insert(0, "gpu>=1")
         origin = Origin(f"@pytest.mark.{mark.name}")
-        state.read[key] = tuple(parse_requirement(text, origin) for text in texts)
-    return state.read[key]
+        state.requirements[key] = tuple(parse_requirement(text, origin) for text in texts)
+    return state.requirements[key]
 
 
 def _requirement(name: str, value: object) -> str:
@@ -211,4 +211,4 @@ def _requirement(name: str, value: object) -> str:
         return f"{key}{text}"
     if text.lower() in ("on", "off", "yes", "no", "true", "false", "none"):
         return f"{key}=={text}"
-    return f"{key}{('~=' if key == 'name' else '==') if key in _WORDS else '>='}{text}"
+    return f"{key}{('~=' if key == 'name' else '==') if key in _TEXT_KEYS else '>='}{text}"

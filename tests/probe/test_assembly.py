@@ -1,11 +1,11 @@
-"""Raw facts in, settled readings out: who is believed, what is kept beside it, and what is no answer at all. Pure."""
+"""Assembling readings from raw facts: which source wins, which answers are kept, and which are invalid."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.snapshot import Module, Source, SourceState
-from gpuenv.probe.assemble import assemble
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from tests.probe.raw_facts import (
     CudaFacts,
@@ -18,7 +18,7 @@ from tests.probe.raw_facts import (
     RawToolkit,
     TargetFacts,
     Uname,
-    said,
+    value_and_source,
 )
 
 # First lines of /proc/driver/nvidia/version as published: driver version and kind of module.
@@ -48,8 +48,8 @@ PROC_VERSIONS = {
 PROPRIETARY = next(iter(PROC_VERSIONS))
 
 
-def everybody() -> RawFacts:
-    """A machine on which each source tells another version."""
+def conflicting_sources() -> RawFacts:
+    """A machine on which each source reports another version."""
     return RawFacts(
         kernel=KernelFacts(proc_version=PROPRIETARY, sys_version="470.2"),
         nvml=NvmlFacts(init=0, driver_version="470.3", cuda=11030),
@@ -59,7 +59,7 @@ def everybody() -> RawFacts:
 
 
 def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() -> None:
-    raw = everybody()
+    raw = conflicting_sources()
     seen = []
     for silenced in (
         {},
@@ -69,7 +69,7 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
         {"smi": SmiFacts()},
     ):
         raw = raw._replace(**silenced)
-        seen.append(said(assemble(raw, None).driver.version))
+        seen.append(value_and_source(assemble(raw, None).driver.version))
     assert seen == [
         ("470.161.03", "/proc/driver/nvidia/version"),
         ("470.2", "/sys/module/nvidia/version"),
@@ -80,16 +80,16 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
 
 
 def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
-    raw = everybody()
+    raw = conflicting_sources()
     seen = []
     for silenced in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
         raw = raw._replace(**silenced)
-        seen.append(said(assemble(raw, None).driver.cuda))
+        seen.append(value_and_source(assemble(raw, None).driver.cuda))
     assert seen == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
 
 
-def test_what_the_others_said_is_kept_beside_the_value() -> None:
-    driver = assemble(everybody(), None).driver
+def test_differing_answers_are_kept_with_the_value() -> None:
+    driver = assemble(conflicting_sources(), None).driver
     assert [(str(answer.value), answer.source) for answer in driver.version.others] == [
         ("470.3", "nvml"),
         ("470.4", "nvidia-smi"),
@@ -112,22 +112,22 @@ def test_sources_of_one_opinion_do_not_dissent() -> None:
 
 
 @pytest.mark.parametrize("junk", ["N/A", "", "Unknown", "[N/A]", "5.35", "535.x", "v535.104", "580 (open)", "9" * 40])
-def test_a_driver_version_that_makes_no_sense_is_no_answer(junk: str) -> None:
+def test_an_invalid_driver_version_is_dropped(junk: str) -> None:
     raw = RawFacts(
         kernel=KernelFacts(sys_version=junk), nvml=NvmlFacts(driver_version=junk), smi=SmiFacts(driver_version="535.1")
     )
-    assert said(assemble(raw, None).driver.version) == ("535.1", "nvidia-smi")
+    assert value_and_source(assemble(raw, None).driver.version) == ("535.1", "nvidia-smi")
 
 
 @pytest.mark.parametrize("number", [0, -1, 999, 100_000, 2**31 - 1])
-def test_a_cuda_number_that_no_driver_has_is_no_answer(number: int) -> None:
+def test_an_implausible_cuda_level_is_not_an_answer(number: int) -> None:
     raw = RawFacts(cuda=CudaFacts(cuda=number), nvml=NvmlFacts(cuda=number), smi=SmiFacts(cuda="N/A"))
     level = assemble(raw, None).driver.cuda
     assert level.value is None
     assert level.others == ()
 
 
-def test_why_there_is_no_driver_is_what_each_source_of_it_said() -> None:
+def test_the_reason_for_a_missing_driver_quotes_each_source() -> None:
     raw = RawFacts(
         sources=(
             Source("kernel", SourceState.ANSWERED, "not to the point"),
@@ -147,7 +147,7 @@ def test_why_there_is_no_driver_is_what_each_source_of_it_said() -> None:
 def test_the_kernel_module_tells_its_version_and_its_kind(text: str) -> None:
     driver = assemble(RawFacts(kernel=KernelFacts(proc_version=text, modules=KernelModules())), None).driver
     version, flavor = PROC_VERSIONS[text]
-    assert said(driver.module_version) == (version, "/proc/driver/nvidia/version")
+    assert value_and_source(driver.module_version) == (version, "/proc/driver/nvidia/version")
     assert driver.flavor.value == flavor
     assert driver.branch.value == int(version.split(".")[0])
     assert driver.module.value is Module.LOADED
@@ -181,20 +181,20 @@ def test_the_state_of_the_module(loaded: bool, installed: bool | None, module: M
         (None, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", None),
     ],
 )
-def test_where_nobody_tells_the_driver_version_the_name_of_its_libcuda_does(
+def test_without_other_sources_the_driver_version_is_that_in_libcudas_file_name(
     nvml: str | None, cuda: str | None, version: str | None
 ) -> None:
     driver = assemble(RawFacts(nvml=NvmlFacts(library=nvml), cuda=CudaFacts(library=cuda)), None).driver
     assert (driver.version.value and str(driver.version.value)) == version
 
 
-def test_a_told_version_is_believed_before_the_name_of_a_file() -> None:
+def test_a_reported_version_takes_precedence_over_a_file_name() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(driver_version="535.104.05", library="/usr/lib/libnvidia-ml.so.535.183.01"),
         cuda=CudaFacts(library="/usr/lib/libcuda.so.535.183.01"),
     )
     driver = assemble(raw, None).driver
-    assert said(driver.version) == ("535.104.05", "nvml")
+    assert value_and_source(driver.version) == ("535.104.05", "nvml")
     assert str(driver.library_version.value) == "535.183.01"
 
 
@@ -213,7 +213,7 @@ def test_under_wsl_the_driver_is_that_of_windows() -> None:
     )
     snapshot = assemble(raw, None)
     assert snapshot.host.wsl.value is True
-    assert said(snapshot.driver.version) == ("560.94", "nvml")
+    assert value_and_source(snapshot.driver.version) == ("560.94", "nvml")
     assert snapshot.driver.version.dissent == ()
     assert snapshot.driver.library_version.value is None
     assert snapshot.driver.module_version.value is None
@@ -235,7 +235,7 @@ def test_wheels_must_be_built_for_the_target_not_for_the_kernel(platform: str | 
     assert assemble(raw, None).host.arch.value == arch
 
 
-def test_toolkits_tell_their_version_and_where_it_is_written() -> None:
+def test_toolkits_have_a_version_and_its_source() -> None:
     kits = assemble(
         RawFacts(
             kernel=KernelFacts(
@@ -247,11 +247,11 @@ def test_toolkits_tell_their_version_and_where_it_is_written() -> None:
         ),
         None,
     ).toolkits
-    assert [said(kit.toolkit) for kit in kits] == [("12.4", "version.json"), ("None", None)]
+    assert [value_and_source(kit.toolkit) for kit in kits] == [("12.4", "version.json"), ("None", None)]
     assert [kit.has_nvrtc for kit in kits] == [True, False]
 
 
-def test_a_distribution_met_twice_is_the_one_that_imports_meet_first() -> None:
+def test_of_two_distributions_of_one_name_the_first_on_the_path_counts() -> None:
     facts = TargetFacts(
         python="3.12.4",
         distributions=(
@@ -267,15 +267,15 @@ def test_a_distribution_met_twice_is_the_one_that_imports_meet_first() -> None:
     assert list(target.packages) == ["cupy-cuda12x", "cupy-xarray", "numpy"]
 
 
-def test_a_target_that_did_not_answer_tells_why_and_what_was_meant() -> None:
+def test_a_target_that_did_not_answer_has_a_reason_and_a_name() -> None:
     target = assemble(RawFacts(target_path="/venv/bin/python3", target_reason="ended by SIGSEGV"), None).target
-    assert said(target.executable) == ("/venv/bin/python3", "the caller")
+    assert value_and_source(target.executable) == ("/venv/bin/python3", "the caller")
     for reading in (target.python, target.prefix, target.kind, target.numpy, target.platform):
         assert (reading.value, reading.reason) == (None, "ended by SIGSEGV")
 
 
 def test_without_numpy_the_reason_is_not_the_interpreter() -> None:
-    assert assemble(RawFacts(target=TargetFacts(python="3.12.4")), None).target.numpy.reason == "NumPy is not there"
+    assert assemble(RawFacts(target=TargetFacts(python="3.12.4")), None).target.numpy.reason == "NumPy is not installed"
 
 
 def test_libraries_keep_their_order_and_their_way() -> None:

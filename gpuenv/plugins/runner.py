@@ -1,4 +1,4 @@
-"""Runs the checks of other packages side by side, each in a child with a deadline: what one does harms no other."""
+"""Runs the checks of other packages in parallel, each in a child with a deadline."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.plugins.answer import Answer
-from gpuenv.plugins.discover import Plugin
+from gpuenv.plugins.check_result import CheckResult
+from gpuenv.plugins.discovery import Plugin
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.protocol import last_line, parse_facts
 
-MOST_SECONDS = 10.0  # that one check may take
-_LONGEST = 500  # characters of a text of theirs that are shown
-_LONGEST_DOC = 8000  # characters of a docstring of theirs that are shown
-_SIDE_BY_SIDE = 8
+MOST_SECONDS = 10.0  # for one check
+_LONGEST = 500  # characters shown of a plug-in's text
+_LONGEST_DOC = 8000  # characters shown of a plug-in's docstring
+_WORKERS = 8
 _CHILD = (sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"))  # noqa: PTH118, PTH120
 
 
 class Description(NamedTuple):
-    """What the check of another package says of itself: its docstring; or why it could not be asked."""
+    """The docstring of a check of another package, or why it is unknown."""
 
     text: str
     complaint: str | None
 
 
-class Told(NamedTuple):
-    """What the check of another package found, and how it went."""
+class PluginResult(NamedTuple):
+    """The findings of a check of another package, and the outcome of its run."""
 
     findings: tuple[Finding, ...]
     run: CheckRun
@@ -44,8 +44,8 @@ class Told(NamedTuple):
 
 def run_plugins(
     plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float = MOST_SECONDS
-) -> tuple[Told, ...]:
-    """Runs every check, in the order given, each within some seconds."""
+) -> tuple[PluginResult, ...]:
+    """Runs all checks, each with a deadline in seconds, and returns their results in the same order."""
     if not plugins:
         return ()
     group = ChildGroup()
@@ -53,14 +53,16 @@ def run_plugins(
         path = Path(folder, "snapshot.json")
         path.write_text(json.dumps(encode(snapshot)), encoding="utf-8")
         try:
-            with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(plugins))) as pool:
+            with ThreadPoolExecutor(min(_WORKERS, len(plugins))) as pool:
                 jobs = [pool.submit(_run, plugin, path, environment, seconds, group) for plugin in plugins]
                 return tuple(job.result() for job in jobs)
         finally:
             group.close()
 
 
-def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup) -> Told:
+def _run(
+    plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup
+) -> PluginResult:
     if plugin.fault is not None:
         return _broken(plugin, plugin.fault, 0.0)
     result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
@@ -69,9 +71,9 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
     if complaint is not None:
         return _broken(plugin, complaint, seconds)
     try:
-        answer = decode(Answer, facts["answer"])
+        checked = decode(CheckResult, facts["answer"])
     except DecodeError as error:
-        return _broken(plugin, f"its answer cannot be understood: {error}", seconds)
+        return _broken(plugin, f"its result is invalid: {error}", seconds)
     findings = tuple(
         Finding(
             code=plugin.code,
@@ -81,23 +83,23 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
             follows_from=None,
             title=symptom.title[:_LONGEST].rstrip("."),
             evidence=symptom.evidence,
-            # What somebody else's check would run is for the user to run.
+            # gpuenv never runs a command that another package suggests.
             fix=tuple(fix._replace(safe=False) for fix in symptom.fix),
-            docs=f"{plugin.package}: {answer.title or plugin.function}",
+            docs=f"{plugin.package}: {checked.title or plugin.function}",
         )
-        for symptom in answer.symptoms
+        for symptom in checked.symptoms
         if symptom.cause is not None
     )
     if findings:
-        return Told(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
-    if answer.unknown:
-        reason = f"{UNKNOWN}{answer.unknown[0].reason[:_LONGEST]}"
-        return Told((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
-    return Told((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
+        return PluginResult(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
+    if checked.unknown:
+        reason = f"{UNKNOWN}{checked.unknown[0].reason[:_LONGEST]}"
+        return PluginResult((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
+    return PluginResult((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
 
 
-def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
-    """What a check says of itself, asked in a child with a deadline in seconds; or why it could not be asked."""
+def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
+    """Reads a check's docstring in a child with a deadline in seconds."""
     if plugin.fault is not None:
         return Description("", plugin.fault)
     group = ChildGroup()
@@ -110,8 +112,8 @@ def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = M
     return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc"))
 
 
-def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) -> str | None:
-    """Why there is no answer, in a few words."""
+def _complaint(result: ChildResult, facts: Mapping[str, object], key: str) -> str | None:
+    """Why there is no result; None if there is one."""
     step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("asking")), "at its start")
     if result.ending is Ending.TIMED_OUT:
         return f"did not end within {result.duration:.0f} s, {step}"
@@ -121,8 +123,8 @@ def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) ->
         return f"could not be started: {result.error}"
     if result.exit_code != 0:
         return f"failed {step}: {last_line(result.stderr)}"
-    return None if wanted in facts else f"ended {step}, without an answer"
+    return None if key in facts else f"ended {step}, without a result"
 
 
-def _broken(plugin: Plugin, why: str, seconds: float) -> Told:
-    return Told((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))
+def _broken(plugin: Plugin, why: str, seconds: float) -> PluginResult:
+    return PluginResult((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))

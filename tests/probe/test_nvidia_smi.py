@@ -1,4 +1,4 @@
-"""What nvidia-smi prints, era by era: outputs of real machines, and rows that are not what they should be."""
+"""The output of nvidia-smi in every era: samples of real machines, and malformed rows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.context import ProbeContext
+from gpuenv.probe.nvidia_smi import parse_banner
 from gpuenv.probe.raw import ListedGpu, SmiFacts
-from gpuenv.probe.smi import parse_banner
-from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import ask_smi, asking
+from gpuenv.simulate.stub_driver import StubDriver, lay_out
+from tests.probe.probe_runs import probe_context, probe_smi
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
 MIB = 1024 * 1024
@@ -59,40 +59,40 @@ def test_the_banner_of_each_era_is_read(name: str) -> None:
 
 
 def program(folder: Path, text: str) -> ProbeContext:
-    """Asks a program named nvidia-smi that is the only one on PATH before the system's own."""
+    """Runs a program named nvidia-smi, the first on PATH."""
     path = folder / "nvidia-smi"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
-    return asking({"PATH": f"{folder}:{os.defpath}"})
+    return probe_context({"PATH": f"{folder}:{os.defpath}"})
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said == (None, None)])
-def test_what_nvidia_smi_complains_of_is_told_in_one_line(tmp_path: Path, name: str) -> None:
-    facts, source = ask_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message == (None, None)])
+def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
+    facts, source = probe_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
-    for said in (facts.complaint, source.detail):
-        assert said is not None
-        assert first in said
-        assert "\n" not in said
+    for message in (facts.complaint, source.detail):
+        assert message is not None
+        assert first in message
+        assert "\n" not in message
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, None)
 
 
-def test_a_complaint_is_cut_where_a_program_prints_without_end(tmp_path: Path) -> None:
-    facts, _ = ask_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
+def test_a_long_error_message_is_truncated(tmp_path: Path) -> None:
+    facts, _ = probe_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
     assert facts.complaint is not None
     assert len(facts.complaint) < 1000
 
 
-def test_a_failure_without_a_word_is_told_as_such(tmp_path: Path) -> None:
-    facts, source = ask_smi(program(tmp_path, "exit 3"))
+def test_a_failure_without_output_is_reported_as_such(tmp_path: Path) -> None:
+    facts, source = probe_smi(program(tmp_path, "exit 3"))
     assert facts.complaint
     assert "3" in (source.detail or "")
 
 
-def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
+def test_both_banner_and_list_are_read(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
-    facts, source = ask_smi(
+    facts, source = probe_smi(
         program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
     )
     assert source.state is SourceState.ANSWERED
@@ -100,54 +100,54 @@ def test_banner_and_list_are_both_asked_for(tmp_path: Path) -> None:
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-def test_a_program_of_that_name_that_says_something_else_tells_nothing(tmp_path: Path) -> None:
-    facts, source = ask_smi(program(tmp_path, "echo hello"))
+def test_another_program_of_that_name_yields_no_facts(tmp_path: Path) -> None:
+    facts, source = probe_smi(program(tmp_path, "echo hello"))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, ())
     assert "no driver version" in (source.detail or "")
 
 
-def test_a_list_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_failed_list_is_reported_with_its_reason(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     fails = "echo 'Field \"memory.total\" is not a valid field to query.'; exit 2"
-    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
+    facts, source = probe_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
     assert (facts.driver_version, facts.gpus) == ("580.65.06", None)
     assert source.state is SourceState.FAILED
     assert "not a valid field" in (source.detail or "")
 
 
-def test_a_program_that_hangs_is_told_at_the_deadline(tmp_path: Path) -> None:
+def test_a_hanging_program_is_reported_at_the_deadline(tmp_path: Path) -> None:
     program(tmp_path, "exec sleep 60")
-    facts, source = ask_smi(asking({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
+    facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
     assert source.state is SourceState.TIMED_OUT
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path) -> None:
-    """As one of another architecture, or a text without a first line that names its interpreter."""
+def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
+    """As a binary of another architecture, or a script without a shebang."""
     path = tmp_path / "nvidia-smi"
     path.write_text("just text\n", encoding="utf-8")
     path.chmod(0o755)
-    facts, source = ask_smi(asking({"PATH": f"{tmp_path}:{os.defpath}"}))
+    facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}))
     assert (source.state, facts.gpus) == (SourceState.FAILED, None)
     assert "Exec format error" in (source.detail or "")
 
 
-def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> None:
-    """So that a machine below another root is never shown the program of the host that it is looked at from."""
+def test_under_wsl_nvidia_smi_is_found_below_the_driver_root(tmp_path: Path) -> None:
+    """A machine below another root is never probed with the host's program."""
     program = tmp_path / "usr/lib/wsl/lib/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     program.chmod(0o755)
-    facts, source = ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path)))
+    facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path)))
     assert (facts.path, source.state) == (str(program), SourceState.FAILED)
-    assert ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
+    assert probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
 
 
-def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
+def test_without_the_program_the_source_is_absent(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
         pytest.skip("under WSL it is found beside PATH")
-    facts, source = ask_smi(asking({"PATH": str(tmp_path)}))
+    facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}))
     assert (facts, source.state) == (SmiFacts(), SourceState.ABSENT)
 
 
@@ -165,7 +165,7 @@ def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
         "\x00\x01\x02",
     ],
 )
-def test_a_text_without_versions_gives_none(text: str) -> None:
+def test_a_text_without_versions_has_no_versions(text: str) -> None:
     assert parse_banner(text) == (None, None)
 
 
@@ -183,9 +183,9 @@ def test_a_banner_in_other_words_is_read_by_the_look_of_its_numbers(text: str) -
     assert parse_banner(text) == ("700.10.01", "14.1")
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
 def test_every_sample_is_read_without_its_words(name: str) -> None:
-    """As the tool would print if the words of the banner changed once more."""
+    """As if the labels of the banner changed again."""
     text = SAMPLES[name].read_text(encoding="utf-8")
     if "NVIDIA-SMI" not in text:
         pytest.skip("the line of the program's name is not in this sample")
@@ -194,7 +194,7 @@ def test_every_sample_is_read_without_its_words(name: str) -> None:
     assert parse_banner(text) == SAID[name]
 
 
-@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
 def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
     text = SAMPLES[name].read_text(encoding="utf-8")[:400]
     for length in range(len(text)):
@@ -204,17 +204,17 @@ def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
 
 
 def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
-    """Return code 14, infoROM is corrupted: the table is printed all the same."""
+    """Return code 14, infoROM is corrupted: the table is still printed."""
     banner = SAMPLES["r384-inforom"]
     warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
-    facts, source = ask_smi(
+    facts, source = probe_smi(
         program(tmp_path, f"case $1 in --query*) {warned};; *) cat {quote(str(banner))};; esac; exit 14")
     )
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.gpus) == ("384.130", (H200,))
 
 
-def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_the_xml_is_read_if_the_query_is_rejected(stub_driver: StubDriver, tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
     profile = tmp_path / "stub.txt"
@@ -222,7 +222,7 @@ def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: St
     lay_out(stub_driver, real, "580.95.05", with_smi=True)
     refused = "echo 'Field \"uuid\" is not a valid field to query.'; exit 2"
     text = f'case $1 in --query*) {refused};; *) GPUENV_STUB={profile} exec {real}/nvidia-smi "$@";; esac'
-    facts, source = ask_smi(program(tmp_path, text))
+    facts, source = probe_smi(program(tmp_path, text))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda) == ("580.95.05", "13.0")
     assert facts.gpus is not None

@@ -1,4 +1,4 @@
-"""Commands on pretend machines, as users run them."""
+"""Commands on simulated machines, as users run them."""
 
 from __future__ import annotations
 

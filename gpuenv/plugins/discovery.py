@@ -1,4 +1,4 @@
-"""Finds the checks of other packages: the entry points of the group ``gpuenv.checks``. Imports nothing of theirs."""
+"""Finds the checks of other packages, entry points of the group ``gpuenv.checks``, without importing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUP = "gpuenv.checks"
 _CODE = r"[A-Z][A-Z0-9]{1,15}\d{3}"
-_METADATA = (".dist-info", ".egg-info", "egg-info")  # as importlib.metadata looks for it
+_METADATA = (".dist-info", ".egg-info", "egg-info")  # as in importlib.metadata
 _LARGEST = 1 << 20  # bytes of an entry_points.txt
 _PATH_FINDER = "PathFinder"  # of importlib: it finds what lies in the folders of sys.path
 
@@ -28,9 +28,9 @@ class Plugin(NamedTuple):
 
     Attributes:
         code: the name of its entry point, such as ACME101.
-        function: where its function is: ``acme_checks:scratch_disk``.
-        package: the distribution that brings it, with its version.
-        fault: why it cannot be run at all; null where it can.
+        function: its function, such as ``acme_checks:scratch_disk``.
+        package: the distribution that provides it, with its version.
+        fault: why it cannot be run; null if it can.
     """
 
     code: str
@@ -39,33 +39,33 @@ class Plugin(NamedTuple):
     fault: str | None = None
 
 
-def find_plugins(own: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ...]:
-    """Every check that the distributions of this environment have, in the order of their codes.
+def find_plugins(own_codes: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ...]:
+    """All checks of the distributions in this environment, ordered by code.
 
     Args:
-        own: answers the codes of gpuenv's checks, which no plug-in may use; asked only where there is a plug-in.
+        own_codes: returns the codes of gpuenv's checks, which plug-ins may not use; called only if there is a plug-in.
     """
-    if not _may_bring(sys.path):
+    if not _may_have_plugins(sys.path):
         return ()
     entries = _entry_points(entry for entry in sys.path if _is_searched(entry))
     found: dict[str, Plugin] = {}
     for entry, package in sorted(entries, key=lambda pair: (pair[0].name, pair[0].value)):
         first = found.get(entry.name)
         if first is None:
-            found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name, own()))
+            found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name, own_codes()))
         elif first.function != entry.value:
-            fault = f"{first.package} and {package} both bring a check of this code"
+            fault = f"has the same code in {first.package} and {package}"
             found[entry.name] = Plugin(entry.name, first.function, first.package, fault)
     return tuple(found.values())
 
 
 def is_code(text: str) -> bool:
-    """Whether a check could have this code."""
+    """Whether a text has the form of a check's code."""
     return re.fullmatch(_CODE, text) is not None
 
 
-def _may_bring(path: Sequence[str]) -> bool:
-    """Whether some distribution may have an entry point of the group: importlib is asked only where one may."""
+def _may_have_plugins(path: Sequence[str]) -> bool:
+    """Whether a distribution may have an entry point of the group; if not, importlib.metadata is not imported."""
     finders = [finder if isinstance(finder, type) else type(finder) for finder in sys.meta_path]
     if any(hasattr(finder, "find_distributions") and finder.__name__ != _PATH_FINDER for finder in finders):
         return True
@@ -73,7 +73,7 @@ def _may_bring(path: Sequence[str]) -> bool:
 
 
 def _is_searched(entry: str) -> bool:
-    """Whether an entry of ``sys.path`` is a folder or an archive: importlib opens whatever is no folder."""
+    """Whether an entry of ``sys.path`` is a folder or a file: importlib would open anything else, such as a FIFO."""
     return not entry or os.path.isdir(entry) or os.path.isfile(entry)  # noqa: PTH112, PTH113 - as below
 
 
@@ -93,17 +93,17 @@ def _mentions(entry: str) -> bool:
     return False
 
 
-def _fault(name: str, own: Collection[str]) -> str | None:
+def _fault(name: str, own_codes: Collection[str]) -> str | None:
     if not is_code(name):
-        return f"{name!r} is no code of a check; expected one like ACME101"
-    families = tuple(dict.fromkeys(code[:3] for code in own))
+        return f"has the invalid code {name!r}; expected one like ACME101"
+    families = tuple(dict.fromkeys(code[:3] for code in own_codes))
     if families and name.startswith(families):
-        return f"codes that begin with {', '.join(families)} are gpuenv's own"
+        return f"has a code reserved for gpuenv, beginning with {', '.join(families)}"
     return None
 
 
 def _entry_points(path: Iterable[str]) -> Iterator[tuple[EntryPoint, str]]:
-    """The group's entry points, each with its distribution; of several of one name, the first on the path counts."""
+    """The group's entry points with their distributions; of several with one name, the first on the path counts."""
     from importlib.metadata import distributions  # noqa: PLC0415 - it costs 30 ms
 
     from gpuenv.ondisk import on_disk  # noqa: PLC0415 - imports importlib.metadata
@@ -113,23 +113,23 @@ def _entry_points(path: Iterable[str]) -> Iterator[tuple[EntryPoint, str]]:
         name = _distribution_name(distribution)
         if name not in seen:
             seen.add(name)
-            entries = (entry for entry in _understood(distribution) if entry.group == GROUP)
+            entries = (entry for entry in _parsed_entry_points(distribution) if entry.group == GROUP)
             yield from ((entry, _package(distribution)) for entry in entries)
 
 
-def _understood(distribution: Distribution) -> Iterable[EntryPoint]:
-    """Its entry points; none where its file cannot be understood: one broken package is no matter of the others."""
+def _parsed_entry_points(distribution: Distribution) -> Iterable[EntryPoint]:
+    """Its entry points; none if its file is malformed, so that a broken package does not affect others."""
     try:
         return distribution.entry_points
-    except (TypeError, ValueError):  # of importlib: a line without an equals sign; of an archive: no UTF-8
+    except (TypeError, ValueError):  # a line without an equals sign; in an archive, text that is not UTF-8
         return ()
 
 
 def _distribution_name(distribution: Distribution) -> str:
-    """As its folder spells it, if it has one: reading every METADATA would take long."""
+    """Its name, by its folder if it has one: reading every METADATA would be slow."""
     stem, ending = os.path.splitext(os.path.basename(str(getattr(distribution, "_path", ""))))  # noqa: PTH119, PTH122
-    told = stem.partition("-")[0] if ending in (".dist-info", ".egg-info") else distribution.name
-    return re.sub(r"[-_.]+", "-", told or "").lower()
+    name = stem.partition("-")[0] if ending in (".dist-info", ".egg-info") else distribution.name
+    return re.sub(r"[-_.]+", "-", name or "").lower()
 
 
 def _package(distribution: Distribution) -> str:

@@ -1,4 +1,4 @@
-"""Makes a machine out of a profile: kernel files, driver libraries, nvidia-smi and toolkit, all as real files."""
+"""Lays out a profile's machine in a folder: kernel files, driver libraries, nvidia-smi and toolkit as real files."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from pathlib import Path
 
 from gpuenv.files import is_file
 from gpuenv.model.nvidia import NVIDIA
-from gpuenv.simulate.build import StubDriver, compile_library, lay_out
 from gpuenv.simulate.profile import (
-    Container,
+    ContainerEngine,
     DeviceNodeSpec,
     GpuSpec,
-    Module,
+    KernelModule,
+    LibraryFault,
     PciSpec,
-    Planted,
+    PciVisibility,
     Profile,
     ProfileError,
-    Shown,
 )
+from gpuenv.simulate.stub_driver import StubDriver, compile_library, lay_out
 
-_USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+_DRIVER_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
 _REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
-FOUND_ANYWAY = "/usr/bin:/bin"  # sh, awk and sleep, which nvidia-smi's stand-in needs
+SYSTEM_PATH = "/usr/bin:/bin"  # sh, awk and sleep, which the stub nvidia-smi needs
 _NO_PERMISSION = "4"  # NVML
 _ABORTING = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMachine:
-    """A machine that programs started with its environment run on.
+    """A laid-out machine.
 
     Attributes:
-        environment: the whole environment of such a program.
+        environment: all variables of a program that runs on it.
+        root: its driver root.
     """
 
     environment: Mapping[str, str]
@@ -51,19 +52,19 @@ def materialise(
 
     Args:
         profile: the machine.
-        folder: where it goes.
+        folder: an empty folder.
         stub: the compiled stub driver.
-        cuda_libraries: the folder of compiled CUDA libraries of a release, for machines with a toolkit.
+        cuda_libraries: returns the folder with the compiled CUDA libraries of a release.
 
     Raises:
         ProfileError: for a link behind one that leads out of the machine.
-        OSError: when it cannot be written, or two things of the profile have one place.
+        OSError: when a file cannot be written, or two entries of the profile have the same path.
     """
     root = folder / "root"
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
     for device in devices_on_bus(profile):
-        if device.kernel_driver is not None:  # the link by which sysfs says which kernel driver has a device
+        if device.kernel_driver is not None:  # sysfs links a device to its kernel driver
             (root / "sys/bus/pci/drivers" / device.kernel_driver).mkdir(parents=True, exist_ok=True)
             link = root / "sys/bus/pci/devices" / device.pci / "driver"
             link.symlink_to(f"../../drivers/{device.kernel_driver}")
@@ -71,7 +72,7 @@ def materialise(
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)
     libraries = [
-        *_found_first(profile, root),
+        *_broken_libraries(profile, root),
         *_driver_libraries(profile, root, stub),
         *_toolkit_libraries(profile, root, cuda_libraries),
     ]
@@ -81,7 +82,7 @@ def materialise(
     _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
     environment = {
-        "PATH": f"{smi}:{FOUND_ANYWAY}",
+        "PATH": f"{smi}:{SYSTEM_PATH}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
         "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
@@ -90,43 +91,43 @@ def materialise(
     }
     if profile.host.kernel or profile.host.arch != os.uname().machine:
         environment["LD_PRELOAD"] = str(stub.uname)
-    if profile.host.container is Container.KUBERNETES:
+    if profile.host.container is ContainerEngine.KUBERNETES:
         environment["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"
-    if profile.host.container is Container.APPTAINER:
+    if profile.host.container is ContainerEngine.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
 
 
 def _link(profile: Profile, root: Path) -> None:
-    """The profile's own links, when all else is written: nothing is written through one, which may lead anywhere."""
+    """Creates the profile's own links, after all files, so that nothing is written through them."""
     for path, target in profile.links.items():
         link = root / path
         if not Path(os.path.realpath(link.parent)).is_relative_to(os.path.realpath(root)):
-            raise ProfileError(f"{profile.name}: links: {path} lies behind a link that leads out of the machine")
+            raise ProfileError(f"{profile.name}: links: {path} is below a link that leads out of the machine")
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(target)
 
 
 def stub_table(profile: Profile) -> dict[str, str]:
-    """The stub driver's keys; raw ones of the profile win."""
+    """The stub driver's keys; those in the profile's ``stub`` take precedence."""
     driver, host = profile.driver, profile.host
-    listed = counted(profile)
+    gpus = counted(profile)
     table = {
         "driver.version": driver.version,
         "driver.cuda": str(driver.cuda),
         "host.arch": host.arch,
-        "gpu.count": str(len(listed)),
+        "gpu.count": str(len(gpus)),
     }
     if host.kernel:
         table["host.kernel"] = host.kernel
     if driver.compat:
         table["cuda.driver"] = str(driver.compat.cuda)
-    for number, gpu in enumerate(listed):
+    for number, gpu in enumerate(gpus):
         table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
-        if gpu.shown is Shown.COUNTED:
+        if gpu.shown is PciVisibility.COUNTED:
             table[f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{number}"] = _NO_PERMISSION
             table[f"gpu.{number}.denied"] = "1"
-    if driver.module is Module.INSTALLED_NOT_LOADED:
+    if driver.module is KernelModule.INSTALLED_NOT_LOADED:
         table |= {
             "nvml.return.nvmlInitWithFlags": "9",
             "nvml.return.nvmlInit_v2": "9",
@@ -139,7 +140,7 @@ def stub_table(profile: Profile) -> dict[str, str]:
 
 def counted(profile: Profile) -> tuple[GpuSpec, ...]:
     """The GPUs that NVML counts, in its order."""
-    return tuple(gpu for gpu in profile.gpus if gpu.shown in (Shown.NVML, Shown.COUNTED))
+    return tuple(gpu for gpu in profile.gpus if gpu.shown in (PciVisibility.NVML, PciVisibility.COUNTED))
 
 
 def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
@@ -163,29 +164,29 @@ def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
 def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
     if profile.driver.nodes is not None:
         return profile.driver.nodes
-    if not profile.driver.module.loaded or not profile.host.kernel_files:
+    if not profile.driver.module.is_loaded or not profile.host.kernel_files:
         return ()
-    names = [f"nvidia{number}" for number, gpu in enumerate(profile.gpus) if gpu.shown is not Shown.BUS]
-    return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_USUAL_NODES))
+    names = [f"nvidia{number}" for number, gpu in enumerate(profile.gpus) if gpu.shown is not PciVisibility.BUS]
+    return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_DRIVER_NODES))
 
 
 def _driver_libraries(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
-    """The folders of NVML and libcuda, first that of a cuda-compat package."""
+    """Creates the folders of NVML and libcuda; that of a cuda-compat package comes first."""
     driver, compat = profile.driver, profile.driver.compat
-    own = root / (driver.folder or f"usr/lib/{profile.host.arch}-linux-gnu")
-    folders = [lay_out(stub, own, driver.library, with_nvml=driver.nvml, with_cuda=driver.libcuda)]
+    folder = root / (driver.folder or f"usr/lib/{profile.host.arch}-linux-gnu")
+    folders = [lay_out(stub, folder, driver.library, with_nvml=driver.nvml, with_cuda=driver.libcuda)]
     if compat is not None:
-        folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
-        folders.insert(0, lay_out(stub, folder, compat.version, with_nvml=False))
+        compat_folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
+        folders.insert(0, lay_out(stub, compat_folder, compat.version, with_nvml=False))
     return folders
 
 
 def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
-    """The folder of nvidia-smi, which prints only the GPUs that NVML may open."""
+    """Creates the folder of nvidia-smi, which prints only the GPUs that NVML may open."""
     driver, folder = profile.driver, root / "usr/bin"
     lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
-    if driver.smi and any(gpu.shown is Shown.COUNTED for gpu in profile.gpus):
-        opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is Shown.NVML))
+    if driver.smi and any(gpu.shown is PciVisibility.COUNTED for gpu in profile.gpus):
+        opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is PciVisibility.NVML))
         table, real = folder / ".nvidia-smi.txt", folder / ".nvidia-smi"
         _write(table, _lines(stub_table(opened)))
         (folder / "nvidia-smi").rename(real)
@@ -194,14 +195,14 @@ def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
     return folder
 
 
-def _found_first(profile: Profile, root: Path) -> list[Path]:
-    """A folder before all others on the loader's path, with broken libraries in it."""
+def _broken_libraries(profile: Profile, root: Path) -> list[Path]:
+    """Creates a folder of broken libraries, first on the loader's path."""
     if not profile.found_first:
         return []
     folder = root / "usr/local/lib"
-    for name, planted in profile.found_first.items():
+    for name, fault in profile.found_first.items():
         _write(folder / name, "")
-        if planted is Planted.ABORTS:
+        if fault is LibraryFault.ABORTS:
             source = root.parent / "aborting.c"
             _write(source, _ABORTING)
             compile_library(source, name, folder / name)
@@ -209,7 +210,7 @@ def _found_first(profile: Profile, root: Path) -> list[Path]:
 
 
 def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[str], Path]) -> list[Path]:
-    """A toolkit in its default place, with the libraries that CuPy loads; none is no folder at all."""
+    """Creates the toolkit in its default folder, with the libraries that CuPy loads, if the profile has one."""
     if profile.toolkit is None:
         return []
     major, minor = map(int, profile.toolkit.split("."))
@@ -218,7 +219,7 @@ def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[s
     _write(folder / "include/cuda.h", f"#define CUDA_VERSION {major * 1000 + minor * 10}\n")
     _write(folder / "include/cuda_runtime.h", "")
     (root / "usr/local/cuda").symlink_to(folder.name)
-    # Copies: the path that a process has mapped must be this machine's.
+    # Copied, so that processes map files of this machine.
     shutil.copytree(cuda_libraries(profile.toolkit), folder / "lib64")
     return [folder / "lib64"]
 
@@ -236,13 +237,13 @@ _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
 
 
 def kernel_files(profile: Profile) -> dict[str, str]:
-    """What the kernel and the distribution show of a machine, by path below the root."""
+    """The files of the kernel and the distribution, by path below the root."""
     name, _, release = profile.host.distribution.partition(" ")
     files = {"etc/os-release": f'ID={name}\nVERSION_ID="{release}"\n'}
-    if profile.host.container is not Container.NONE:
-        in_pod = profile.host.container is Container.KUBERNETES
+    if profile.host.container is not ContainerEngine.NONE:
+        in_pod = profile.host.container is ContainerEngine.KUBERNETES
         files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
-        files |= {".dockerenv": ""} if profile.host.container is Container.DOCKER else {}
+        files |= {".dockerenv": ""} if profile.host.container is ContainerEngine.DOCKER else {}
     if not profile.host.kernel_files:
         return files
     files |= _module_files(profile)
@@ -251,36 +252,36 @@ def kernel_files(profile: Profile) -> dict[str, str]:
         files[f"{folder}/class"] = f"{device.pci_class}\n"
         files[f"{folder}/vendor"] = f"0x{device.vendor}\n"
         files[f"{folder}/device"] = f"0x{device.device}\n"
-    # A bus without any display controller is still there to be seen.
+    # A bus without display controllers is not empty.
     files["sys/bus/pci/devices/0000:00:00.0/class"] = "0x060000\n"
     return files
 
 
 def _module_files(profile: Profile) -> dict[str, str]:
     driver, host = profile.driver, profile.host
-    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is Module.NOUVEAU else []
+    loaded = [*_MODULES] if driver.module.is_loaded else ["nouveau"] if driver.module is KernelModule.NOUVEAU else []
     if not any(gpu.on_bus for gpu in profile.gpus) and "nvidia_uvm" in loaded:
         loaded.remove("nvidia_uvm")  # Tegra has none
     files = {"proc/modules": "".join(f"{name} 1048576 0 - Live 0x0000000000000000\n" for name in (*loaded, "ext4"))}
-    if host.container is Container.NONE:  # an image has no modules of the host's kernel
+    if host.container is ContainerEngine.NONE:  # images lack the modules of the host's kernel
         built = ["kernel/drivers/gpu/drm/nouveau/nouveau.ko: kernel/drivers/gpu/drm/drm.ko"]
-        if driver.module.loaded or driver.module is Module.INSTALLED_NOT_LOADED:
+        if driver.module.is_loaded or driver.module is KernelModule.INSTALLED_NOT_LOADED:
             built.append("updates/dkms/nvidia.ko:")
         kernel = host.kernel or os.uname().release
         files[f"lib/modules/{kernel}/modules.dep"] = "\n".join(built) + "\n"
-    if driver.module.loaded:
+    if driver.module.is_loaded:
         files["sys/module/nvidia/version"] = f"{driver.version}\n"
         files["proc/driver/nvidia/version"] = _version_text(profile)
         for number, gpu in enumerate(profile.gpus):
-            if gpu.on_bus and gpu.shown is not Shown.BUS:
+            if gpu.on_bus and gpu.shown is not PciVisibility.BUS:
                 files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
     return files
 
 
 def _version_text(profile: Profile) -> str:
-    """As the kernel module words it; two blanks stand around the version and before the date."""
+    """The text of /proc/driver/nvidia/version; two blanks surround the version and precede the date."""
     driver, arch = profile.driver, profile.host.arch
-    if driver.module is Module.OPEN:
+    if driver.module is KernelModule.OPEN:
         kind = f"NVIDIA UNIX Open Kernel Module for {arch}  {driver.version}  Release Build"
     else:
         kind = f"NVIDIA UNIX {arch} Kernel Module  {driver.version}"
@@ -295,43 +296,43 @@ def _information(gpu: GpuSpec, number: int) -> str:
 
 
 def devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
-    """What the PCI bus shows, the GPUs first; nothing where the kernel's files are not to be seen."""
+    """The devices on the PCI bus, the GPUs first; none if the kernel's files are not visible."""
     if not profile.host.kernel_files:
         return ()
     module = profile.driver.module
-    holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
+    holder = "nvidia" if module.is_loaded else "nouveau" if module is KernelModule.NOUVEAU else None
     gpus = (
-        PciSpec(gpu.pci, gpu.pci_class, NVIDIA, gpu.device, None if gpu.shown is Shown.BUS else holder)
+        PciSpec(gpu.pci, gpu.pci_class, NVIDIA, gpu.device, None if gpu.shown is PciVisibility.BUS else holder)
         for gpu in profile.gpus
         if gpu.on_bus
     )
     return (*gpus, *profile.other_devices)
 
 
-_OF_THE_DRIVER = "nvidia-smi"
+_NVIDIA_SMI = "nvidia-smi"
 
 
-def search_path(machine: SimulatedMachine, given: str | None) -> str:
+def search_path(machine: SimulatedMachine, path: str | None) -> str:
     """PATH of a program on the machine.
 
-    The caller's folders come before the system's, so that an activated environment stays the caller's. On a machine
-    without nvidia-smi, a folder that has one is shown by links to all else in it.
+    The caller's folders come before the system's, so that an activated environment stays active. On a machine without
+    nvidia-smi, a folder that has one is replaced by links to the other programs in it.
     """
-    own = machine.root / "usr/bin"
-    callers = given.split(os.pathsep) if given else []
-    behind = [*callers, *(folder for folder in FOUND_ANYWAY.split(os.pathsep) if folder not in callers)]
-    if not (own / _OF_THE_DRIVER).exists():
-        behind = [_without_smi(folder, machine.root.parent / f"path-{number}") for number, folder in enumerate(behind)]
-    return os.pathsep.join([str(own), *behind])
+    machine_folder = machine.root / "usr/bin"
+    callers = path.split(os.pathsep) if path else []
+    others = [*callers, *(folder for folder in SYSTEM_PATH.split(os.pathsep) if folder not in callers)]
+    if not (machine_folder / _NVIDIA_SMI).exists():
+        others = [_without_smi(folder, machine.root.parent / f"path-{number}") for number, folder in enumerate(others)]
+    return os.pathsep.join([str(machine_folder), *others])
 
 
-def _without_smi(folder: str, instead: Path) -> str:
-    there = Path(folder).absolute()
-    if not is_file(there / _OF_THE_DRIVER):
+def _without_smi(folder: str, links: Path) -> str:
+    original = Path(folder).absolute()
+    if not is_file(original / _NVIDIA_SMI):
         return folder
-    instead.mkdir()
-    with contextlib.suppress(PermissionError):  # one that may not be listed
-        for program in there.iterdir():
-            if program.name != _OF_THE_DRIVER:
-                (instead / program.name).symlink_to(program)
-    return str(instead)
+    links.mkdir()
+    with contextlib.suppress(PermissionError):  # a folder that may not be listed
+        for program in original.iterdir():
+            if program.name != _NVIDIA_SMI:
+                (links / program.name).symlink_to(program)
+    return str(links)

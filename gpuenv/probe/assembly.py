@@ -1,4 +1,4 @@
-"""Raw facts to a Snapshot. The order of trust is the order in which the answers are listed."""
+"""Assembles a Snapshot from raw facts. Answers are listed in order of trust."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.text import pattern, whole_number
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
-from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
-from gpuenv.probe.assemble_target import INTERPRETER, assemble_target
+from gpuenv.probe.gpu_assembly import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.raw import (
     NO_SOURCE,
     NOT_READ,
@@ -41,12 +40,13 @@ from gpuenv.probe.raw import (
     SmiFacts,
     answer,
     file_version,
-    message_of,
-    parsed,
+    parse_answer,
+    parse_message,
     reading,
 )
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import named_by
+from gpuenv.probe.target_assembly import INTERPRETER, assemble_target
 
 _VARIABLES = (
     "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
@@ -61,7 +61,7 @@ _PROGRAMS = "the folders of programs"
 _MODULE_VERSION = pattern(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
 _AMD = 0x1002  # PCI vendor id
 _LARGEST_DIGIT = 15
-# By where a library lies; the first that fits. The folders are those that scripts/kernel.py looks into.
+# By a library's path; the first match counts. The folders are those that scripts/kernel.py searches.
 _ORIGINS = (
     (r"/stubs/", LibraryOrigin.STUB),
     (r"/compat(/|$)", LibraryOrigin.COMPAT),
@@ -74,16 +74,18 @@ _ORIGINS = (
 )
 _SYSTEM = pattern(r"/(usr/)?lib(64)?/([\w-]+-linux-gnu/)?(nvidia/(current/)?)?lib[^/]+$")
 _DRIVER_SOURCES = ("nvml", "libcuda", "nvidia-smi")
-_MOST = 256  # devices of a range
+_MOST = 256  # devices in a range
 _UNASSIGNED = ("10000", "none")
 
 
-def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float) -> Snapshot:
+def assemble_snapshot(
+    answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float
+) -> Snapshot:
     """The Snapshot of a session.
 
     Args:
-        answers: by the name of the source, what it was made of; a source that is late is missing.
-        request: what was asked.
+        answers: by the name of the source; a late source is missing.
+        request: the request of the session.
         interpreter: the target's, if there is one.
         began: reading of ``time.monotonic`` when the session began.
     """
@@ -91,7 +93,7 @@ def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: 
     def late(name: str) -> Source:
         return Source(name, SourceState.TIMED_OUT, "no answer in time", request.timeout)
 
-    not_asked = "the target was not to be asked"
+    not_probed = "there is no target to probe"
     kernel, kernel_source, nvcc, nvcc_source = answers.get("kernel", (Raw(), late("kernel"), {}, late("nvcc")))
     nvml, nvml_source = answers.get("nvml", (Raw(), late("nvml")))
     cuda, cuda_source = answers.get("libcuda", (Raw(), late("libcuda")))
@@ -99,10 +101,10 @@ def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: 
     no_target, no_files = late("target"), late("files")
     if interpreter is None:
         no_target = Source("target", SourceState.ABSENT, "no Python on PATH")
-        no_files = Source("files", SourceState.NOT_ASKED, not_asked)
-    no_libraries = Source("libraries", SourceState.NOT_ASKED, not_asked)
+        no_files = Source("files", SourceState.NOT_ASKED, not_probed)
+    no_libraries = Source("libraries", SourceState.NOT_ASKED, not_probed)
     target, target_source, libraries, libraries_source = answers.get("target", (Raw(), no_target, Raw(), no_libraries))
-    # None, too, where the target did not tell in time.
+    # None also if the target did not answer in time.
     files, files_source = answers.get("files") or (Raw(), no_files)
     sources: tuple[Source, ...] = (kernel_source, nvcc_source, nvml_source, cuda_source, smi_source)
     sources += (target_source, libraries_source, files_source)
@@ -118,19 +120,19 @@ def snapshot_of(answers: Mapping[str, Any], request: ProbeRequest, interpreter: 
         target_reason=target_source.detail,
         libraries=libraries,
         files=files,
-        environment=relevant(request.environment),
+        environment=relevant_variables(request.environment),
         sources=tuple(source._replace(started=max(0.0, source.started - began)) for source in sources),
     )
     return assemble(raw, request.taken_at)
 
 
-def relevant(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that decide which GPU, CUDA and Python are used."""
+def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that affect which GPU, CUDA and Python are used."""
     return {name: environment[name] for name in sorted(environment) if name.startswith(_VARIABLES)}
 
 
 def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
-    """Settles every fact from what the sources answered, and keeps the other answers with it."""
+    """Settles every fact by the sources' answers, and keeps differing answers with it."""
     kernel = raw.kernel
     return Snapshot(
         gpuenv_version=__version__,
@@ -147,7 +149,7 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
         rocm=rocm(kernel),
         kernel_log=kernel_log(kernel),
         container_support=container_support(kernel),
-        grant=grant(kernel, raw.environment),
+        grant=find_grant(kernel, raw.environment),
         mps=mps(kernel),
         target=assemble_target(raw),
         environment=dict(raw.environment),
@@ -160,47 +162,45 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
 
 def _host(raw: RawFacts) -> Host:
     kernel, uname, tegra = raw.kernel, raw.kernel.part("uname"), raw.kernel.part("tegra")
-    container = parsed(Container, kernel.text("container"), "the marks container engines leave")
-    # linux-x86_64: what wheels for the target must be built for.
+    container = parse_answer(Container, kernel.text("container"), "the marks container engines leave")
+    # linux-x86_64: the platform of the target's wheels.
     system, _, arch = (raw.target.text("platform") or "").partition("-")
-    of_target = arch if system == "linux" and arch else None
+    target_arch = arch if system == "linux" and arch else None
     return Host(
         os=uname.reading("os", str, "uname"),
         distribution=kernel.reading("distribution", str, "/etc/os-release"),
         kernel=uname.reading("kernel", str, "uname"),
-        arch=settle([answer(INTERPRETER, of_target), answer("uname", uname.text("arch"))], NO_SOURCE),
-        libc=settle([parsed(Libc.parse, raw.target.text("libc"), INTERPRETER)], f"{INTERPRETER} did not tell"),
+        arch=settle([answer(INTERPRETER, target_arch), answer("uname", uname.text("arch"))], NO_SOURCE),
+        libc=settle([parse_answer(Libc.parse, raw.target.text("libc"), INTERPRETER)], f"{INTERPRETER} printed none"),
         container=settle([container], NO_SOURCE),
         wsl=kernel.reading("wsl", bool, "kernel release and /dev/dxg"),
         tegra=tegra.reading("told", str, tegra.text("source") or ""),
-        sandbox=kernel.reading("sandbox", str, "/proc/version and uname", "the kernel bears no mark of one"),
+        sandbox=kernel.reading("sandbox", str, "/proc/version and uname", "the kernel has no mark of one"),
         secure_boot=kernel.reading(
-            "secure_boot", bool, "the firmware's variable SecureBoot", "its variables are not to be seen"
+            "secure_boot", bool, "the firmware's variable SecureBoot", "its variables are not visible"
         ),
         lockdown=kernel.reading(
-            "lockdown", str, "/sys/kernel/security/lockdown", "/sys/kernel/security is not to be seen"
+            "lockdown", str, "/sys/kernel/security/lockdown", "/sys/kernel/security is not visible"
         ),
         module_signatures=kernel.reading(
-            "module_signatures", bool, "module.sig_enforce", "/sys/module/module/parameters is not to be seen"
+            "module_signatures", bool, "module.sig_enforce", "/sys/module/module/parameters is not visible"
         ),
-        suspends=kernel.reading(
-            "suspends", int, "/sys/power/suspend_stats/success", "the kernel does not count them here"
-        ),
-        image=kernel.reading("image", str, "/run/ostree-booted", "it bears no mark of one"),
+        suspends=kernel.reading("suspends", int, "/sys/power/suspend_stats/success", "the kernel does not count them"),
+        image=kernel.reading("image", str, "/run/ostree-booted", "no mark of one was found"),
     )
 
 
 def kernel_log(kernel: Raw) -> Reading[tuple[KernelMessage, ...]]:
-    """The lines with the Xid number and the GPU that they name."""
+    """The kernel log with the Xid numbers and GPUs that its lines name."""
     log = kernel.part("kernel_log")
     source = log.text("source")
     if source is None:
         return missing(log.text("reason") or NOT_READ)
-    return known(tuple(message_of(line) for line in log.all("lines", str)), source)
+    return known(tuple(parse_message(line) for line in log.all("lines", str)), source)
 
 
 def amd_gpus(kernel: Raw) -> tuple[AmdGpu, ...]:
-    """The nodes of AMD's compute driver that are GPUs: a processor's has no compute target."""
+    """The nodes of AMD's compute driver that are GPUs: CPU nodes have no compute target."""
     found = []
     for node in kernel.parts("amd_nodes"):
         number, properties = node.get("node", int), node.get("properties", dict[str, int]) or {}
@@ -212,7 +212,7 @@ def amd_gpus(kernel: Raw) -> tuple[AmdGpu, ...]:
 
 
 def _gfx(number: int) -> str | None:
-    """``gfx90a`` of 90010: two decimal digits each for minor and stepping, which the name has in hexadecimal.
+    """``gfx90a`` for 90010: two decimal digits each for minor and stepping, which are hexadecimal in the name.
 
     Linux, drivers/gpu/drm/amd/amdkfd/kfd_device.c (gfx_target_version); LLVM, User Guide for AMDGPU, Processors.
     """
@@ -223,7 +223,7 @@ def _gfx(number: int) -> str | None:
 
 
 def _address(properties: Mapping[str, int]) -> str | None:
-    """The PCI address of a domain and a location, which is the bus in eight bits, the device in five, the function."""
+    """The PCI address: ``location_id`` holds the bus in eight bits, the device in five, the function in three."""
     location = properties.get("location_id")
     if location is None:
         return None
@@ -235,7 +235,7 @@ def rocm(kernel: Raw) -> Reading[str]:
     """ROCm's release: its own file, then its header."""
     releases = kernel.get("rocm", dict[str, str]) or {}
     answers = [answer(name, releases.get(name)) for name in ("/opt/rocm/.info/version", "rocm_version.h")]
-    return settle(answers, "there is no /opt/rocm with a release in it")
+    return settle(answers, "no ROCm release in /opt/rocm")
 
 
 # The driver
@@ -247,7 +247,7 @@ def _driver(raw: RawFacts) -> Driver:
     no_cuda = cuda.text("absent") or cuda.text("unloadable")
     module_version, banner = _module_version(kernel), kernel.text("proc_version")
     library = settle(
-        [file_version(nvml_library), file_version(cuda_library)], "no version in the libraries' file names"
+        [file_version(nvml_library), file_version(cuda_library)], "the libraries' file names have no version"
     )
     no_driver = "; ".join(
         f"{source.name}: {source.detail or source.state.value}"
@@ -258,21 +258,21 @@ def _driver(raw: RawFacts) -> Driver:
     version = settle(
         [
             answer(module_version.source or "", module_version.value),
-            parsed(DriverVersion.parse, nvml.text("driver_version"), "nvml"),
-            parsed(DriverVersion.parse, raw.smi.driver_version, "nvidia-smi"),
+            parse_answer(DriverVersion.parse, nvml.text("driver_version"), "nvml"),
+            parse_answer(DriverVersion.parse, raw.smi.driver_version, "nvidia-smi"),
         ],
         no_driver,
     )
     if not version.known and library.known and cuda_library and "compat" not in cuda_library:
         version = library
     level = [
-        parsed(CudaVersion.from_number, cuda.get("cuda", int), "libcuda"),
-        parsed(CudaVersion.from_number, nvml.get("cuda", int), "nvml"),
-        parsed(CudaVersion.parse, raw.smi.cuda, "nvidia-smi"),
+        parse_answer(CudaVersion.from_number, cuda.get("cuda", int), "libcuda"),
+        parse_answer(CudaVersion.from_number, nvml.get("cuda", int), "nvml"),
+        parse_answer(CudaVersion.parse, raw.smi.cuda, "nvidia-smi"),
     ]
     flavor = "open" if banner and "Open Kernel Module" in banner else "proprietary"
     files = kernel.get("module_files", tuple[str, ...])
-    # Each file lies below its kernel's name.
+    # Paths begin with the kernel's name.
     kernels = None if files is None else tuple(dict.fromkeys(path.partition("/")[0] for path in files))
     return Driver(
         version=version,
@@ -281,7 +281,7 @@ def _driver(raw: RawFacts) -> Driver:
         module=_module(kernel),
         module_version=module_version,
         library_version=library,
-        flavor=known(flavor, PROC_VERSION) if banner else missing(f"{PROC_VERSION} is not there"),
+        flavor=known(flavor, PROC_VERSION) if banner else missing(f"{PROC_VERSION} does not exist"),
         nouveau=kernel.part("modules").reading("nouveau_loaded", bool, "/proc/modules"),
         nvml_library=reading("the loader", nvml_library, nvml.text("message")),
         cuda_library=reading("the loader", cuda_library, no_cuda),
@@ -300,10 +300,10 @@ def _driver(raw: RawFacts) -> Driver:
 def _module_version(kernel: Raw) -> Reading[DriverVersion]:
     match = _MODULE_VERSION.search(kernel.text("proc_version") or "")
     answers = [
-        parsed(DriverVersion.parse, match[1] if match else None, PROC_VERSION),
-        parsed(DriverVersion.parse, kernel.text("sys_version"), SYS_VERSION),
+        parse_answer(DriverVersion.parse, match[1] if match else None, PROC_VERSION),
+        parse_answer(DriverVersion.parse, kernel.text("sys_version"), SYS_VERSION),
     ]
-    return settle(answers, f"neither {PROC_VERSION} nor {SYS_VERSION} is there")
+    return settle(answers, f"neither {PROC_VERSION} nor {SYS_VERSION} exists")
 
 
 def _module(kernel: Raw) -> Reading[Module]:
@@ -312,16 +312,16 @@ def _module(kernel: Raw) -> Reading[Module]:
     modules = kernel.part("modules")
     loaded, installed = modules.get("nvidia_loaded", bool), modules.get("module_installed", bool)
     if loaded is None:
-        return missing("neither /proc/modules nor /sys/module is to be seen")
+        return missing("neither /proc/modules nor /sys/module is visible")
     if loaded:
         return known(Module.LOADED, "/proc/modules and /sys/module")
     if installed is None:
-        return missing("the kernel's folder of modules is not to be seen")
+        return missing("the kernel's folder of modules is not visible")
     return known(Module.NOT_LOADED if installed else Module.NOT_INSTALLED, "/lib/modules")
 
 
 def driver_libraries(kernel: Raw) -> tuple[DriverLibrary, ...]:
-    """Every file of libcuda and libnvidia-ml, with where it comes from."""
+    """Every file of libcuda and libnvidia-ml with its origin."""
     found = []
     for entry in kernel.all("libraries", DriverLibrary):
         release = file_version(entry.path)
@@ -330,7 +330,7 @@ def driver_libraries(kernel: Raw) -> tuple[DriverLibrary, ...]:
     return tuple(found)
 
 
-def _origin(path: str, mounted: bool | None) -> LibraryOrigin:  # noqa: FBT001 - a fact of the file's
+def _origin(path: str, mounted: bool | None) -> LibraryOrigin:  # noqa: FBT001 - a fact about the file
     for form, origin in _ORIGINS:
         if re.search(form, path):
             return origin
@@ -340,10 +340,10 @@ def _origin(path: str, mounted: bool | None) -> LibraryOrigin:  # noqa: FBT001 -
 
 
 def cuda_origin(path: str | None, kernel: Raw) -> Reading[LibraryOrigin]:
-    """Where the libcuda in use comes from: by its own path and, where it is one of those found, by the mounts."""
+    """The origin of the libcuda in use, by its path and, if it is among the libraries found, by the mounts."""
     if path is None:
         return missing("no libcuda is in use")
-    # The longest, since the same library may lie in a folder and, behind a link, elsewhere.
+    # The longest path, since a link may show the same library in another folder.
     same = [entry for entry in kernel.all("libraries", DriverLibrary) if path.endswith(entry.path)]
     if not same:
         return known(_origin(path, None), "its path")
@@ -354,12 +354,12 @@ def cuda_origin(path: str | None, kernel: Raw) -> Reading[LibraryOrigin]:
 
 
 def _toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:
-    """Those of the host, then those that conda or wheels have put into the target."""
+    """The toolkits of the host, then those that conda or wheels installed in the target."""
     on_host = (
-        (entry, _toolkit(entry, "no file of it tells its version", raw.nvcc)) for entry in raw.kernel.parts("toolkits")
+        (entry, _toolkit(entry, "none of its files has a version", raw.nvcc)) for entry in raw.kernel.parts("toolkits")
     )
     return (
-        # One with a compiler alone is told where the compiler has answered.
+        # A toolkit with only a compiler counts if the compiler answered.
         *(kit for entry, kit in on_host if entry.text("toolkit") or kit.toolkit.known),
         *(_toolkit(entry, "it has no headers", {}) for entry in raw.files.parts("toolkits")),
     )
@@ -368,9 +368,9 @@ def _toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:
 def _toolkit(entry: Raw, reason: str, nvcc: Mapping[str, str]) -> Toolkit:
     path, others = entry.text("path") or "", entry.get("others", dict[str, str]) or {}
     versions = [
-        parsed(CudaVersion.parse, entry.text("toolkit"), entry.text("source") or ""),
-        *(parsed(CudaVersion.parse, version, source) for source, version in others.items()),
-        parsed(CudaVersion.parse, nvcc.get(path), "nvcc"),
+        parse_answer(CudaVersion.parse, entry.text("toolkit"), entry.text("source") or ""),
+        *(parse_answer(CudaVersion.parse, version, source) for source, version in others.items()),
+        parse_answer(CudaVersion.parse, nvcc.get(path), "nvcc"),
     ]
     return Toolkit(
         path=path,
@@ -381,7 +381,7 @@ def _toolkit(entry: Raw, reason: str, nvcc: Mapping[str, str]) -> Toolkit:
     )
 
 
-# Containers, and what was granted
+# Containers and granted GPUs
 
 
 def container_support(kernel: Raw) -> ContainerSupport:
@@ -390,12 +390,12 @@ def container_support(kernel: Raw) -> ContainerSupport:
     no_runtimes = NOT_READ
     if engine:
         no_runtimes = f"{_DAEMON_JSON} names none" if engine.get("configured", bool) else f"there is no {_DAEMON_JSON}"
-    no_toolkit = "nvidia-ctk is there, but Debian's list of packages does not have it"
+    no_toolkit = "nvidia-ctk is installed, but not in Debian's list of packages"
     if not toolkit.get("there", bool):
-        no_toolkit = "neither nvidia-ctk nor its package is there" if toolkit else NOT_READ
+        no_toolkit = "neither nvidia-ctk nor its package is installed" if toolkit else NOT_READ
     return ContainerSupport(
         device_rules=rules.reading("rules", tuple[str, ...], "devices.list", rules.text("reason") or NOT_READ),
-        docker=engine.reading("program", str, _PROGRAMS, "it is not there" if engine else NOT_READ),
+        docker=engine.reading("program", str, _PROGRAMS, "it is not installed" if engine else NOT_READ),
         has_toolkit=toolkit.reading("there", bool, _PROGRAMS, NOT_READ),
         toolkit=toolkit.reading("release", str, "/var/lib/dpkg/status", no_toolkit),
         runtimes=engine.reading("runtimes", tuple[str, ...], _DAEMON_JSON, no_runtimes),
@@ -405,33 +405,33 @@ def container_support(kernel: Raw) -> ContainerSupport:
 
 
 def mps(kernel: Raw) -> Mps:
-    """Where clients look for MPS's daemon, and whether one has left its pipe there."""
+    """The folder in which clients expect MPS's daemon, and whether its pipe is there."""
     facts = kernel.part("mps")
     folder = facts.text("folder")
     if folder is None:
         return Mps(missing(NOT_READ), missing(NOT_READ))
-    named_in = "CUDA_MPS_PIPE_DIRECTORY" if facts.get("told", bool) else "CUDA's default"
-    return Mps(known(folder, named_in), known(bool(facts.get("daemon", bool)), f"{folder}/control"))
+    source = "CUDA_MPS_PIPE_DIRECTORY" if facts.get("told", bool) else "CUDA's default"
+    return Mps(known(folder, source), known(bool(facts.get("daemon", bool)), f"{folder}/control"))
 
 
-def grant(kernel: Raw, environment: Mapping[str, str]) -> Grant:
-    """The GPUs that were granted, by the first who says so: Slurm, HTCondor, the container engine.
+def find_grant(kernel: Raw, environment: Mapping[str, str]) -> Grant:
+    """The granted GPUs, by the first source that has them: Slurm, HTCondor, the container engine.
 
-    CUDA_VISIBLE_DEVICES is no grant: anybody may set it.
+    CUDA_VISIBLE_DEVICES is not a grant: any user may set it.
     """
     found = _slurm(environment) or _condor(environment) or _container(kernel, environment)
-    reason = "no scheduler or container engine has said so"
+    reason = "no scheduler or container engine reports a grant"
     return found or Grant(missing(reason), missing(reason), missing(reason))
 
 
 def _slurm(environment: Mapping[str, str]) -> Grant | None:
     """Slurm, sbatch(1) and srun(1), output environment variables: the step's GPUs, the job's, how many on this node."""
     names = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
-    devices = next(((name, listed(environment[name])) for name in names if environment.get(name)), None)
+    devices = next(((name, parse_device_list(environment[name])) for name in names if environment.get(name)), None)
     count = whole_number(environment.get("SLURM_GPUS_ON_NODE", ""))
     if devices is None and count is None and "SLURM_JOB_ID" not in environment:
         return None
-    reason = f"none of {', '.join((*names, 'SLURM_GPUS_ON_NODE'))} says so"
+    reason = f"none of {', '.join((*names, 'SLURM_GPUS_ON_NODE'))} is set"
     gpus: Reading[int] = missing(reason)
     if devices is not None:
         gpus = known(len(devices[1]), devices[0])
@@ -447,41 +447,41 @@ def _slurm(environment: Mapping[str, str]) -> Grant | None:
 def _condor(environment: Mapping[str, str]) -> Grant | None:
     """HTCondor's variable for the GPUs of a job's slot.
 
-    Where it has none, a word of the pool's stands there (HTCondor Manual, Configuration macros,
+    Without a GPU, it holds a value that the pool configures (HTCondor Manual, Configuration macros,
     ENVIRONMENT_VALUE_FOR_UnAssigned<name>): none in the manual's example, 10000 in jobs as published.
     """
     name = "_CONDOR_AssignedGPUs"
     if not environment.get(name):
         return None
-    devices = tuple(entry for entry in listed(environment[name]) if entry not in _UNASSIGNED)
+    devices = tuple(entry for entry in parse_device_list(environment[name]) if entry not in _UNASSIGNED)
     return Grant(known("htcondor", name), known(len(devices), name), known(devices, name))
 
 
 def _container(kernel: Raw, environment: Mapping[str, str]) -> Grant | None:
-    """What the engine was asked to give (NVIDIA Container Toolkit, Specialized Configurations, GPU Enumeration).
+    """The GPUs requested of the engine (NVIDIA Container Toolkit, Specialized Configurations, GPU Enumeration).
 
-    Outside of a container nobody heeds the variable. Mounts in its place are read first, as the toolkit does.
+    Outside a container the variable has no effect. Mounts take precedence over it, as in the toolkit.
     """
     container, mounted = kernel.text("container"), kernel.all("mounted_requests", str)
     variable = environment.get("NVIDIA_VISIBLE_DEVICES")
     if container in (None, "none") or (not mounted and variable is None):
         return None
     source = "/var/run/nvidia-container-devices" if mounted else "NVIDIA_VISIBLE_DEVICES"
-    asked = mounted or listed(variable or "")
+    requested = mounted or parse_device_list(variable or "")
     by = known("kubernetes" if container == "kubernetes" else "container-engine", source)
-    if asked == ("all",):
-        return Grant(by, missing(f"{source}: all there are"), missing(f"{source}: all there are"))
-    if asked in ((), ("void",)):
-        # CDI sets it too, whose own devices it shall not give twice.
-        reason = f"{source}={variable}: nothing by this way; there may be another, such as CDI"
+    if requested == ("all",):
+        return Grant(by, missing(f"{source}: all GPUs"), missing(f"{source}: all GPUs"))
+    if requested in ((), ("void",)):
+        # Set also with CDI, to keep the toolkit from adding CDI's devices a second time.
+        reason = f"{source}={variable}: none in this way; there may be another, such as CDI"
         return Grant(by, missing(reason), missing(reason))
-    if asked == ("none",):
+    if requested == ("none",):
         return Grant(by, known(0, source), known((), source))
-    return Grant(by, known(len(asked), source), known(asked, source))
+    return Grant(by, known(len(requested), source), known(requested, source))
 
 
-def listed(text: str) -> tuple[str, ...]:
-    """``0,2-4`` as 0, 2, 3, 4; UUIDs as they are."""
+def parse_device_list(text: str) -> tuple[str, ...]:
+    """The entries of a device list: ``0,2-4`` becomes 0, 2, 3, 4; UUIDs are kept."""
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         first, last = (whole_number(part) for part in entry.partition("-")[::2])

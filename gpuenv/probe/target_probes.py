@@ -1,0 +1,153 @@
+"""Probes the target environment: its interpreter, its CUDA libraries and its files, each in a child of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from gpuenv.model.codec import encode
+from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
+from gpuenv.model.nvidia import OPTIONAL, WANTED
+from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
+from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.context import ProbeContext, run_script, run_target
+from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, with_failure
+from gpuenv.probe.raw import Raw
+
+_FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
+_SHARE = 0.6  # of the remaining time for one library, so that those after a hung one are still tried
+_ALARM = "SIGALRM"
+
+
+class FailedStep(NamedTuple):
+    """A step that ended its process.
+
+    Attributes:
+        step: its name, mostly that of a library.
+        how: such as ``crashed with SIGSEGV``.
+        hung: whether its alarm ended it.
+    """
+
+    step: str
+    how: str
+    hung: bool
+
+
+def target_facts(result: ChildResult) -> tuple[Raw, Source]:
+    """The facts printed by the target's interpreter, and how it ended."""
+    facts = parse_facts(result.stdout)
+    source = source_of("target", result, facts)
+    if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
+        source = with_failure(source, f"exit code {result.exit_code}: {last_line(result.stderr)}")
+    return Raw(facts), source
+
+
+def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
+    """The faults of the target's files, and how the probe ended.
+
+    Args:
+        ctx: what every probe needs.
+        target: the facts of the target's interpreter, with its import path.
+        source: how the probe of the interpreter ended.
+        deep: whether to check the digests of the files too.
+    """
+    path = target.all("path", str)
+    if not path:
+        state = SourceState.FAILED if source.state is SourceState.ANSWERED else source.state
+        return Raw(), Source("files", state, source.detail or "the target's import path is unknown")
+    prefixes = [entry for name in ("prefix", "exec_prefix") if (entry := target.text(name))]
+    request = {"path": path, "prefixes": prefixes, "place": target.all("prefix_place", int), "deep": deep}
+    result = run_script(ctx, "files", stdin=json.dumps(request) + "\n")
+    facts = parse_facts(result.stdout)
+    ended = source_of("files", result, facts)
+    if ended.state is SourceState.FAILED and result.stderr:
+        ended = ended._replace(detail=last_line(result.stderr))
+    return Raw(facts), ended
+
+
+def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw, Source]:
+    """The CUDA libraries that the target's CuPy would load; of several CuPys, the one that an import finds first.
+
+    After a library that crashes or hangs, the others are tried again without it.
+    """
+    found = next(
+        (entry for entry in target.all("distributions", CupyInstallation) if is_cupy(entry.distribution)), None
+    )
+    if found is None or is_rocm(found.distribution):
+        return Raw(), Source("libraries", SourceState.NOT_ASKED, "no CuPy for CUDA is installed")
+    packages = target.get("conda_packages", dict[str, str]) or {}
+    major = cuda_major_of(found.distribution, packages, found.cuda_major)
+    facts, failed, source = _run_until_complete(partial(_run_libraries_script, ctx, interpreter, found, major))
+    # Other failed steps appear only in the source's detail.
+    sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
+    ended = [
+        {"name": entry.step, "soname": sonames[entry.step], "error": f"loading it {entry.how}"}
+        for entry in failed
+        if entry.step in sonames
+    ]
+    return Raw({**facts, "libraries": [*numbered(facts, "library"), *ended]}), source
+
+
+def _run_until_complete(run: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], list[FailedStep], Source]:
+    """Runs the script until it completes, each time without the steps that ended earlier runs."""
+    failed: list[FailedStep] = []
+    facts: dict[str, Any] = {}
+    started = time.monotonic()
+    while True:
+        steps = [entry.step for entry in failed]
+        result = run(steps)
+        printed = parse_facts(result.stdout)
+        culprit, since = printed.pop("trying", None), printed.pop("since", None)
+        facts |= printed
+        is_complete = result.ending is not Ending.CRASHED or result.signal_name == KILLED
+        if is_complete or not isinstance(culprit, str) or culprit in steps:
+            source = source_of("libraries", result, facts)
+            if failed:  # the worst of all runs
+                state = SourceState.TIMED_OUT if all(entry.hung for entry in failed) else SourceState.CRASHED
+                detail = "; ".join(f"{entry.step}: {entry.how}" for entry in failed)
+                source = Source("libraries", state, detail, time.monotonic() - started)
+            elif not _had_enough_time(result, since):
+                detail = f"only {source.duration:.1f} s were left, which is too short; give more with --timeout"
+                source = source._replace(state=SourceState.NOT_ASKED, detail=detail)
+            return facts, failed, source
+        hung = result.signal_name == _ALARM
+        failed.append(FailedStep(culprit, "hangs" if hung else f"crashed with {result.signal_name}", hung))
+
+
+def _run_libraries_script(
+    ctx: ProbeContext, interpreter: str, cupy: CupyInstallation, major: int | None, without: list[str]
+) -> ChildResult:
+    """Runs the script on all libraries except those in ``without``."""
+    request = json.dumps(
+        {
+            "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
+            "cupy": cupy.location,
+            "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
+            "optional": OPTIONAL,
+            "limit": max(0.1, _SHARE * (ctx.deadline - time.monotonic())),
+            "without": without,
+        }
+    )
+    return run_target(ctx, interpreter, "libraries", request)
+
+
+def _had_enough_time(result: ChildResult, since: object) -> bool:
+    """Whether the step killed at the deadline had as much time as its alarm allows.
+
+    An interpreter that is slow to start, as from a cold network file system, leaves little or none.
+    """
+    if result.ending is not Ending.TIMED_OUT:
+        return True
+    return isinstance(since, float) and time.monotonic() - since >= _SHARE * result.duration
+
+
+def _uses_pathfinder(release: str) -> bool:
+    try:
+        return Version(release) >= _FIRST_WITH_PATHFINDER
+    except ValueError:  # InvalidVersion, or too many digits for int
+        return True
