@@ -41,18 +41,18 @@ def _main(arguments: list[str]) -> int:
     import signal  # noqa: PLC0415
     import warnings  # noqa: PLC0415
 
-    from gpuenv.interrupt import heed  # noqa: PLC0415
+    from gpuenv.interrupt import install_signal_handlers  # noqa: PLC0415
 
     # A start makes 50,000 objects that all stay; looking for garbage among them takes a tenth of the doctor's time
     # (0.43 s of wall time in place of 0.49, median of seven runs, 2026-11-23).
     gc.set_threshold(_COLLECT_AFTER)
     if os.environ.get("PYTHONWARNINGS"):
         warnings.simplefilter("ignore")  # meant for the user's own program; "error" would end this one
-    heed()
+    install_signal_handlers()
     if hasattr(signal, "SIGCHLD"):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the caller ignores it, the end of a child is lost
 
-    from gpuenv.cli.front import run  # noqa: PLC0415
+    from gpuenv.cli.main import run  # noqa: PLC0415
 
     return run(arguments)
 
@@ -92,7 +92,7 @@ def _report_interruption() -> None:
 
 def _without_output(error: OSError) -> int:
     """The exit code where standard output cannot be written; reported unless its reader has merely gone."""
-    from gpuenv.cli.errors import complain, drop_stdout  # noqa: PLC0415 - needed here alone
+    from gpuenv.cli.command_errors import complain, drop_stdout  # noqa: PLC0415 - needed here alone
 
     drop_stdout()
     if isinstance(error, BrokenPipeError):

@@ -17,7 +17,7 @@ _put_off: list[int] = []
 _raised: list[int] = []
 
 
-def heed() -> None:
+def install_signal_handlers() -> None:
     """Treats a polite request to end like Ctrl-C, so that the children are ended too; what is ignored stays so."""
     signal.signal(signal.SIGTERM, interrupt)
     if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:  # not under nohup

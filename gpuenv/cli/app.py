@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gpuenv import __version__
-from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
+from gpuenv.cli.command_errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import reason_of

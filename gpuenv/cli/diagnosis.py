@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, get_matrix, probing
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.doctor.diagnose import Diagnosis, DiagnosisOptions
     from gpuenv.model.finding import Suppression
     from gpuenv.model.snapshot import Snapshot
@@ -51,7 +51,7 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
-def allowed(settings: Config) -> tuple[Suppression, ...]:
+def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
     """The allow-list; an entry that has expired is announced.
 
     Raises:
@@ -96,12 +96,12 @@ def known_codes() -> tuple[str, ...]:
     return (*_own_codes(), *(plugin.code for plugin in plugins()))
 
 
-def examine(
-    subject: MachineSource,
+def make_diagnosis_report(
+    source: MachineSource,
     matrix: Path | None,
     terms_of: Callable[[Snapshot], DiagnosisOptions],
     started: float | None = None,
-    proof: Proof | None = None,
+    proof: GpuTestRequest | None = None,
 ) -> Report:
     """Probes the machine that is meant and judges it, on the terms that ``terms_of`` has for it.
 
@@ -112,10 +112,10 @@ def examine(
     """
     looked = time.monotonic()
     if proof is not None:
-        from gpuenv.cli.gpu_tests import check_subject
+        from gpuenv.cli.gpu_tests import check_source
 
-        check_subject(subject, proof)
-    with probing(subject) as finish:
+        check_source(source, proof)
+    with probing(source) as finish:
         from gpuenv.doctor.diagnose import diagnose  # all is imported while the machine answers
         from gpuenv.doctor.registry import all_checks
         from gpuenv.matrix.resolve import resolve
@@ -124,30 +124,30 @@ def examine(
         rows = get_matrix(matrix)
         found = plugins()
         all_checks()
-        facts = finish(rows)
-    resolution = resolve(facts, rows)
-    terms = terms_of(facts)._replace(python=subject.named)
+        snapshot = finish(rows)
+    resolution = resolve(snapshot, rows)
+    terms = terms_of(snapshot)._replace(python=source.named)
     smoke = None
     if proof is not None:
-        from gpuenv.cli.gpu_tests import prove_report
+        from gpuenv.cli.gpu_tests import run_report_tests
 
-        smoke = prove_report(proof, subject, facts, rows, terms, looked)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms, smoke)
+        smoke = run_report_tests(proof, source, snapshot, rows, terms, looked)
+    diagnosis = diagnose(snapshot, rows, resolution, time.monotonic, terms, smoke)
     if found:
-        diagnosis = _with_plugins(diagnosis, found, facts, terms, subject.timeout)
+        diagnosis = _with_plugins(diagnosis, found, snapshot, terms, source.timeout)
     begun = looked if started is None else started
-    return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms, smoke)
+    return make_report(diagnosis, resolution, snapshot, time.monotonic() - begun, terms, smoke)
 
 
 def _with_plugins(
-    diagnosis: Diagnosis, found: Sequence[Plugin], facts: Snapshot, options: DiagnosisOptions, seconds: float
+    diagnosis: Diagnosis, found: Sequence[Plugin], snapshot: Snapshot, options: DiagnosisOptions, seconds: float
 ) -> Diagnosis:
     """The diagnosis with the findings of the checks of other packages, within so many seconds."""
     from gpuenv.doctor.diagnose import extended, left_out
     from gpuenv.plugins.run import MOST_SECONDS, run_plugins
 
     wanted = [plugin for plugin in found if plugin.code not in options.left_out]
-    results = run_plugins(wanted, facts, os.environ, min(seconds, MOST_SECONDS))
+    results = run_plugins(wanted, snapshot, os.environ, min(seconds, MOST_SECONDS))
     runs = [entry.run for entry in results] + [left_out(p.code) for p in found if p.code in options.left_out]
     return extended(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
 

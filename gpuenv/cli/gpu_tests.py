@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.inputs import MachineSource
+    from gpuenv.cli.sources import MachineSource
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.causes import Cause
@@ -28,7 +28,7 @@ _WITHOUT_FILE = "--config FILE names another configuration, and --no-config read
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
 
 
-class Proof(NamedTuple):
+class GpuTestRequest(NamedTuple):
     """The GPU tests of a report."""
 
     level: SmokeLevel
@@ -36,7 +36,7 @@ class Proof(NamedTuple):
     file: str | None = None  # the configuration file that asks for them, where the option does not
 
 
-def planted() -> str | None:
+def planted_fault() -> str | None:
     """The fault to plant into every test, by an environment variable."""
     from gpuenv.model.smoke import FAULT_VARIABLE
 
@@ -60,14 +60,14 @@ def check_names(kind: str, names: Sequence[str], known: Sequence[str], listed: s
             raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{every}")
 
 
-def check_subject(subject: MachineSource, proof: Proof) -> None:
+def check_source(source: MachineSource, proof: GpuTestRequest) -> None:
     """Refuses GPU tests for another machine than this one, and an unknown fault to plant."""
-    planted()
+    planted_fault()
     for is_given, name in (
-        (subject.snapshot is not None, "--snapshot"),
-        (subject.paste is not None, "--paste"),
-        (subject.no_probe, "--no-probe"),
-        (bool(subject.assume), "--assume"),
+        (source.snapshot is not None, "--snapshot"),
+        (source.paste is not None, "--paste"),
+        (source.no_probe, "--no-probe"),
+        (bool(source.assume), "--assume"),
     ):
         if is_given:
             wanted, remedy = ("--smoke", None) if proof.file is None else (f"{proof.file}: smoke", _WITHOUT_FILE)
@@ -75,8 +75,13 @@ def check_subject(subject: MachineSource, proof: Proof) -> None:
             raise CommandError(ExitCode.USAGE, message, remedy)
 
 
-def prove_report(
-    proof: Proof, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, options: DiagnosisOptions, started: float
+def run_report_tests(
+    proof: GpuTestRequest,
+    source: MachineSource,
+    snapshot: Snapshot,
+    matrix: Matrix,
+    options: DiagnosisOptions,
+    started: float,
 ) -> SmokeResult:
     """The GPU tests of a report; where they cannot run, each is skipped and says why.
 
@@ -86,8 +91,8 @@ def prove_report(
     from gpuenv.smoke.plan import Order
     from gpuenv.smoke.prove import Unusable, without_proof
 
-    order = Order(level=proof.level, fault=planted())
-    place = place_of(find_interpreter(subject.python, os.environ) or "", subject, snapshot, matrix, started)
+    order = Order(level=proof.level, fault=planted_fault())
+    place = place_of(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
     if proof.seconds is not None:
         place = replace(place, until=started + proof.seconds)
     if options.no_gpu:
@@ -98,7 +103,7 @@ def prove_report(
         return without_proof(order, place, str(error), now())
 
 
-def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+def place_of(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
     """Where the tests run; ``started`` is when the command began, by the monotonic clock in seconds."""
     from gpuenv.matrix.products import peaks_of
     from gpuenv.smoke.prove import Place
@@ -108,7 +113,7 @@ def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matri
         environment=dict(os.environ),
         folder=str(Path.cwd()),
         snapshot=snapshot,
-        driver_root=subject.driver_root,
+        driver_root=source.driver_root,
         started=started,
         peaks=peaks_of(matrix),
     )
@@ -124,8 +129,8 @@ def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
     from gpuenv.matrix.resolve import resolve
     from gpuenv.smoke.prove import prove
 
-    def obstacle(facts: Snapshot) -> str | None:
-        found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
+    def obstacle(snapshot: Snapshot) -> str | None:
+        found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
     return with_causes(prove(order, place, obstacle, announce, now()))

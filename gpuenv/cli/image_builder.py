@@ -13,8 +13,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, announce, complain, failure_as_result, folded, with_stand
-from gpuenv.cli.installer import Means, caller_for, command_error
+from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, with_state, wrapped
+from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.data import data_path
 from gpuenv.files import is_file
@@ -27,9 +27,9 @@ from gpuenv.image.plan import Order, Templates, files_of, plan_image, tag_for
 from gpuenv.image.records import Built, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.image.render import SECRETS, RenderError, Rendering
 from gpuenv.image.text import outcome_lines, plan_lines
-from gpuenv.install.environment import ask_scheme
-from gpuenv.install.errors import InstallError
-from gpuenv.install.plan import Command, Pin
+from gpuenv.install.environment import query_scheme
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import whole_number
 
@@ -45,7 +45,7 @@ _CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 @contextmanager
-def ending(out: Output, *, building: bool) -> Iterator[None]:
+def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
     """Makes what ends early in here the command's outcome; of a build, the message says what was left undone.
 
     Raises:
@@ -60,14 +60,14 @@ def ending(out: Output, *, building: bool) -> Iterator[None]:
         try:
             yield
         except (NoImageError, NoWheelsError) as error:
-            raise CommandError(ExitCode.NOTHING_FITS, with_stand(str(error), left)) from error
+            raise CommandError(ExitCode.NOTHING_FITS, with_state(str(error), left)) from error
         except RenderError as error:
             raise CommandError(ExitCode.USAGE, str(error)) from error
         except EngineError as error:
-            raise CommandError(ExitCode.FAILED, with_stand(error.message, left), error.remedy) from error
+            raise CommandError(ExitCode.FAILED, with_state(error.message, left), error.remedy) from error
         except InstallError as error:
             ended = command_error(error)
-            raise CommandError(ended.exit_code, with_stand(ended.message, left), ended.remedy) from error
+            raise CommandError(ended.exit_code, with_state(ended.message, left), ended.remedy) from error
 
 
 def plan_all(
@@ -159,7 +159,7 @@ def build_all(
         if image.status is not Built.BUILT:
             announce(image.message)
     for remedy in remedies:
-        complain(folded(remedy))
+        complain(wrapped(remedy))
     return code
 
 
@@ -188,7 +188,7 @@ def _plan(
     labels: Mapping[str, str],
     choice: Choice,
     rows: Matrix,
-    site: _Site | None,
+    site: _EngineSession | None,
     *,
     several: bool,
 ) -> ImagePlan:
@@ -196,9 +196,11 @@ def _plan(
     pins: tuple[Pin, ...] = ()
     if not opts.show:
         announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
-        means = Means(opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout)
-        scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + 60)
-        pins = lock_image(caller_for(scheme, means), choice.requirements, choice.python, choice.platform)
+        request = InstallerRequest(
+            opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
+        )
+        scheme = query_scheme(sys.executable, os.environ, time.monotonic() + 60)
+        pins = lock_image(installer_run_for(scheme, request), choice.requirements, choice.python, choice.platform)
     secrets = site.secrets if site else opts.secrets
     mounts = site.cli is not None if site else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
@@ -206,7 +208,7 @@ def _plan(
     return plan_image(choice, order, rendering, _templates(choice))
 
 
-def _with_commands(plan: ImagePlan, site: _Site, opts: BuildImageOptions) -> ImagePlan:
+def _with_commands(plan: ImagePlan, site: _EngineSession, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
     from gpuenv.image.building import proxies
 
@@ -215,10 +217,10 @@ def _with_commands(plan: ImagePlan, site: _Site, opts: BuildImageOptions) -> Ima
     arguments = {**proxies(os.environ), "SOURCE_DATE_EPOCH": str(plan.created)}
     build = Build({}, arguments, site.secrets, None, opts.no_cache)
     words = command(site.cli, build, "CONTEXT", "ID-FILE")
-    return replace(plan, builder="buildkit", commands=(Command("build", words),))
+    return replace(plan, builder="buildkit", commands=(PlannedCommand("build", words),))
 
 
-class _Site(NamedTuple):
+class _EngineSession(NamedTuple):
     """The engine, its BuildKit (None for the classic builder), and the files that are shown to its builds."""
 
     engine: Engine
@@ -226,7 +228,7 @@ class _Site(NamedTuple):
     secrets: Mapping[str, Path]
 
 
-def _site(opts: BuildImageOptions, stack: ExitStack) -> _Site:
+def _site(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
     """The engine, its builder, and the secrets.
 
     Raises:
@@ -266,10 +268,10 @@ def _site(opts: BuildImageOptions, stack: ExitStack) -> _Site:
             f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
             "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
         )
-    return _Site(engine, cli, secrets)
+    return _EngineSession(engine, cli, secrets)
 
 
-def _workshop(site: _Site, opts: BuildImageOptions) -> Workshop:
+def _workshop(site: _EngineSession, opts: BuildImageOptions) -> Workshop:
     from gpuenv.image.building import Workshop
 
     # An engine may hand over GPUs without saying so (the toolkit's hook alone): tried where this machine has some.

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
+from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import harmless, reason_of
@@ -222,14 +222,14 @@ def identity() -> Identity:
     return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home
 
 
-class Wanted(NamedTuple):
+class OutputSpec(NamedTuple):
     """A form, and the file that it goes to; None is standard output."""
 
     form: str
     path: Path | None
 
 
-class How(NamedTuple):
+class RenderOptions(NamedTuple):
     """How a report is shown."""
 
     verbose: bool
@@ -239,7 +239,9 @@ class How(NamedTuple):
     of_the_tests: bool = False  # text and JSON show the GPU tests' own result
 
 
-def read_formats(texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
+def read_formats(
+    texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES
+) -> tuple[OutputSpec, ...]:
     """The forms that are wanted; text goes to standard output (or ``-o``, ``output``) unless another form does.
 
     Raises:
@@ -247,8 +249,8 @@ def read_formats(texts: Sequence[str] | None, output: Path | None, names: Sequen
     """
     wanted = tuple(_wanted(text, names) for text in texts or ())
     if not any(entry.path is None for entry in wanted):
-        wanted = (Wanted("text", None), *wanted)
-    placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
+        wanted = (OutputSpec("text", None), *wanted)
+    placed = tuple(OutputSpec(entry.form, output) if entry.path is None else entry for entry in wanted)
     places = [str(entry.path or "standard output") for entry in placed]
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
@@ -265,7 +267,7 @@ def check_places(paths: Iterable[Path | None]) -> None:
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
 
 
-def _wanted(text: str, names: Sequence[str]) -> Wanted:
+def _wanted(text: str, names: Sequence[str]) -> OutputSpec:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"
     if name not in names:
@@ -276,10 +278,12 @@ def _wanted(text: str, names: Sequence[str]) -> Wanted:
         raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
     if equals and not path:
         raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
-    return Wanted(name, Path(path) if equals and path != "-" else None)  # as of programs everywhere: standard output
+    return OutputSpec(
+        name, Path(path) if equals and path != "-" else None
+    )  # as of programs everywhere: standard output
 
 
-def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
+def emit_report(report: Report, wanted: Sequence[OutputSpec], how: RenderOptions) -> None:
     """Writes every form, files first.
 
     Raises:
@@ -304,14 +308,19 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
 
 
 def emit_record(
-    value: object, lines: Callable[[], Iterable[Line]], wanted: Sequence[Wanted], *, color: bool, redact: bool = False
+    value: object,
+    lines: Callable[[], Iterable[Line]],
+    wanted: Sequence[OutputSpec],
+    *,
+    color: bool,
+    redact: bool = False,
 ) -> None:
     """Writes a record that has no forms but text and JSON (``OWN``), files first."""
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
         Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
 
 
-def _emit(report: Report, wanted: Wanted, how: How) -> None:
+def _emit(report: Report, wanted: OutputSpec, how: RenderOptions) -> None:
     smoke = report.smoke if how.of_the_tests else None
     if wanted.form == "json":
         emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)

@@ -26,8 +26,8 @@ from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
-from gpuenv.install.errors import InstallError, InstallFailed, TargetUnusable, Unreadable
-from gpuenv.install.installers import Caller, choose
+from gpuenv.install.exceptions import InstallError, InstallFailed, TargetUnusable, Unreadable
+from gpuenv.install.installer_config import InstallerRun, choose
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import remedy_of
@@ -54,7 +54,7 @@ class BundledFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class BundleManifest:
     """What a bundle holds, and what it is for."""
 
     requirements: tuple[str, ...]  # the resolver's
@@ -69,12 +69,12 @@ class Manifest:
 class Bundle(NamedTuple):
     """A verified bundle: everything in it is what its manifest says; the folder of its wheels, and its lock."""
 
-    manifest: Manifest
+    manifest: BundleManifest
     wheels: Path
     pins: tuple[Pin, ...]
 
 
-def write_bundle(folder: Path, manifest: Manifest) -> None:
+def write_bundle(folder: Path, manifest: BundleManifest) -> None:
     """Writes the manifest of a folder that holds the files already.
 
     Raises:
@@ -128,7 +128,7 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         raise InstallError(f"{path}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
 
 
-def _unpacked(archive: Path, scratch: Path) -> Manifest:
+def _unpacked(archive: Path, scratch: Path) -> BundleManifest:
     """The manifest comes first; every other member is a plain file that it names, in its place and in its size."""
     with tarfile.open(archive, "r:") as tar:
         manifest = _manifest(_first(tar))
@@ -166,7 +166,7 @@ def _is_plain(member: tarfile.TarInfo) -> bool:
     return member.isreg() and not member.issparse()
 
 
-def _manifest_in(folder: Path) -> Manifest:
+def _manifest_in(folder: Path) -> BundleManifest:
     path = folder / MANIFEST
     if path.is_symlink() or not path.is_file():
         raise ValueError(f"there is no {MANIFEST} in it")
@@ -179,9 +179,9 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _manifest(text: str) -> Manifest:
+def _manifest(text: str) -> BundleManifest:
     try:
-        manifest = decode(Manifest, json.loads(text))
+        manifest = decode(BundleManifest, json.loads(text))
     except (ValueError, DecodeError, RecursionError) as error:
         raise ValueError(f"{MANIFEST}: {error}") from error
     if manifest.schema != SCHEMA:
@@ -194,7 +194,7 @@ def _manifest(text: str) -> Manifest:
     return manifest
 
 
-def _compare(folder: Path, manifest: Manifest) -> None:
+def _compare(folder: Path, manifest: BundleManifest) -> None:
     """Compares a folder with its manifest: the same files, and no links."""
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
     there.pop(MANIFEST, None)
@@ -211,7 +211,7 @@ def _compare(folder: Path, manifest: Manifest) -> None:
 
 
 def download(
-    caller: Caller,
+    installer_run: InstallerRun,
     scheme: Scheme,
     places: tuple[Path, Path],
     announce: Callable[[str], None],
@@ -225,35 +225,37 @@ def download(
         InstallFailed: when one cannot be had.
         TargetUnusable: when there is no pip.
     """
-    pip = Pip(_program(caller, scheme), "")
+    pip = Pip(_program(installer_run, scheme), "")
     lock, folder = places
     command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
     announce("downloading the wheels")
-    environment = pip.environment(caller.environment)
+    environment = pip.environment(installer_run.environment)
     # An index that is set for uv alone is the one that the lock came from.
     index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
-    result = caller.patience.run(command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, caller.group)
+    result = installer_run.time_budget.run(
+        command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, installer_run.group
+    )
     if not succeeded(result):
         why = complaint(result)
         raise InstallFailed(
-            f"the wheels could not be downloaded: {why}", remedy_of(why, replace(caller, installer=pip))
+            f"the wheels could not be downloaded: {why}", remedy_of(why, replace(installer_run, installer=pip))
         )
     if not any(folder.iterdir()):
         raise InstallFailed("pip downloaded nothing")
 
 
-def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
+def _program(installer_run: InstallerRun, scheme: Scheme) -> tuple[str, ...]:
     """The target's pip, gpuenv's own, the one that Python itself brings, or one through uv."""
     target = ("--python", scheme.executable)
     try:
-        found = choose("pip", scheme, caller.environment, time.monotonic() + caller.patience.left)
+        found = choose("pip", scheme, installer_run.environment, time.monotonic() + installer_run.time_budget.left)
     except TargetUnusable:
         wheel = _bundled_pip()
         if wheel is not None:
             return (sys.executable, f"{wheel}/pip", *target)
-        if not isinstance(caller.installer, Uv):
+        if not isinstance(installer_run.installer, Uv):
             raise
-        return (caller.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
+        return (installer_run.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
     return found.program if isinstance(found, Pip) else ()
 
 

@@ -19,7 +19,7 @@ from gpuenv.files import read_regular, replace_file
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change
 from gpuenv.install.environment import hex_digest, is_inside
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, not_read
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.secrets import hide_secrets
@@ -133,7 +133,7 @@ def torn_packages(prefix: str, packages: Iterable[CondaPackage]) -> frozenset[st
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerPackage:
     """A package that was there: its record's name, its name, and its address."""
 
     stem: str
@@ -147,7 +147,7 @@ class CondaState:
 
     tool: CondaTool  # what changes it, and puts it back
     revision: int | None  # the newest of its history then; null where it had none
-    packages: tuple[Former, ...]
+    packages: tuple[FormerPackage, ...]
     torn: tuple[str, ...] = ()  # those of them that lacked files already
     after: tuple[str, ...] | None = None  # the names of the records afterwards; null until the transaction is kept
     offline: bool = False  # made without a network, and undone without one: from what conda has in its cache

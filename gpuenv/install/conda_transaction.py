@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.install.backends.base import Patience, complaint, succeeded
+from gpuenv.install.backends.base import TimeBudget, complaint, succeeded
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_environment import (
     CondaPackage,
     CondaState,
-    Former,
+    FormerPackage,
     pixi_manifest,
     read_history,
     read_packages,
@@ -26,13 +26,22 @@ from gpuenv.install.conda_environment import (
     write_state,
     wrong_files,
 )
-from gpuenv.install.environment import Installed, Scheme, read_installed
-from gpuenv.install.errors import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
+from gpuenv.install.environment import InstalledDistribution, Scheme, read_installed
+from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
 from gpuenv.install.journal import Journal
-from gpuenv.install.plan import Command, Outcome, Place, Plan, Proof, Reason, Removal, Space
+from gpuenv.install.plan import (
+    InstallOutcome,
+    Plan,
+    PlannedCommand,
+    Reason,
+    Removal,
+    Space,
+    TargetEnvironment,
+    Verification,
+)
 from gpuenv.install.planner import free_space, numbered, undo_command
 from gpuenv.install.rollback import failed_outcome, restore
-from gpuenv.install.transaction import Work, keep_or_put_back
+from gpuenv.install.transaction import TransactionContext, keep_or_put_back
 from gpuenv.install.verify import (
     doctor_proof,
     framework_proof,
@@ -58,33 +67,33 @@ _OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cu
 _SHOWN = 3
 
 
-class CondaCaller(NamedTuple):
+class CondaRun(NamedTuple):
     """A run of conda: which one, the user's variables, how long it may take, its children, and whether offline."""
 
     tool: CondaTool
     environment: Mapping[str, str]
-    patience: Patience
+    time_budget: TimeBudget
     group: ChildGroup
     offline: bool
 
     def run(self, command: Sequence[str]) -> ChildResult:
         """Runs conda with the user's own settings."""
-        return self.patience.run(command, self.tool.environment(self.environment), self.group)
+        return self.time_budget.run(command, self.tool.environment(self.environment), self.group)
 
 
 @dataclass(frozen=True, slots=True)
-class CondaPrepared:
+class PreparedCondaInstall:
     """A plan and what it takes to carry it out."""
 
     plan: Plan
     command: tuple[str, ...]  # what changes the environment
     scheme: Scheme
     packages: Mapping[str, CondaPackage]  # those that were there, by their records' names
-    visible: tuple[Installed, ...]  # the Python distributions that were there
-    caller: CondaCaller
+    visible: tuple[InstalledDistribution, ...]  # the Python distributions that were there
+    conda_run: CondaRun
 
 
-def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> CondaPrepared:
+def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> PreparedCondaInstall:
     """The plan to install these specifications; first so that nothing else moves.
 
     Raises:
@@ -103,10 +112,10 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
     if not os.access(Path(prefix, "conda-meta"), os.W_OK | os.X_OK):
         raise TargetUnusable(f"{prefix}: the environment cannot be written", "Install as a user who may write there.")
     packages = read_packages(prefix)
-    asking, hold, change = _ask(prefix, caller, choice)
-    _refuse_silence(caller.tool, choice.specs, change, packages)
-    command = caller.tool.installing(
-        prefix, choice.specs, choice.channel, dry_run=False, offline=caller.offline, hold=hold
+    asking, hold, change = _ask(prefix, conda_run, choice)
+    _refuse_silence(conda_run.tool, choice.specs, change, packages)
+    command = conda_run.tool.installing(
+        prefix, choice.specs, choice.channel, dry_run=False, offline=conda_run.offline, hold=hold
     )
     there = {entry.name: entry for entry in packages.values()}
     coming = {pin.name for pin in change.link}
@@ -119,19 +128,22 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
     moving = [pin.name for pin in install if pin.former not in (None, pin.release)]
     moving += [entry.name for entry in remove if entry.name not in coming]
     plan = Plan(
-        target=Place(scheme.executable, prefix, prefix, "conda"),
-        installer=caller.tool.label,
+        target=TargetEnvironment(scheme.executable, prefix, prefix, "conda"),
+        installer=conda_run.tool.label,
         requirements=choice.specs,
         remove=remove,
         leftovers=(),
         install=install,
         moves=tuple(name for name in dict.fromkeys(moving) if not _OURS.fullmatch(name)),
-        commands=(Command("ask what would change", asking), Command("let conda change the environment", command)),
+        commands=(
+            PlannedCommand("ask what would change", asking),
+            PlannedCommand("let conda change the environment", command),
+        ),
         undo=undo_command(scheme),
         space=Space(change.fetch, free_space(prefix)),
         notes=(_YOUNG,),
     )
-    return CondaPrepared(plan, command, scheme, packages, visible, caller)
+    return PreparedCondaInstall(plan, command, scheme, packages, visible, conda_run)
 
 
 def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
@@ -150,33 +162,33 @@ def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
     )
 
 
-def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
+def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
     """Conda's answer, with the command and whether everything else was held."""
     why = ""
     for hold in (True, False):
-        command = caller.tool.installing(
-            prefix, choice.specs, choice.channel, dry_run=True, offline=caller.offline, hold=hold
+        command = conda_run.tool.installing(
+            prefix, choice.specs, choice.channel, dry_run=True, offline=conda_run.offline, hold=hold
         )
-        result = caller.run(command)
+        result = conda_run.run(command)
         if result.ending is not Ending.EXITED:
-            raise InstallFailed(f"{caller.tool.label} could not tell what would change: {complaint(result)}")
+            raise InstallFailed(f"{conda_run.tool.label} could not tell what would change: {complaint(result)}")
         try:
             return command, hold, parse_change(result.stdout)
         except CondaRefusal as refusal:
             why = hide_secrets(str(refusal))
-            lacking = caller.offline and refusal.absent
+            lacking = conda_run.offline and refusal.absent
             if lacking or not refusal.unfit:
                 raise InstallFailed(
-                    f"{caller.tool.label} could not tell what would change: {why}",
+                    f"{conda_run.tool.label} could not tell what would change: {why}",
                     _WITH_NETWORK if lacking else remedy_for(why),
                 ) from refusal
         except ValueError as error:
             why = complaint(result) if result.exit_code else str(error)
-            raise InstallFailed(f"{caller.tool.label} gave an answer that is not understood: {why}") from error
+            raise InstallFailed(f"{conda_run.tool.label} gave an answer that is not understood: {why}") from error
     raise NothingFits(
         f"{' '.join(choice.specs)} cannot be installed beside what the environment holds. {why}",
-        f"Install into an environment of its own: {caller.tool.family} create -n NAME python, then "
-        "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if caller.offline else ""),
+        f"Install into an environment of its own: {conda_run.tool.family} create -n NAME python, then "
+        "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if conda_run.offline else ""),
     )
 
 
@@ -201,18 +213,18 @@ def _refuse_silence(
             )
 
 
-def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
+def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> InstallOutcome:
     """One transaction.
 
     Raises:
         InstallError: when nothing was changed.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    caller, store, prefix = prepared.caller, work.store, prepared.scheme.prefix
+    conda_run, store, prefix = prepared.conda_run, ctx.store, prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made", "Try again.")
-    work.clock.begin("imports before")
-    frameworks = working_frameworks(work.child, prepared.visible)
+    ctx.clock.begin("imports before")
+    frameworks = working_frameworks(ctx.child, prepared.visible)
     number = store.begin()
     plan = numbered(prepared.plan, number)
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
@@ -220,7 +232,7 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
     shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
     journal = Journal(
         number=number,
-        created_at=work.created_at,
+        created_at=ctx.created_at,
         gpuenv_version=__version__,
         summary=f"installed {shown} with {plan.installer}",
         former={entry.name: entry.release for entry in prepared.packages.values()},
@@ -232,13 +244,13 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
         folders={},
     )
     state = CondaState(
-        tool=caller.tool,
-        revision=caller.tool.revision(read_history(prefix)),
-        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
+        tool=conda_run.tool,
+        revision=conda_run.tool.revision(read_history(prefix)),
+        packages=tuple(FormerPackage(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
         torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
-        offline=caller.offline,
+        offline=conda_run.offline,
     )
-    work.clock.begin("journal")
+    ctx.clock.begin("journal")
     try:
         write_state(store, number, state)
         store.write(journal)
@@ -246,38 +258,38 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
         store.drop(number)
         raise disk_failure("the journal cannot be written", error) from error
 
-    def change(made: list[Proof]) -> None:
-        work.clock.begin("download and unpack")
-        work.announce(f"{caller.tool.label} changes {len(plan.install)} packages")
-        result = caller.run(prepared.command)
+    def change(made: list[Verification]) -> None:
+        ctx.clock.begin("download and unpack")
+        ctx.announce(f"{conda_run.tool.label} changes {len(plan.install)} packages")
+        result = conda_run.run(prepared.command)
         if not succeeded(result):
             why = why_not(result)
             remedy = remedy_for(why)
-            raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
-        work.clock.begin("proof")
-        work.announce("proving it")
-        steps: list[Callable[[], Proof]] = [
+            raise InstallFailed(f"{conda_run.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
+        ctx.clock.begin("proof")
+        ctx.announce("proving it")
+        steps: list[Callable[[], Verification]] = [
             lambda: _as_planned(prepared),
             lambda: _files_proof(prepared),
-            lambda: import_proof(plan, work.child, prepared.scheme),
-            *(partial(framework_proof, work.child, module) for module in frameworks),
-            lambda: doctor_proof(work.doctor),
-            *work.more,
+            lambda: import_proof(plan, ctx.child, prepared.scheme),
+            *(partial(framework_proof, ctx.child, module) for module in frameworks),
+            lambda: doctor_proof(ctx.doctor),
+            *ctx.more,
         ]
         made += until_one_fails(map(timed, steps))
         if all(proof.passed is not False for proof in made):
             write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
 
-    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
+    def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
         del failed
-        work.clock.begin("put back")
-        work.announce("putting the former packages back")
-        return failed_outcome(plan, journal, made, why, restore(store, journal, caller.environment))
+        ctx.clock.begin("put back")
+        ctx.announce("putting the former packages back")
+        return failed_outcome(plan, journal, made, why, restore(store, journal, conda_run.environment))
 
-    return keep_or_put_back(work, plan, journal, change, put_back)
+    return keep_or_put_back(ctx, plan, journal, change, put_back)
 
 
-def _as_planned(prepared: CondaPrepared) -> Proof:
+def _as_planned(prepared: PreparedCondaInstall) -> Verification:
     plan = prepared.plan
     now = {entry.name: entry.release for entry in read_packages(prepared.scheme.prefix).values()}
     expected = {entry.name: entry.release for entry in prepared.packages.values()}
@@ -289,15 +301,17 @@ def _as_planned(prepared: CondaPrepared) -> Proof:
         for name in sorted({*expected, *now})
         if expected.get(name) != now.get(name)
     ]
-    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
+    return Verification(
+        "as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned"
+    )
 
 
-def _files_proof(prepared: CondaPrepared) -> Proof:
+def _files_proof(prepared: PreparedCondaInstall) -> Verification:
     coming = {pin.name for pin in prepared.plan.install}
     prefix = prepared.scheme.prefix
     packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
     wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
     right = "every file is what conda's records say"
-    return Proof(
+    return Verification(
         "files", not wrong, f"{len(wrong)} are not what conda's records say, {wrong[0]} first" if wrong else right
     )

@@ -24,7 +24,7 @@ class Package:
     extras: tuple[str, ...] = ()
 
 
-class Want(NamedTuple):
+class Dependency(NamedTuple):
     """A requirement of one distribution (``by``) for another (``name``)."""
 
     by: str
@@ -41,17 +41,17 @@ class Want(NamedTuple):
             return False
 
 
-class Fault(NamedTuple):
+class UnmetRequirement(NamedTuple):
     """An unmet requirement: the distribution is missing, or has another version."""
 
-    want: Want
+    want: Dependency
     found: str | None
 
     def __str__(self) -> str:
         return f"{self.want.by} needs {self.want.text}, found {self.found or 'none'}"
 
 
-def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want, ...]:
+def dependencies_of(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Dependency, ...]:
     """Every requirement of every distribution, including those of the extras in use.
 
     An extra is in use where another distribution requires it, or where all its requirements are met: which extras the
@@ -60,7 +60,9 @@ def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want
     there = {package.name: package for package in packages}
     extras = {name: set(_complete_extras(package, there, markers)) for name, package in there.items()}
     while True:
-        found = tuple(want for package in there.values() for want in _wants_of(package, extras[package.name], markers))
+        found = tuple(
+            want for package in there.values() for want in _requirements_of(package, extras[package.name], markers)
+        )
         before = {name: set(asked) for name, asked in extras.items()}
         for want in found:
             if want.name in extras:
@@ -69,12 +71,12 @@ def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want
             return found
 
 
-def faults(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Fault, ...]:
+def unmet_requirements(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[UnmetRequirement, ...]:
     """The requirements that are not met, as ``pip check`` finds them."""
     there = {package.name: package for package in packages}
-    asked = wants(there.values(), markers)
+    asked = dependencies_of(there.values(), markers)
     unmet = (
-        Fault(want, there[want.name].release if want.name in there else None)
+        UnmetRequirement(want, there[want.name].release if want.name in there else None)
         for want in asked
         if want.name not in there or not want.met_by(there[want.name].release)
     )
@@ -85,7 +87,7 @@ def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[s
     """Of some distributions, those that others require, directly or through one another."""
     candidates = set(names)
     found: set[str] = set()
-    asked = wants(packages, markers)
+    asked = dependencies_of(packages, markers)
     while True:
         more = {w.name for w in asked if w.name in candidates - found and (w.by not in candidates or w.by in found)}
         if not more:
@@ -95,12 +97,12 @@ def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[s
 
 def _complete_extras(package: Package, there: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
     for extra in package.extras:
-        beyond = set(_wants_of(package, {extra}, markers)) - set(_wants_of(package, set(), markers))
+        beyond = set(_requirements_of(package, {extra}, markers)) - set(_requirements_of(package, set(), markers))
         if beyond and all(want.name in there and want.met_by(there[want.name].release) for want in beyond):
             yield extra
 
 
-def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Want]:
+def _requirements_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Dependency]:
     for text in package.requires:
         requirement = parse(text)
         if requirement is None or not _applies(requirement, extras, markers):
@@ -108,7 +110,7 @@ def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) ->
         bare = str(requirement).split(";")[0].strip()
         needed_extras = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
         name = canonicalize_name(requirement.name)
-        yield Want(package.name, name, str(requirement.specifier), needed_extras, bare)
+        yield Dependency(package.name, name, str(requirement.specifier), needed_extras, bare)
 
 
 @lru_cache(maxsize=4096)

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.dist_metadata import bounded
 from gpuenv.files import open_regular, read_regular
 from gpuenv.install.dependencies import Package
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.text import whole_number
-from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import in_target
 from gpuenv.probe.protocol import parse_facts
@@ -47,7 +47,7 @@ def below(path: str, folder: str) -> str:
     return path[len(folder.rstrip("/")) + 1 :] if is_inside(path, folder) else os.path.relpath(path, folder)
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """A line of a RECORD: a path relative to the distribution's folder, with digest and size."""
 
     path: str
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
     size: int | None
 
 
-def read_record(metadata: str) -> tuple[Entry, ...] | None:
+def read_record(metadata: str) -> tuple[RecordEntry, ...] | None:
     """The files of a distribution; None where it has no RECORD that can be read."""
     try:
         text = read_regular(os.path.join(metadata, "RECORD"), _LARGEST).decode("utf-8")
@@ -67,11 +67,11 @@ def read_record(metadata: str) -> tuple[Entry, ...] | None:
     entries = []
     for path, hashed, size in ((*row, "", "")[:3] for row in rows if row and row[0]):
         kind, _, value = hashed.partition("=")
-        entries.append(Entry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
+        entries.append(RecordEntry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
     return tuple(entries)
 
 
-def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
+def is_damaged(folder: str, entries: tuple[RecordEntry, ...]) -> str | None:
     """The first file that is missing or of another size; looks at no contents."""
     for entry in entries:
         try:
@@ -83,7 +83,7 @@ def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
     return None
 
 
-def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
+def count_damaged(folder: str, entries: tuple[RecordEntry, ...]) -> int:
     """How many files, metadata apart, are missing or of another size; looks at no contents.
 
     Files without a size, such as compiled modules, are made later and may be gone. The probe counts in the same way.
@@ -150,7 +150,7 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed(Package):
+class InstalledDistribution(Package):
     """A distribution that is there: the folder that it is installed in, that of its metadata, who installed it."""
 
     folder: str
@@ -158,7 +158,7 @@ class Installed(Package):
     installer: str | None = None
 
 
-def ask_scheme(
+def query_scheme(
     interpreter: str, environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
 ) -> Scheme:
     """The folders of the environment, from its own interpreter.
@@ -189,7 +189,7 @@ def ask_scheme(
         raise TargetUnusable(f"{interpreter}: told something that is no Python environment: {error}") from error
 
 
-def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
+def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
     """Every distribution in these folders, each name once, as imports would meet them.
 
     Of several metadata of one name in one folder, that of the files there: an update was interrupted.
@@ -197,14 +197,14 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
     Raises:
         TargetUnusable: where the metadata of one cannot be read.
     """
-    found: dict[str, Installed] = {}
+    found: dict[str, InstalledDistribution] = {}
     seen: set[str] = set()
     for folder in folders:
         real = os.path.realpath(folder)
         if real in seen or not Path(real).is_dir():
             continue
         seen.add(real)
-        here: dict[str, list[Installed]] = {}
+        here: dict[str, list[InstalledDistribution]] = {}
         for distribution in distributions(path=[folder]):
             entry = _installed(distribution, folder)
             if entry is not None:
@@ -214,13 +214,13 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
     return tuple(found.values())
 
 
-def _unlikeliness(entry: Installed) -> tuple[bool, int, float]:
+def _unlikeliness(entry: InstalledDistribution) -> tuple[bool, int, float]:
     """Less for metadata that describes the files that are there."""
     record = read_record(entry.metadata) or ()
-    return not record, misfits(entry.folder, record), -Path(entry.metadata).stat().st_mtime
+    return not record, count_damaged(entry.folder, record), -Path(entry.metadata).stat().st_mtime
 
 
-def _installed(distribution: Distribution, folder: str) -> Installed | None:
+def _installed(distribution: Distribution, folder: str) -> InstalledDistribution | None:
     """None for metadata without a name or a version, such as the remains of a broken uninstall.
 
     Names and versions are given to installers in files, one a line: what could be read as an option is no name.
@@ -230,12 +230,12 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
     """
     path = getattr(distribution, "_path", None)
     try:
-        distribution = on_disk(distribution)
+        distribution = bounded(distribution)
         metadata: Any = distribution.metadata
         name, release = metadata.get("Name"), metadata.get("Version")
         if not name or not release or path is None or not is_name(name) or not is_version(release):
             return None
-        return Installed(
+        return InstalledDistribution(
             canonicalize_name(name),
             release.strip(),
             tuple(distribution.requires or ()),
@@ -252,12 +252,12 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
         ) from error
 
 
-class Holdings(NamedTuple):
+class Inventory(NamedTuple):
     """The folders of the target, every distribution that its imports meet, and those in its own folders by name."""
 
     scheme: Scheme
-    visible: tuple[Installed, ...]
-    own: Mapping[str, Installed]
+    visible: tuple[InstalledDistribution, ...]
+    own: Mapping[str, InstalledDistribution]
 
     @property
     def releases(self) -> dict[str, str]:
@@ -265,8 +265,8 @@ class Holdings(NamedTuple):
         return {entry.name: entry.release for entry in self.visible}
 
 
-def take_stock(scheme: Scheme) -> Holdings:
+def read_inventory(scheme: Scheme) -> Inventory:
     """Reads what the target holds."""
     visible, folders = read_installed(scheme.path), scheme.own_folders
     own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
-    return Holdings(scheme, visible, own)
+    return Inventory(scheme, visible, own)

@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from gpuenv.files import replace_file, sync_folder
-from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.text import whole_number
 
@@ -31,7 +31,7 @@ _TRIES = 20  # each fails only where another gpuenv has just ended
 SCHEMA = "gpuenv.journal/1"
 
 
-class State(str, Enum):
+class TransactionState(str, Enum):
     """How far a transaction has come."""
 
     OPEN = "open"
@@ -41,7 +41,7 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RemovedFile:
     """A file or link that leaves its place, by its path below the root of the environment."""
 
     place: str
@@ -51,7 +51,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class AddedFile:
     """A file that comes from the stage (``staged``) to its place; both are paths below the root of the environment."""
 
     staged: str
@@ -72,8 +72,8 @@ class Journal:
     former: Mapping[str, str]  # name and version of every distribution that was there
     removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
-    keep: tuple[Kept, ...]  # the files that leave their places, in this order
-    put: tuple[Put, ...]  # the files that come, in this order
+    keep: tuple[RemovedFile, ...]  # the files that leave their places, in this order
+    put: tuple[AddedFile, ...]  # the files that come, in this order
     created: tuple[str, ...]  # the folders that are made for them, outermost first
     folders: Mapping[str, int]  # those that the kept files stood in, with their permissions
     schema: str = SCHEMA
@@ -132,7 +132,7 @@ class Store:
         _write(self.transaction(journal.number) / "journal.json", encode(journal))
         sync_folder(self.folder)
 
-    def mark(self, number: str, state: State) -> None:
+    def mark(self, number: str, state: TransactionState) -> None:
         """Notes how far it is, in the same way."""
         _write(self.transaction(number) / "state.json", {"state": state.value})
 
@@ -156,13 +156,13 @@ class Store:
             raise InstallError(f"{path}: names what is outside of the environment: {(outside or [number])[0]!r}")
         return journal
 
-    def state(self, number: str) -> State:
+    def state(self, number: str) -> TransactionState:
         """How far it is; open where nothing says so."""
         path = self.transaction(number) / "state.json"
         try:
-            return State(json.loads(path.read_text(encoding="utf-8"))["state"])
+            return TransactionState(json.loads(path.read_text(encoding="utf-8"))["state"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return State.OPEN
+            return TransactionState.OPEN
 
     def drop(self, number: str) -> None:
         """Forgets a transaction, and what it kept.

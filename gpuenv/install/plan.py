@@ -55,7 +55,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class PlannedCommand:
     """A command as an argument list, and its purpose."""
 
     purpose: str
@@ -72,7 +72,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetEnvironment:
     """The target environment: its interpreter, the folder that all lies below, that of its modules, and its kind."""
 
     executable: str
@@ -85,15 +85,15 @@ class Place:
 class Plan:
     """Everything that an install would do."""
 
-    target: Place
+    target: TargetEnvironment
     installer: str  # its name and version
     requirements: tuple[str, ...]  # the resolver's
     remove: tuple[Removal, ...]
     leftovers: tuple[Leftover, ...]
     install: tuple[Pin, ...]
     moves: tuple[str, ...]  # names of those that change a package which is not CuPy's own; they need consent
-    commands: tuple[Command, ...]  # in the order in which they run
-    undo: Command
+    commands: tuple[PlannedCommand, ...]  # in the order in which they run
+    undo: PlannedCommand
     space: Space
     notes: tuple[str, ...] = ()
     schema: str = PLAN
@@ -116,7 +116,7 @@ class Result(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class Verification:
     """A verification; ``passed`` is null where nothing could be shown here."""
 
     name: str
@@ -134,18 +134,18 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InstallOutcome:
     """What was done."""
 
     status: Result
     exit_code: int
     message: str  # one sentence
     transaction: str | None  # the number to roll back; null where nothing was changed
-    target: Place | None
+    target: TargetEnvironment | None
     plan: Plan | None = None  # null for a rollback
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[Verification, ...] = ()
     phases: tuple[Phase, ...] = ()
-    undo: Command | None = None
+    undo: PlannedCommand | None = None
     not_restored: tuple[str, ...] = ()  # files
     recovered: tuple[str, ...] = ()  # numbers of earlier, unfinished transactions that were put back first
     remedy: str | None = None  # for a failure, where one is known

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Package, Want, faults, needed, required_name, wants
+from gpuenv.install.dependencies import Dependency, Package, dependencies_of, needed, required_name, unmet_requirements
 from gpuenv.install.environment import (
-    Entry,
-    Holdings,
-    Installed,
+    InstalledDistribution,
+    Inventory,
+    RecordEntry,
     Scheme,
     below,
     has_digest,
@@ -24,15 +24,15 @@ from gpuenv.install.environment import (
     is_inside,
     read_record,
 )
-from gpuenv.install.errors import InstallError, NothingFits, TargetUnusable
-from gpuenv.install.installers import Caller, refuse_wheels
+from gpuenv.install.exceptions import InstallError, NothingFits, TargetUnusable
+from gpuenv.install.installer_config import InstallerRun, refuse_wheels
 from gpuenv.install.journal import Store
 from gpuenv.install.lockfile import lock_text
-from gpuenv.install.plan import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
+from gpuenv.install.plan import Leftover, Pin, Plan, PlannedCommand, Reason, Removal, Space, TargetEnvironment
 from gpuenv.install.solver import (
     OF_ITS_OWN,
     Lock,
-    Resolved,
+    SolverResult,
     make_lock,
     nothing_fits,
     refuse_other,
@@ -56,7 +56,7 @@ _GROWTH = 3
 NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
 
 
-class Aims(NamedTuple):
+class ChangeScope(NamedTuple):
     """What leaves and what stays, before any resolver runs."""
 
     remove: Mapping[str, Reason]
@@ -66,9 +66,9 @@ class Aims(NamedTuple):
     stay: tuple[str, ...]  # CUDA wheels of another major that something else needs
 
 
-def aims(
+def change_scope(
     requirements: Sequence[str], packages: Sequence[Package], markers: Mapping[str, str], damaged: Sequence[str] = ()
-) -> Aims:
+) -> ChangeScope:
     """What leaves and what stays for these requirements, CuPy's line among them.
 
     ``damaged`` are the packages whose files are not as they were installed.
@@ -85,7 +85,7 @@ def aims(
     remove = dict.fromkeys(rivals, Reason.OTHER_LINE)
     remove.update({name: Reason.STRAY_CUDA for name in others if name not in wanted})
     is_there = cupy in {entry.name for entry in packages}
-    return Aims(
+    return ChangeScope(
         remove=remove,
         refresh=(cupy,) if cupy and is_there and (rivals or cupy in damaged) else (),
         named=named,
@@ -101,33 +101,35 @@ def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozens
     return frozenset(wheels) - needed(wheels, rest, markers)
 
 
-def frozen(aim: Aims, packages: Sequence[Package], *, free_too: bool = False) -> tuple[str, ...]:
+def frozen(scope: ChangeScope, packages: Sequence[Package], *, free_too: bool = False) -> tuple[str, ...]:
     """Constraints that let only free packages move, the first to try; with ``free_too`` not even those."""
-    moving = {*aim.remove, *aim.named, *(() if free_too else aim.free)}
+    moving = {*scope.remove, *scope.named, *(() if free_too else scope.free)}
     return tuple(f"{entry.name}=={entry.release}" for entry in packages if entry.name not in moving)
 
 
-def _kept_wants(aim: Aims, holdings: Holdings) -> tuple[Want, ...]:
+def _kept_wants(scope: ChangeScope, inventory: Inventory) -> tuple[Dependency, ...]:
     """What everything that stays needs in certain versions."""
-    rest = [entry for entry in holdings.visible if entry.name not in aim.remove and not is_cupy(entry.name)]
-    moving = {*aim.free, *aim.named}
-    return tuple(want for want in wants(rest, holdings.scheme.markers) if want.specifier and want.by not in moving)
+    rest = [entry for entry in inventory.visible if entry.name not in scope.remove and not is_cupy(entry.name)]
+    moving = {*scope.free, *scope.named}
+    return tuple(
+        want for want in dependencies_of(rest, inventory.scheme.markers) if want.specifier and want.by not in moving
+    )
 
 
-def _kept_working(aim: Aims, holdings: Holdings) -> tuple[str, ...]:
+def _kept_working(scope: ChangeScope, inventory: Inventory) -> tuple[str, ...]:
     """Constraints under which everything that stays has what it needs, the second to try."""
-    return tuple(sorted({f"{want.name}{want.specifier}" for want in _kept_wants(aim, holdings)}))
+    return tuple(sorted({f"{want.name}{want.specifier}" for want in _kept_wants(scope, inventory)}))
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedInstall:
     """A plan and what it takes to carry it out."""
 
     plan: Plan
-    holdings: Holdings  # when the plan was made
+    inventory: Inventory  # when the plan was made
     lock: str  # the exact versions with digests, as the installer is given them
     leaving: tuple[str, ...]  # the places of the files that leave
-    caller: Caller
+    installer_run: InstallerRun
 
 
 def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
@@ -156,18 +158,18 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
 
 
 def prepare(
-    holdings: Holdings,
-    caller: Caller,
+    inventory: Inventory,
+    installer_run: InstallerRun,
     requirements: Sequence[str],
     locked: tuple[Pin, ...] | None = None,
     again: Sequence[str] = (),
     cleared: Sequence[str] = (),
-) -> Prepared:
+) -> PreparedInstall:
     """The plan to install these requirements.
 
     Args:
-        holdings: what the target holds.
-        caller: who runs the installer.
+        inventory: the installed distributions.
+        installer_run: runs the installer.
         requirements: the resolver's, pins included; those of a lock file where there is one.
         locked: exact versions with digests, from a lock file; None to ask the installer.
         again: distributions whose files are put in anew, whatever they look like.
@@ -176,80 +178,80 @@ def prepare(
     Raises:
         InstallError: when there can be no plan.
     """
-    scheme, own, root = holdings.scheme, holdings.own, holdings.scheme.root
-    aim = aims(requirements, holdings.visible, scheme.markers, _damaged(holdings))
-    _refuse_hidden_rivals(holdings, aim)
-    _refuse_what_others_need(holdings, aim, requirements)
+    scheme, own, root = inventory.scheme, inventory.own, inventory.scheme.root
+    scope = change_scope(requirements, inventory.visible, scheme.markers, _damaged(inventory))
+    _refuse_hidden_rivals(inventory, scope)
+    _refuse_what_others_need(inventory, scope, requirements)
     owned = owners(own.values(), root)
-    going = {name: files_of(own[name], root) for name in aim.remove if name in own}
+    going = {name: files_of(own[name], root) for name in scope.remove if name in own}
     _, overwritten = _leaving(going, owned, root)
-    refresh = sorted({*aim.refresh, *overwritten, *again})
+    refresh = sorted({*scope.refresh, *overwritten, *again})
     if locked is None:
-        resolved = _resolve(caller, requirements, aim, holdings)
+        resolved = _resolve(installer_run, requirements, scope, inventory)
     else:
-        there = holdings.releases
+        there = inventory.releases
         coming = (
             pin for pin in locked if pin.name in refresh or not same_release(there.get(pin.name, ""), pin.release)
         )
-        resolved = Resolved(tuple(coming), ())
+        resolved = SolverResult(tuple(coming), ())
     # What has to be put in once more although the installer is content with it.
     names = {pin.name for pin in resolved.pins}
     once_more = (Pin(name, own[name].release) for name in refresh if name not in names and name in own)
-    resolved = with_digests(caller, Resolved((*resolved.pins, *once_more), resolved.commands))
-    refuse_wheels(caller, (pin.name for pin in resolved.pins))
+    resolved = with_digests(installer_run, SolverResult((*resolved.pins, *once_more), resolved.commands))
+    refuse_wheels(installer_run, (pin.name for pin in resolved.pins))
     install = tuple(replace(pin, former=own[pin.name].release if pin.name in own else None) for pin in resolved.pins)
     replaced = [pin for pin in install if pin.former is not None]
     going.update({pin.name: files_of(own[pin.name], root) for pin in replaced if pin.name not in going})
     leaving, _ = _leaving(going, owned, root)
     strays = tuple(dict.fromkeys((*_leftovers(scheme, owned), *left_metadata(scheme, own, cleared))))
 
-    reasons = {name: reason for name, reason in aim.remove.items() if name in own}
+    reasons = {name: reason for name, reason in scope.remove.items() if name in own}
     changed = [pin for pin in replaced if not same_release(pin.former or "", pin.release)]
     for pin in replaced:
         shared = pin not in changed and (pin.name in overwritten or is_cupy(pin.name))
         reasons[pin.name] = Reason.SHARED_FILES if shared else Reason.REPLACED
     stage = Store(Path(root)).stage(NUMBER)
-    staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
+    staging = installer_run.installer.staging(installer_run.options, stage.parent / "lock.txt", stage)
     sizes = [pin.size for pin in install if pin.size is not None]
     download = sum(sizes) if len(sizes) == len(install) else None
     plan = Plan(
-        target=Place(scheme.executable, root, scheme.purelib, scheme.kind),
-        installer=caller.installer.label,
+        target=TargetEnvironment(scheme.executable, root, scheme.purelib, scheme.kind),
+        installer=installer_run.installer.label,
         requirements=tuple(requirements),
         remove=tuple(Removal(name, own[name].release, reason, len(going[name])) for name, reason in reasons.items()),
         leftovers=tuple(map(Leftover, strays)),
         install=tuple(sorted(install, key=lambda pin: not is_cupy(pin.name))),
-        moves=tuple(pin.name for pin in changed if pin.name not in aim.named | aim.free),
-        commands=(*resolved.commands, *(map(Command, _STAGING, staging) if install else ())),
+        moves=tuple(pin.name for pin in changed if pin.name not in scope.named | scope.free),
+        commands=(*resolved.commands, *(map(PlannedCommand, _STAGING, staging) if install else ())),
         undo=undo_command(scheme),
         space=Space(download, free_space(root), download * _GROWTH if download is not None else None),
         notes=tuple(
-            f"{name} {holdings.releases[name]} is of another CUDA major version and stays, since other packages need "
+            f"{name} {inventory.releases[name]} is of another CUDA major version and stays, since other packages need "
             "it; CuPy may load it first"
-            for name in aim.stay
+            for name in scope.stay
         ),
     )
-    return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)
+    return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run)
 
 
-def undo_command(scheme: Scheme) -> Command:
+def undo_command(scheme: Scheme) -> PlannedCommand:
     """How an install is undone; ``numbered`` adds the number."""
-    return Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix))
+    return PlannedCommand("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix))
 
 
-def _damaged(holdings: Holdings) -> tuple[str, ...]:
+def _damaged(inventory: Inventory) -> tuple[str, ...]:
     """The CuPys whose files are not all there as they were installed."""
-    records = ((entry, read_record(entry.metadata)) for entry in holdings.own.values() if is_cupy(entry.name))
+    records = ((entry, read_record(entry.metadata)) for entry in inventory.own.values() if is_cupy(entry.name))
     return tuple(entry.name for entry, record in records if record and is_damaged(entry.folder, record) is not None)
 
 
-def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
+def _refuse_hidden_rivals(inventory: Inventory, scope: ChangeScope) -> None:
     """Refuses where another CuPy line is in a folder that imports meet first: it cannot be removed here."""
-    ahead = list(holdings.scheme.path)
+    ahead = list(inventory.scheme.path)
     order = {os.path.realpath(folder): index for index, folder in reversed(list(enumerate(ahead)))}
-    own = order.get(os.path.realpath(holdings.scheme.purelib), len(ahead))
-    for entry in holdings.visible:
-        outside = entry.name in aim.remove and entry.name not in holdings.own and is_cupy(entry.name)
+    own = order.get(os.path.realpath(inventory.scheme.purelib), len(ahead))
+    for entry in inventory.visible:
+        outside = entry.name in scope.remove and entry.name not in inventory.own and is_cupy(entry.name)
         if outside and order.get(os.path.realpath(entry.folder), own) < own:
             raise TargetUnusable(
                 f"{entry.name} {entry.release} in {entry.folder} is outside of this environment and would be imported "
@@ -258,11 +260,11 @@ def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
             )
 
 
-def _refuse_what_others_need(holdings: Holdings, aim: Aims, requirements: Sequence[str]) -> None:
+def _refuse_what_others_need(inventory: Inventory, scope: ChangeScope, requirements: Sequence[str]) -> None:
     """Refuses to remove a CuPy line that a package requires by name, before anything is downloaded."""
-    markers = holdings.scheme.markers
-    before = set(faults(holdings.visible, markers))
-    after = faults([entry for entry in holdings.visible if entry.name not in aim.remove], markers)
+    markers = inventory.scheme.markers
+    before = set(unmet_requirements(inventory.visible, markers))
+    after = unmet_requirements([entry for entry in inventory.visible if entry.name not in scope.remove], markers)
     lost = [fault.want for fault in after if fault not in before and is_cupy(fault.want.name)]
     if lost:
         raise NothingFits(
@@ -273,7 +275,9 @@ def _refuse_what_others_need(holdings: Holdings, aim: Aims, requirements: Sequen
 
 
 def _leaving(
-    going: Mapping[str, Sequence[str]], owned: Mapping[str, Sequence[tuple[Installed, Entry]]], root: str
+    going: Mapping[str, Sequence[str]],
+    owned: Mapping[str, Sequence[tuple[InstalledDistribution, RecordEntry]]],
+    root: str,
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """The files that leave with some distributions, and those who stay whose files these have overwritten.
 
@@ -291,44 +295,48 @@ def _leaving(
     return tuple(leaving), frozenset(overwritten)
 
 
-def _resolve(caller: Caller, requirements: Sequence[str], aim: Aims, holdings: Holdings) -> Resolved:
+def _resolve(
+    installer_run: InstallerRun, requirements: Sequence[str], scope: ChangeScope, inventory: Inventory
+) -> SolverResult:
     """First so that nothing else moves; if that fails, so that everything else still has what it needs."""
-    packages = holdings.visible
-    there = {entry.name: entry.release for entry in packages if entry.name not in aim.remove}
-    resolved, why = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there), ""
+    packages = inventory.visible
+    there = {entry.name: entry.release for entry in packages if entry.name not in scope.remove}
+    resolved, why = resolve_at_once(installer_run, requirements, frozen(scope, packages, free_too=True), there), ""
     if resolved is None:
-        resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
+        resolved, why = resolve_pins(installer_run, requirements, frozen(scope, packages))
     if why:
-        resolved, why = resolve_pins(caller, requirements, _kept_working(aim, holdings))
+        resolved, why = resolve_pins(installer_run, requirements, _kept_working(scope, inventory))
     if why:
-        raise _nothing_fits(why, requirements, aim, caller, holdings)
-    refuse_other(caller, requirements, there | {pin.name: pin.release for pin in resolved.pins})
+        raise _nothing_fits(why, requirements, scope, installer_run, inventory)
+    refuse_other(installer_run, requirements, there | {pin.name: pin.release for pin in resolved.pins})
     return resolved
 
 
-def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) -> Lock:
+def lock_for(inventory: Inventory, installer_run: InstallerRun, requirements: Sequence[str]) -> Lock:
     """The lock of these requirements for a target, together with what the target holds.
 
     Raises:
         InstallError: when there can be none.
     """
-    aim = aims(requirements, holdings.visible, holdings.scheme.markers)
-    lock, why = make_lock(caller, requirements, frozen(aim, holdings.visible))
+    scope = change_scope(requirements, inventory.visible, inventory.scheme.markers)
+    lock, why = make_lock(installer_run, requirements, frozen(scope, inventory.visible))
     if lock is None:
-        lock, why = make_lock(caller, requirements, _kept_working(aim, holdings))
+        lock, why = make_lock(installer_run, requirements, _kept_working(scope, inventory))
     if lock is None:
-        raise _nothing_fits(why, requirements, aim, caller, holdings)
-    refuse_wheels(caller, (pin.name for pin in lock.pins))
+        raise _nothing_fits(why, requirements, scope, installer_run, inventory)
+    refuse_wheels(installer_run, (pin.name for pin in lock.pins))
     return lock
 
 
-def _nothing_fits(why: str, requirements: Sequence[str], aim: Aims, caller: Caller, holdings: Holdings) -> InstallError:
+def _nothing_fits(
+    why: str, requirements: Sequence[str], scope: ChangeScope, installer_run: InstallerRun, inventory: Inventory
+) -> InstallError:
     """Why it cannot be: where an empty environment would not take it either, this one is not the reason."""
     try:
-        beside = make_lock(caller, requirements, ())[0] is not None
+        beside = make_lock(installer_run, requirements, ())[0] is not None
     except InstallError:
         beside = True
-    return nothing_fits(why, requirements, aim.stay, caller, _kept_wants(aim, holdings), beside=beside)
+    return nothing_fits(why, requirements, scope.stay, installer_run, _kept_wants(scope, inventory), beside=beside)
 
 
 def free_space(folder: str) -> int | None:
@@ -357,7 +365,7 @@ def numbered(plan: Plan, number: str) -> Plan:
     return replace(plan, commands=tuple(commands), undo=replace(plan.undo, argv=(*plan.undo.argv, number)))
 
 
-def files_of(distribution: Installed, root: str) -> tuple[str, ...]:
+def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
     """The places of its files, relative to the root of the environment.
 
     Raises:
@@ -386,9 +394,11 @@ def files_of(distribution: Installed, root: str) -> tuple[str, ...]:
     return tuple(places)
 
 
-def owners(distributions: Iterable[Installed], root: str) -> dict[str, list[tuple[Installed, Entry]]]:
+def owners(
+    distributions: Iterable[InstalledDistribution], root: str
+) -> dict[str, list[tuple[InstalledDistribution, RecordEntry]]]:
     """Which distributions own which place, by their RECORDs."""
-    found: dict[str, list[tuple[Installed, Entry]]] = {}
+    found: dict[str, list[tuple[InstalledDistribution, RecordEntry]]] = {}
     for distribution in distributions:
         for entry in read_record(distribution.metadata) or ():
             path = os.path.normpath(os.path.join(distribution.folder, entry.path))
@@ -407,7 +417,7 @@ def _leftovers(scheme: Scheme, owned: Mapping[str, object]) -> Iterator[str]:
                 yield from _files_below(folder, name, scheme.root)
 
 
-def left_metadata(scheme: Scheme, own: Mapping[str, Installed], named: Collection[str]) -> Iterator[str]:
+def left_metadata(scheme: Scheme, own: Mapping[str, InstalledDistribution], named: Collection[str]) -> Iterator[str]:
     """The metadata that an update or a power cut has left, of CuPy and of the distributions ``named`` alone.
 
     Those of another release of a distribution that is there, or without a name.

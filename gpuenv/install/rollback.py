@@ -7,10 +7,21 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
-from gpuenv.install.errors import InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Result, Space
-from gpuenv.install.swap import changed_since, not_back, taken_since, touched, undo, write_out
+from gpuenv.install.exceptions import InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.journal import Journal, Store, TransactionState
+from gpuenv.install.plan import (
+    InstallOutcome,
+    Pin,
+    Plan,
+    PlannedCommand,
+    Reason,
+    Removal,
+    Result,
+    Space,
+    TargetEnvironment,
+    Verification,
+)
+from gpuenv.install.swap import changed_since, not_restored, taken_since, touched, undo, write_out
 from gpuenv.model.exit_codes import ExitCode
 
 _KEPT_TRANSACTIONS = 3
@@ -19,7 +30,7 @@ _AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor 
 SCHEMA = "gpuenv.history/1"
 
 
-class Restored(NamedTuple):
+class RestoreResult(NamedTuple):
     """Result of putting a transaction back: ``packages`` of conda's, or ``files``, and those that are not back."""
 
     of: str
@@ -33,7 +44,7 @@ class Restored(NamedTuple):
 
 def restore(
     store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
-) -> Restored:
+) -> RestoreResult:
     """Puts a transaction back and looks whether all is as it was.
 
     Where it was one of conda's, conda runs with the variables ``environment``; with ``offline`` it may use no network,
@@ -49,19 +60,19 @@ def restore(
         else:
             undo(store, journal)
             write_out(store.root, touched(store, journal))
-            missing = not_back(store, journal)
+            missing = not_restored(store, journal)
     except OSError as error:
         missing = (disk_message(error),)
     if not missing:
         store.drop(journal.number)
         remedy = None
-    return Restored("packages" if conda else "files", missing, remedy)
+    return RestoreResult("packages" if conda else "files", missing, remedy)
 
 
 def forget_old(store: Store) -> None:
     """Drops all but the last few transactions, so that their backups do not fill the disk."""
     for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
-        if store.state(number) is State.COMMITTED:
+        if store.state(number) is TransactionState.COMMITTED:
             store.drop(number)
 
 
@@ -77,9 +88,9 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
     found = []
     for number in reversed(store.numbers()):
         state = store.state(number)
-        if state is State.COMMITTED:
+        if state is TransactionState.COMMITTED:
             continue  # its journal may be long, and is not needed
-        journal = store.read(number) if state is not State.UNDONE else None
+        journal = store.read(number) if state is not TransactionState.UNDONE else None
         if journal is None:
             store.drop(number)
         else:
@@ -101,7 +112,9 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
 
 def committed(store: Store) -> tuple[Journal, ...]:
     """The transactions that can be rolled back, the newest first."""
-    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) is State.COMMITTED)
+    found = (
+        store.read(number) for number in reversed(store.numbers()) if store.state(number) is TransactionState.COMMITTED
+    )
     return tuple(journal for journal in found if journal is not None)
 
 
@@ -152,7 +165,7 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
             "Install what you want instead: gpuenv install.",
         )
     try:
-        store.mark(journal.number, State.UNDOING)
+        store.mark(journal.number, TransactionState.UNDOING)
     except OSError as error:
         raise disk_failure("the rollback cannot be noted", error) from error
     back = restore(store, journal, environment, offline=offline)
@@ -161,14 +174,19 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
 
 
 def failed_outcome(
-    plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, back: Restored, others: Sequence[str] = ()
-) -> Outcome:
+    plan: Plan,
+    journal: Journal,
+    made: tuple[Verification, ...],
+    why: str,
+    back: RestoreResult,
+    others: Sequence[str] = (),
+) -> InstallOutcome:
     """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
     missing = back.missing
     former = "the former packages are back" if back.of == "packages" else "the former state is back"
     if others:
         former += f", but something else was at work there meanwhile: {', '.join(others)}"
-    return Outcome(
+    return InstallOutcome(
         status=Result.RESTORED if not missing else Result.NOT_RESTORED,
         exit_code=ExitCode.FAILED,
         message=f"The install failed: {why}; {back if missing else former}.",
@@ -183,7 +201,7 @@ def failed_outcome(
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastInstall:
     """An install that can be rolled back."""
 
     number: str  # the argument of ``gpuenv rollback``
@@ -198,16 +216,18 @@ class Past:
 class History:
     """The installs that can be rolled back, newest first (``gpuenv.history/1``)."""
 
-    installs: tuple[Past, ...]
+    installs: tuple[PastInstall, ...]
     schema: str = SCHEMA
 
 
 def history_of(journals: Sequence[Journal]) -> History:
     """The journals without the files they moved."""
-    return History(tuple(Past(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals))
+    return History(
+        tuple(PastInstall(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals)
+    )
 
 
-def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping[str, str]) -> Plan:
+def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, condas: Mapping[str, str]) -> Plan:
     """What undoing these installs, the newest first, would take out and bring back.
 
     ``condas`` names the program that leads back for the number of an install of conda's; for the others, nothing is
@@ -237,7 +257,7 @@ def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping
         install=back,
         moves=(),
         commands=(),
-        undo=Command("a rollback is not undone: install again", ()),
+        undo=PlannedCommand("a rollback is not undone: install again", ()),
         space=Space(None if condas else 0, None),
         notes=tuple(notes),
     )

@@ -17,14 +17,14 @@ from itertools import takewhile
 from pathlib import Path
 
 from gpuenv.install.backends.base import succeeded
-from gpuenv.install.journal import Journal, Kept, Put, Store
+from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.probe.children import ChildGroup, run_child
 
 CACHE = "__pycache__"
 _LONGEST = 600.0  # seconds; a slow disk with gigabytes to write
 
 
-class Writing:
+class BackgroundSync:
     """A ``write_out`` in a thread of its own; ``stop`` abandons it."""
 
     def __init__(self, folder: Path, paths: Iterable[Path]) -> None:
@@ -88,7 +88,7 @@ def write_out(folder: Path, paths: Iterable[Path], group: ChildGroup | None = No
                 os.close(handle)
 
 
-def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
+def keep_of(root: Path, places: Iterable[str]) -> tuple[RemovedFile, ...]:
     """The files and links at these places (relative to the root) as they are now; what is not there is left out."""
     found, start = [], f"{root}/"
     for place in dict.fromkeys(places):
@@ -96,7 +96,7 @@ def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
             status = os.lstat(start + place)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        found.append(Kept(place, status.st_ino, status.st_size, status.st_mtime_ns))
+        found.append(RemovedFile(place, status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
 
 
@@ -164,7 +164,7 @@ def _left(store: Store, journal: Journal, index: int) -> bool:
     return os.path.lexists(store.kept(journal.number, index))
 
 
-def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
+def not_restored(store: Store, journal: Journal) -> tuple[str, ...]:
     """What is not as it was before; empty when all is."""
     root = store.root
     kept = {entry.place: entry for entry in journal.keep}
@@ -175,7 +175,7 @@ def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
     return tuple(wrong + extra + left)
 
 
-def _identity(entry: Kept | Put) -> tuple[int, int, int]:
+def _identity(entry: RemovedFile | AddedFile) -> tuple[int, int, int]:
     """What a file is known again by."""
     return entry.inode, entry.size, entry.mtime_ns
 
@@ -183,7 +183,7 @@ def _identity(entry: Kept | Put) -> tuple[int, int, int]:
 def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
     """Where an unfinished transaction moves files, and others have put files of theirs since."""
     known: dict[str, set[tuple[int, int, int]]] = {}
-    entries: tuple[Kept | Put, ...] = (*journal.keep, *journal.put)
+    entries: tuple[RemovedFile | AddedFile, ...] = (*journal.keep, *journal.put)
     for entry in entries:
         known.setdefault(entry.place, set()).add(_identity(entry))
     there = keep_of(store.root, (place for place in known if CACHE not in place))

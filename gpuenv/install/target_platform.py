@@ -8,9 +8,9 @@ from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.dependencies import Package
-from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.installers import Caller
-from gpuenv.install.planner import aims, frozen
+from gpuenv.install.exceptions import InstallError, TargetUnusable
+from gpuenv.install.installer_config import InstallerRun
+from gpuenv.install.planner import change_scope, frozen
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.model.snapshot import Snapshot
 
@@ -20,7 +20,7 @@ _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class TargetPlatform:
     """The platform that wheels have to fit."""
 
     python: str  # such as ``3.12``
@@ -57,17 +57,17 @@ class Elsewhere:
         )
 
 
-def elsewhere_of(facts: Snapshot) -> Elsewhere:
+def platform_of(snapshot: Snapshot) -> TargetPlatform:
     """The platform of another machine.
 
     Raises:
         TargetUnusable: when it is unknown, or no wheel can be collected for it.
     """
     python, system, arch, libc = (
-        facts.target.python.value,
-        facts.host.os.value,
-        facts.host.arch.value,
-        facts.host.libc.value,
+        snapshot.target.python.value,
+        snapshot.host.os.value,
+        snapshot.host.arch.value,
+        snapshot.host.libc.value,
     )
     if system not in (None, "linux") or (libc is not None and libc.family != "glibc"):
         found = " with ".join(str(word) for word in (system or "linux", libc) if word is not None)
@@ -88,22 +88,25 @@ def elsewhere_of(facts: Snapshot) -> Elsewhere:
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
             "Run gpuenv bundle on a machine like it.",
         )
-    return Elsewhere(f"{python.major}.{python.minor}", arch, libc.minor)
+    return TargetPlatform(f"{python.major}.{python.minor}", arch, libc.minor)
 
 
-def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...]) -> Lock:
+def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requirements: tuple[str, ...]) -> Lock:
     """The lock of these requirements for a recorded machine, together with what is known to be there.
 
     Raises:
         InstallError: when there can be none.
     """
-    if not isinstance(caller.installer, Uv):
+    if not isinstance(installer_run.installer, Uv):
         raise InstallError("a lock for another machine is made by uv alone", "Install uv: python -m pip install uv")
-    releases = {**facts.target.packages, **({"numpy": facts.target.numpy.value} if facts.target.numpy.value else {})}
+    releases = {
+        **snapshot.target.packages,
+        **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),
+    }
     # No index has a local version (``2.6.0+cu124``).
     packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
-    aim = aims(requirements, packages, {})
-    lock, why = make_lock(caller, requirements, frozen(aim, packages))
+    scope = change_scope(requirements, packages, {})
+    lock, why = make_lock(installer_run, requirements, frozen(scope, packages))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay, caller)
+        raise nothing_fits(why, requirements, scope.stay, installer_run)
     return lock

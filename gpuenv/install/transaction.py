@@ -16,24 +16,24 @@ from gpuenv import __version__
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import (
-    Entry,
-    Installed,
+    InstalledDistribution,
+    RecordEntry,
     Scheme,
     below,
     digest,
     is_inside,
     read_installed,
+    read_inventory,
     read_record,
-    take_stock,
 )
-from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import Journal, Kept, Put, State, Store
-from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
-from gpuenv.install.planner import Prepared, numbered, summary_of
+from gpuenv.install.exceptions import CacheAtFault, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store, TransactionState
+from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
+from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
-from gpuenv.install.solver import look_at_settings, remedy_of
-from gpuenv.install.swap import CACHE, Writing, carry_out, everything_in, keep_of, touched
-from gpuenv.install.verify import ANOTHER, CONSISTENT, Child, Doctor, proofs, working_frameworks
+from gpuenv.install.solver import remedy_of, settings_hint
+from gpuenv.install.swap import CACHE, BackgroundSync, carry_out, everything_in, keep_of, touched
+from gpuenv.install.verify import ANOTHER, CONSISTENT, DoctorComparison, ImportSettings, proofs, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
 _THREADS = 4
@@ -50,17 +50,17 @@ class StagedFile(NamedTuple):
     path: str
     place: str
     status: os.stat_result  # lstat
-    entries: tuple[Entry, ...]  # what the RECORDs that name it say of it
+    entries: tuple[RecordEntry, ...]  # what the RECORDs that name it say of it
 
 
-class Staged(NamedTuple):
+class StagedInstall(NamedTuple):
     """Everything in the stage."""
 
-    distributions: tuple[Installed, ...]
+    distributions: tuple[InstalledDistribution, ...]
     files: tuple[StagedFile, ...]
 
 
-def read_stage(stage: Path, scheme: Scheme) -> Staged:
+def read_stage(stage: Path, scheme: Scheme) -> StagedInstall:
     """The distributions in the stage and the places of their files.
 
     Raises:
@@ -73,7 +73,7 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
             names.clear()
     found = read_installed(sorted(metadata))
     by_relation = {os.path.relpath(path, scheme.root): path for path in (scheme.purelib, scheme.platlib)}
-    files: dict[str, tuple[str, os.stat_result, list[Entry]]] = {}
+    files: dict[str, tuple[str, os.stat_result, list[RecordEntry]]] = {}
     for distribution in found:
         relation = os.path.relpath(distribution.folder, stage)
         folder = by_relation.get(relation, scheme.purelib)
@@ -97,7 +97,9 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
                         f"{distribution.name}: {entry.path} is in its RECORD and was not installed"
                     ) from error
             files[place][2].append(entry)
-    return Staged(found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items()))
+    return StagedInstall(
+        found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items())
+    )
 
 
 def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
@@ -115,7 +117,7 @@ def _is_right(file: StagedFile) -> bool:
     return not known or file.path.endswith(_UNCHECKED) or digest(file.path) in known
 
 
-def _put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announce) -> None:
+def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: Announce) -> None:
     """Lets the installer fill the stage, an empty folder in that of the transaction.
 
     Its commands run in turn until one works; each starts with an empty folder.
@@ -126,19 +128,19 @@ def _put_together(prepared: Prepared, folder: Path, stage: Path, announce: Annou
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
     announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
-    caller = prepared.caller.settled()
-    first, *others = caller.installer.staging(caller.options, lock, stage)
-    result = caller.run(first, _progress(announce))
+    installer_run = prepared.installer_run.settled()
+    first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
+    result = installer_run.run(first, _progress(announce))
     for command in others:
         if succeeded(result):
             break
         shutil.rmtree(stage)
         stage.mkdir()
-        result = caller.run(command, _progress(announce))
+        result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
         kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
-        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.caller))
+        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 
 def _progress(announce: Announce) -> Callable[[str], None]:
@@ -155,21 +157,27 @@ def _progress(announce: Announce) -> Callable[[str], None]:
     return on_text
 
 
-def _without_cache(prepared: Prepared) -> Prepared | None:
+def _without_cache(prepared: PreparedInstall) -> PreparedInstall | None:
     """The same plan without uv's cache, whose files may be those of environments; None for all other installers."""
-    caller = prepared.caller
-    if not isinstance(caller.installer, Uv) or caller.options.offline or caller.environment.get(_NO_CACHE):
+    installer_run = prepared.installer_run
+    if (
+        not isinstance(installer_run.installer, Uv)
+        or installer_run.options.offline
+        or installer_run.environment.get(_NO_CACHE)
+    ):
         return None
-    return replace(prepared, caller=replace(caller, environment={**caller.environment, _NO_CACHE: "1"}))
+    return replace(
+        prepared, installer_run=replace(installer_run, environment={**installer_run.environment, _NO_CACHE: "1"})
+    )
 
 
-def _checked(prepared: Prepared, stage: Path) -> Staged:
+def _checked(prepared: PreparedInstall, stage: Path) -> StagedInstall:
     """What is in the stage: the planned versions and nothing else, every file as its RECORD says.
 
     Raises:
         InstallFailed: when it is anything else.
     """
-    plan, staged = prepared.plan, read_stage(stage, prepared.holdings.scheme)
+    plan, staged = prepared.plan, read_stage(stage, prepared.inventory.scheme)
     found = {entry.name: entry.release for entry in staged.distributions}
     wanted = {pin.name: pin.release for pin in plan.install}
     if found != wanted:
@@ -185,107 +193,107 @@ def _checked(prepared: Prepared, stage: Path) -> Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TransactionContext:
     """What every transaction needs besides its plan."""
 
     store: Store  # locked by the caller
-    child: Child
-    doctor: Doctor
-    more: tuple[Callable[[], Proof], ...]  # further verifications: the smoke test, where there is a GPU
+    child: ImportSettings
+    doctor: DoctorComparison
+    more: tuple[Callable[[], Verification], ...]  # further verifications: the smoke test, where there is a GPU
     announce: Announce
     created_at: str | None  # time of day, for the journal
     clock: Clock
 
 
-def execute(prepared: Prepared, work: Work) -> Outcome:
+def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcome:
     """One transaction.
 
     Raises:
         InstallError: when it failed before anything of the target was moved.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    store, number = work.store, work.store.begin()
+    store, number = ctx.store, ctx.store.begin()
     plan = numbered(prepared.plan, number)
     try:
-        journal, frameworks = _made_ready(prepared, work, number)
+        journal, frameworks = _prepare_stage(prepared, ctx, number)
     except OSError as error:
         store.drop(number)
         raise disk_failure("the new files could not be put together", error) from error
     except BaseException as error:  # whatever it is: what was put together is not left behind
         store.drop(number)
         if isinstance(error, KeyboardInterrupt):
-            work.announce("interrupted; nothing was changed")
+            ctx.announce("interrupted; nothing was changed")
         raise
 
-    def change(made: list[Proof]) -> None:
-        work.clock.begin("swap")
+    def change(made: list[Verification]) -> None:
+        ctx.clock.begin("swap")
         carry_out(store, journal)
-        writing = Writing(store.root, touched(store, journal))  # while it is verified
-        work.clock.begin("proof")
-        work.announce("proving it")
-        shown = proofs(plan, prepared.holdings, work.child, frameworks, work.doctor)
+        writing = BackgroundSync(store.root, touched(store, journal))  # while it is verified
+        ctx.clock.begin("proof")
+        ctx.announce("proving it")
+        shown = proofs(plan, prepared.inventory, ctx.child, frameworks, ctx.doctor)
         if all(proof.passed is not False for proof in shown):
-            shown = (*shown, *(more() for more in work.more))
-        made += [Proof("files", True, "every file is what its RECORD says"), *shown] if plan.install else shown
-        work.clock.begin("sync")
+            shown = (*shown, *(more() for more in ctx.more))
+        made += [Verification("files", True, "every file is what its RECORD says"), *shown] if plan.install else shown
+        ctx.clock.begin("sync")
         writing.finish()
 
-    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
-        work.clock.begin("put back")
+    def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
+        ctx.clock.begin("put back")
         back = restore(store, journal)
         others = () if back.missing else _meanwhile(prepared, journal)
         done = failed_outcome(plan, journal, made, why, back, others)
         return replace(done, remedy=done.remedy or _remedy(prepared, failed)) if failed is not None else done
 
-    return keep_or_put_back(work, plan, journal, change, put_back)
+    return keep_or_put_back(ctx, plan, journal, change, put_back)
 
 
-def _made_ready(prepared: Prepared, work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
+def _prepare_stage(prepared: PreparedInstall, ctx: TransactionContext, number: str) -> tuple[Journal, tuple[str, ...]]:
     """The journal of what shall go where, the new files being complete and on the disk, and the working frameworks.
 
     The frameworks are imported while the installer works, and the disk writes while files are checked.
     """
-    stage = work.store.stage(number)
+    stage = ctx.store.stage(number)
     stage.mkdir()
     if not prepared.plan.install:
-        work.clock.begin("journal")
-        journal = _journal(prepared, work, number, ())
-        work.clock.begin("sync")
-        work.store.write(journal)
+        ctx.clock.begin("journal")
+        journal = _journal(prepared, ctx, number, ())
+        ctx.clock.begin("sync")
+        ctx.store.write(journal)
         return journal, ()
     with ThreadPoolExecutor(1) as pool:
-        frameworks = pool.submit(working_frameworks, work.child, prepared.holdings.visible)
+        frameworks = pool.submit(working_frameworks, ctx.child, prepared.inventory.visible)
         try:
             try:
-                return _staged(prepared, work, number, frameworks)
+                return _staged(prepared, ctx, number, frameworks)
             except CacheAtFault:
                 afresh = _without_cache(prepared)
                 if afresh is None:
                     raise
-                work.announce("what the installer's cache holds is damaged: once more without it")
+                ctx.announce("what the installer's cache holds is damaged: once more without it")
                 shutil.rmtree(stage)
                 stage.mkdir()
-                return _staged(afresh, work, number, frameworks)
+                return _staged(afresh, ctx, number, frameworks)
         except BaseException:
-            work.child.group.close()  # ends the imports
+            ctx.child.group.close()  # ends the imports
             raise
 
 
 def _staged(
-    prepared: Prepared, work: Work, number: str, frameworks: Future[tuple[str, ...]]
+    prepared: PreparedInstall, ctx: TransactionContext, number: str, frameworks: Future[tuple[str, ...]]
 ) -> tuple[Journal, tuple[str, ...]]:
-    store, stage = work.store, work.store.stage(number)
-    work.clock.begin("download and unpack")
-    _put_together(prepared, store.transaction(number), stage, work.announce)
-    work.clock.begin("check of files")
-    writing = Writing(store.root, everything_in(stage))
+    store, stage = ctx.store, ctx.store.stage(number)
+    ctx.clock.begin("download and unpack")
+    _fill_stage(prepared, store.transaction(number), stage, ctx.announce)
+    ctx.clock.begin("check of files")
+    writing = BackgroundSync(store.root, everything_in(stage))
     try:
         staged = _checked(prepared, stage)
-        work.clock.begin("imports before")
+        ctx.clock.begin("imports before")
         working = frameworks.result()
-        work.clock.begin("journal")
-        journal = _journal(prepared, work, number, staged.files)
-        work.clock.begin("sync")
+        ctx.clock.begin("journal")
+        journal = _journal(prepared, ctx, number, staged.files)
+        ctx.clock.begin("sync")
         writing.finish()  # the journal is on the disk after the files that it names
         store.write(journal)
         return journal, working
@@ -293,15 +301,15 @@ def _staged(
         writing.stop()
 
 
-def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[StagedFile]) -> Journal:
+def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, staged: Sequence[StagedFile]) -> Journal:
     """Which file goes where, decided before the first one moves.
 
     Raises:
         InstallError: when the target has changed since the plan was made.
     """
-    plan, root = prepared.plan, work.store.root
-    former = prepared.holdings.releases
-    if take_stock(prepared.holdings.scheme).releases != former:
+    plan, root = prepared.plan, ctx.store.root
+    former = prepared.inventory.releases
+    if read_inventory(prepared.inventory.scheme).releases != former:
         raise InstallError("the environment has changed since the plan was made", "Try again.")
     leaving = dict.fromkeys((*prepared.leaving, *_caches_of(root, prepared.leaving)))
     created = _missing_folders(root, (file.place for file in staged))
@@ -311,7 +319,7 @@ def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[Stage
     keep = keep_of(root, (*leaving, *(file.place for file in moving if file.place not in new)))
     return Journal(
         number=number,
-        created_at=work.created_at,
+        created_at=ctx.created_at,
         gpuenv_version=__version__,
         summary=summary_of(plan),
         former=former,
@@ -319,7 +327,7 @@ def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[Stage
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
         keep=keep,
         put=tuple(
-            Put(below(f.path, str(root)), f.place, f.status.st_ino, f.status.st_size, f.status.st_mtime_ns)
+            AddedFile(below(f.path, str(root)), f.place, f.status.st_ino, f.status.st_size, f.status.st_mtime_ns)
             for f in moving
         ),
         created=created,
@@ -348,7 +356,7 @@ def _missing_folders(root: Path, places: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
+def _folders_of(root: Path, keep: Iterable[RemovedFile]) -> dict[str, int]:
     """The folders up to the root that files leave, with their permissions: an empty one is removed with them."""
     found: dict[str, int] = {}
     for folder in {os.path.dirname(entry.place) for entry in keep}:
@@ -373,41 +381,41 @@ def _caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
 
 
 def keep_or_put_back(
-    work: Work,
+    ctx: TransactionContext,
     plan: Plan,
     journal: Journal,
-    change: Callable[[list[Proof]], None],
-    put_back: Callable[[tuple[Proof, ...], str, Proof | None], Outcome],
-) -> Outcome:
+    change: Callable[[list[Verification]], None],
+    put_back: Callable[[tuple[Verification, ...], str, Verification | None], InstallOutcome],
+) -> InstallOutcome:
     """Changes the target and keeps that if every verification passes; whatever goes wrong, it is put back.
 
     Args:
-        work: the transaction's surroundings.
+        ctx: what the transaction runs with.
         plan: what is done.
         journal: on the disk already.
         change: changes the target and verifies it; it adds to the list that it is given.
         put_back: from what was verified, why it failed, and the verification that failed, to the outcome.
     """
-    made: list[Proof] = []
+    made: list[Verification] = []
     try:
         change(made)
         failed = next((proof for proof in made if proof.passed is False), None)
         if failed is None:
-            work.store.mark(journal.number, State.COMMITTED)
+            ctx.store.mark(journal.number, TransactionState.COMMITTED)
     except OSError as error:
         return put_back(tuple(made), disk_message(error), None)
     except InstallError as error:
         return put_back(tuple(made), error.message, None)
     except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
-        work.announce(put_back(tuple(made), why, None).message)
+        ctx.announce(put_back(tuple(made), why, None).message)
         raise
     if failed is not None:
         return put_back(tuple(made), f"{failed.name}: {failed.detail}", failed)
-    work.clock.begin("tidying")
-    shutil.rmtree(work.store.stage(journal.number), ignore_errors=True)
-    forget_old(work.store)
-    return Outcome(
+    ctx.clock.begin("tidying")
+    shutil.rmtree(ctx.store.stage(journal.number), ignore_errors=True)
+    forget_old(ctx.store)
+    return InstallOutcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
         message=journal.summary,
@@ -419,17 +427,17 @@ def keep_or_put_back(
     )
 
 
-def _remedy(prepared: Prepared, failed: Proof) -> str | None:
+def _remedy(prepared: PreparedInstall, failed: Verification) -> str | None:
     """What an installer left out, the user's settings made it leave out, mostly; another CuPy can be removed."""
     if failed.detail.startswith(ANOTHER):
         return "Remove that one, or take its folder off PYTHONPATH or out of the .pth file that names it."
-    return look_at_settings(prepared.caller, failed.detail) if failed.name == CONSISTENT else None
+    return settings_hint(prepared.installer_run, failed.detail) if failed.name == CONSISTENT else None
 
 
-def _meanwhile(prepared: Prepared, journal: Journal) -> tuple[str, ...]:
+def _meanwhile(prepared: PreparedInstall, journal: Journal) -> tuple[str, ...]:
     """What differs from before although all is put back: something else has changed the environment."""
     try:
-        now = take_stock(prepared.holdings.scheme).releases
+        now = read_inventory(prepared.inventory.scheme).releases
     except InstallError:
         return ()
     odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))

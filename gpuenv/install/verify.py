@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Package, faults, parse
-from gpuenv.install.environment import Holdings, Scheme, take_stock
-from gpuenv.install.plan import Plan, Proof
+from gpuenv.install.dependencies import Package, parse, unmet_requirements
+from gpuenv.install.environment import Inventory, Scheme, read_inventory
+from gpuenv.install.plan import Plan, Verification
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
@@ -32,7 +32,7 @@ ANOTHER = "another one is imported"
 _AT_ONCE = 4
 
 
-class Child(NamedTuple):
+class ImportSettings(NamedTuple):
     """How modules are imported: in children of their own, which end with the transaction."""
 
     executable: str  # the target's interpreter
@@ -41,7 +41,7 @@ class Child(NamedTuple):
     group: ChildGroup
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """Result of importing a module: its release and file, or what went wrong."""
 
     module: str
@@ -51,31 +51,33 @@ class Imported(NamedTuple):
     release: str | None = None
 
 
-class Doctor(NamedTuple):
+class DoctorComparison(NamedTuple):
     """The doctor's errors about the target by code: those before, and what finds those now."""
 
     before: Mapping[str, str]
     now: Callable[[], Mapping[str, str]]
 
 
-def import_in_child(child: Child, module: str) -> Imported:
+def import_in_child(child: ImportSettings, module: str) -> ImportResult:
     """Imports a module as a program of the target's would."""
     command = [*in_target(child.executable, "importing", module)]
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
-        return Imported(module, False, f"no end within {child.seconds:.0f} s")
+        return ImportResult(module, False, f"no end within {child.seconds:.0f} s")
     if result.ending is Ending.CRASHED:
-        return Imported(module, False, f"ended by {result.signal_name}")
+        return ImportResult(module, False, f"ended by {result.signal_name}")
     if result.ending is Ending.NOT_STARTED or "started" not in facts:
-        return Imported(module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}")
+        return ImportResult(
+            module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}"
+        )
     if "error" in facts or "done" not in facts:
-        return Imported(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
+        return ImportResult(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
     file, release = facts.get("file"), facts.get("release")
-    return Imported(module, True, f"{release or ''} {file or ''}".strip(), file, release)
+    return ImportResult(module, True, f"{release or ''} {file or ''}".strip(), file, release)
 
 
-def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, ...]:
+def working_frameworks(child: ImportSettings, packages: Iterable[Package]) -> tuple[str, ...]:
     """The frameworks there whose import works now."""
     names = [(entry.name, _RAPIDS.fullmatch(entry.name)) for entry in packages]
     modules = [rapids[1] if rapids else _FRAMEWORKS[name] for name, rapids in names if rapids or name in _FRAMEWORKS]
@@ -84,10 +86,12 @@ def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, 
     return tuple(entry.module for entry in found if entry.works)
 
 
-def proofs(plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: Doctor) -> tuple[Proof, ...]:
+def proofs(
+    plan: Plan, before: Inventory, child: ImportSettings, frameworks: Sequence[str], doctor: DoctorComparison
+) -> tuple[Verification, ...]:
     """All verifications, up to the first that fails; those that wait for children run at the same time."""
-    after = take_stock(before.scheme)
-    steps: list[Callable[[], Proof]] = [
+    after = read_inventory(before.scheme)
+    steps: list[Callable[[], Verification]] = [
         lambda: _as_planned(plan, after),
         lambda: _consistent(before, after),
         lambda: import_proof(plan, child, before.scheme),
@@ -102,7 +106,7 @@ def proofs(plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str]
             raise
 
 
-def until_one_fails(made: Iterable[Proof]) -> Iterator[Proof]:
+def until_one_fails(made: Iterable[Verification]) -> Iterator[Verification]:
     """The verifications up to the first that failed."""
     for proof in made:
         yield proof
@@ -110,14 +114,14 @@ def until_one_fails(made: Iterable[Proof]) -> Iterator[Proof]:
             return
 
 
-def timed(step: Callable[[], Proof]) -> Proof:
+def timed(step: Callable[[], Verification]) -> Verification:
     """Runs a verification and notes how long it took."""
     started = time.monotonic()
     proof = step()
     return replace(proof, duration=time.monotonic() - started)
 
 
-def _as_planned(plan: Plan, after: Holdings) -> Proof:
+def _as_planned(plan: Plan, after: Inventory) -> Verification:
     """The installed versions and extras are the planned ones, and what was to go has gone."""
     own = {name: entry.release for name, entry in after.own.items()}
     wrong = [
@@ -140,43 +144,43 @@ def _as_planned(plan: Plan, after: Holdings) -> Proof:
         lost = (extra for extra in map(canonicalize_name, requirement.extras) if extra not in there.extras)
         wrong += [f"{there.name} {there.release} has no extra {extra}" for extra in lost]
     detail = "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions"
-    return Proof("as planned", not wrong, detail)
+    return Verification("as planned", not wrong, detail)
 
 
-def _consistent(before: Holdings, after: Holdings) -> Proof:
+def _consistent(before: Inventory, after: Inventory) -> Verification:
     """No requirement is unmet that was met before."""
     markers = before.scheme.markers
-    old = {str(fault) for fault in faults(before.visible, markers)}
-    new = [str(fault) for fault in faults(after.visible, markers) if str(fault) not in old]
-    return Proof(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
+    old = {str(fault) for fault in unmet_requirements(before.visible, markers)}
+    new = [str(fault) for fault in unmet_requirements(after.visible, markers) if str(fault) not in old]
+    return Verification(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
 
 
-def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
+def import_proof(plan: Plan, child: ImportSettings, scheme: Scheme) -> Verification:
     """CuPy can be imported, and it is the one that was installed."""
     wanted = next((pin for pin in plan.install if is_cupy(pin.name)), None)
     found = import_in_child(child, "cupy")
     if not found.works:
         without_driver = bool(_NO_DRIVER.search(found.detail))
         passed = None if without_driver else False
-        return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
+        return Verification("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
     folders = (f"{scheme.purelib}/", f"{scheme.platlib}/")
     if wanted is not None and not (found.file or "").startswith(folders):
-        return Proof("import cupy", False, f"{ANOTHER}: {found.file}")
+        return Verification("import cupy", False, f"{ANOTHER}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
-        return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
-    return Proof("import cupy", True, found.detail)
+        return Verification("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
+    return Verification("import cupy", True, found.detail)
 
 
-def framework_proof(child: Child, module: str) -> Proof:
+def framework_proof(child: ImportSettings, module: str) -> Verification:
     """A framework that could be imported before still can be."""
     found = import_in_child(child, module)
-    return Proof(f"import {module}", found.works, found.detail)
+    return Verification(f"import {module}", found.works, found.detail)
 
 
-def doctor_proof(doctor: Doctor) -> Proof:
+def doctor_proof(doctor: DoctorComparison) -> Verification:
     """The doctor finds no error about the target that was not there before."""
     now = doctor.now()
     new = [f"{code}: {title}" for code, title in now.items() if code not in doctor.before]
     gone = [code for code in doctor.before if code not in now]
     detail = "; ".join(new[:_SHOWN]) or (f"cured: {', '.join(gone)}" if gone else "nothing new is wrong")
-    return Proof("doctor", not new, detail)
+    return Verification("doctor", not new, detail)

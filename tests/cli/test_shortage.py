@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.errors import as_shortage
+from gpuenv.cli.command_errors import resource_error
 from gpuenv.model.exit_codes import ExitCode
 from tests.cli.program import MINIMAL
 
@@ -37,7 +37,7 @@ OTHERS = (
 
 @pytest.mark.parametrize(("error", "what"), REFUSED)
 def test_what_is_refused_is_told_with_its_remedy(error: Exception, what: str) -> None:
-    told = as_shortage(error)
+    told = resource_error(error)
     assert told is not None
     assert told.exit_code == ExitCode.COULD_NOT_CHECK
     assert told.remedy
@@ -47,14 +47,14 @@ def test_what_is_refused_is_told_with_its_remedy(error: Exception, what: str) ->
 
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
 def test_nothing_else_is_taken_for_it(error: Exception) -> None:
-    assert as_shortage(error) is None
+    assert resource_error(error) is None
 
 
 @pytest.mark.parametrize("command", ["doctor", "probe", "smoke", "preflight", "install --yes --offline"])
 def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path) -> None:
     program = (
         "import sys, threading\n"
-        "from gpuenv.cli.front import run\n"
+        "from gpuenv.cli.main import run\n"
         "threading.stack_size(1 << 46)\n"  # more than there is room for
         "sys.exit(run(sys.argv[1:]))\n"
     )

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import read_snapshot
-from gpuenv.cli.installer import command_error, read_lock
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.install_steps import command_error, read_lock
+from gpuenv.cli.sources import read_snapshot
 from gpuenv.data import data_path
 from gpuenv.install.bundle import open_bundle
-from gpuenv.install.errors import Unreadable
+from gpuenv.install.exceptions import Unreadable
 from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.profile import load as load_profile
 from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv

@@ -142,9 +142,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.sources import MachineSource
 from tests.eval.printed import table
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.sources import MachineSource
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
 from gpuenv.explain.scan import scan

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.bundle import open_bundle
-from gpuenv.install.errors import InstallError, Unreadable
+from gpuenv.install.exceptions import InstallError, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

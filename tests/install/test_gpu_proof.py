@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.cli.transaction import verdict
+from gpuenv.cli.environment_change import verdict
 from gpuenv.model.smoke import TestStatus, Trouble
 from tests.report.made import PASSED, WRONG, smoke
 

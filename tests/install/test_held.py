@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store
 from gpuenv.simulate.build import FLAGS
 from tests.install.standins import contents
@@ -61,7 +61,7 @@ def test_one_at_a_time_also_where_each_takes_its_lock_away(tmp_path: Path) -> No
     program = (
         "import os, sys, time\n"
         "from pathlib import Path\n"
-        "from gpuenv.install.errors import TargetUnusable\n"
+        "from gpuenv.install.exceptions import TargetUnusable\n"
         "from gpuenv.install.journal import Store\n"
         "notes = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
         "until = time.monotonic() + 2\n"

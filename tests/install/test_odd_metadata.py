@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.environment import Entry, Scheme, is_damaged, misfits, read_installed, read_record
+from gpuenv.install.environment import RecordEntry, Scheme, count_damaged, is_damaged, read_installed, read_record
 from gpuenv.install.planner import left_metadata
 
 if TYPE_CHECKING:
@@ -80,6 +80,6 @@ def test_a_record_of_zeros_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a\0b.py", "\ud800.py"])
 def test_what_no_file_can_be_called_is_missing(tmp_path: Path, path: str) -> None:
-    entries = (Entry(path, None, 3),)
+    entries = (RecordEntry(path, None, 3),)
     assert is_damaged(str(tmp_path), entries) == path
-    assert misfits(str(tmp_path), entries) == 1
+    assert count_damaged(str(tmp_path), entries) == 1

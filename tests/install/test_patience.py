@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.environment import ask_scheme
-from gpuenv.install.installers import choose, choose_conda
+from gpuenv.install.environment import query_scheme
+from gpuenv.install.installer_config import choose, choose_conda
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
@@ -70,7 +70,7 @@ def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path
     old.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
     old.chmod(0o755)
     environment = {"PATH": f"{old.parent}:{os.defpath}", "HOME": str(tmp_path)}
-    scheme = replace(ask_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
+    scheme = replace(query_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
     found = choose("uv", scheme, environment, time.monotonic() + LIMIT)
     assert isinstance(found, Uv)
     assert found.program == str(Path(sys.executable).with_name("uv"))

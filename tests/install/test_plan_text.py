@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.install.plan import Command, Pin, Place, Plan, Space
-from gpuenv.install.text import plan_lines
+from gpuenv.install.plan import Pin, Plan, PlannedCommand, Space, TargetEnvironment
+from gpuenv.install.plan_text import plan_lines
 
 GIB = 1024**3
 
 
 def shown(space: Space) -> str:
     plan = Plan(
-        target=Place("/v/bin/python", "/v", "/v/lib/python3.12/site-packages", "venv"),
+        target=TargetEnvironment("/v/bin/python", "/v", "/v/lib/python3.12/site-packages", "venv"),
         installer="uv 0.13.9",
         requirements=("cupy-cuda12x==14.2.0",),
         remove=(),
@@ -20,7 +20,7 @@ def shown(space: Space) -> str:
         install=(Pin("cupy-cuda12x", "14.2.0", size=GIB),),
         moves=(),
         commands=(),
-        undo=Command("undo", ("gpuenv", "rollback")),
+        undo=PlannedCommand("undo", ("gpuenv", "rollback")),
         space=space,
     )
     return "\n".join(line.text for line in plan_lines(plan))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import InstallFailed
+from gpuenv.install.exceptions import InstallFailed
 from gpuenv.install.transaction import read_stage
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.sources import MachineSource
 from gpuenv.paste.environments import chosen, environments, read_meant
 from gpuenv.paste.read import read_paste
 

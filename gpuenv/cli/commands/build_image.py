@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional, TypeVar
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource, get_all, get_both
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def build_image(opts: BuildImageOptions) -> None:
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
     ask for the wheels.
     """
-    from gpuenv.cli.image_builder import build_all, ending, plan_all, show_plans, write_contexts
+    from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
     from gpuenv.image.records import ImagePlans
 
@@ -155,7 +155,7 @@ def build_image(opts: BuildImageOptions) -> None:
     labels = _labels(opts.label or ())
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
-    with ending(out, building=not instead):
+    with outcome_on_failure(out, building=not instead):
         machines, rows = _machines(opts)
         choices, left_out = _choices(opts, wishes, machines, rows)
         if not instead:
@@ -235,17 +235,17 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     """
     from gpuenv.matrix.needs import needs_of
 
-    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-        machines, rows = get_all(subject, opts.snapshot, opts.matrix)
+        machines, rows = get_all(source, opts.snapshot, opts.matrix)
         return {name: needs_of(facts, rows) for name, facts in machines.items()}, rows
     # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
     is_named = opts.every or opts.cuda or opts.cupy or opts.capability
     if is_named and not opts.assume:
-        subject = subject._replace(no_probe=True)
-    facts, rows = get_both(subject, opts.matrix)
+        source = source._replace(no_probe=True)
+    facts, rows = get_both(source, opts.matrix)
     return {"": needs_of(facts, rows)}, rows
 
 

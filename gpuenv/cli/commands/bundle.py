@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, matrix_path
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.cli.commands.lock import Made
-    from gpuenv.cli.installer import Means
+    from gpuenv.cli.commands.lock import LockResult
+    from gpuenv.cli.install_steps import InstallerRequest
     from gpuenv.install.bundle import Bundle
     from gpuenv.install.environment import Scheme
 
@@ -47,9 +47,9 @@ def bundle(
     Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
     from gpuenv.cli.commands.lock import make
-    from gpuenv.cli.installer import Means, command_error
+    from gpuenv.cli.install_steps import InstallerRequest, command_error
     from gpuenv.install.bundle import pack
-    from gpuenv.install.errors import InstallError
+    from gpuenv.install.exceptions import InstallError
 
     if not is_folder(output.parent):  # before anything is downloaded
         raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
@@ -60,29 +60,29 @@ def bundle(
         pass
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
-    subject = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
-    means = Means(installer.installer, False, False, install_timeout)
+    source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    request = InstallerRequest(installer.installer, False, False, install_timeout)
     try:
-        made = make(subject, matrix, means)
+        made = make(source, matrix, request)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
             folder = Path(scratch) / "bundle"
-            _fill(folder, made, means, matrix)
+            _fill(folder, made, request, matrix)
             if output.suffix == ".tar":
                 pack(folder, folder.with_suffix(".tar"))
                 folder = folder.with_suffix(".tar")
             os.rename(folder, output)  # noqa: PTH104 - whole or not at all, a folder too
     except InstallError as error:
-        raise command_error(error, subject.named) from error
+        raise command_error(error, source.named) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
     announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
 
 
-def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
+def _fill(folder: Path, made: LockResult, request: InstallerRequest, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
-    from gpuenv.cli.installer import caller_for
-    from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
+    from gpuenv.cli.install_steps import installer_run_for
+    from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text
 
     scheme, there = made.scheme, made.elsewhere
@@ -92,11 +92,11 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
         (folder / "pylock.toml").write_text(made.lock.pylock, encoding="utf-8")
     shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
     words = there.pip_words if there else ()
-    download(caller_for(scheme, means), scheme, (folder / LOCK, folder / WHEELS), announce, words)
+    download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, words)
     requirements = made.resolution.wheel.requirements if made.resolution.wheel else ()
     python, platform = (there.python, there.platform) if there else (scheme.minor, scheme.platform)
     revision = made.resolution.matrix_revision
-    write_bundle(folder, Manifest(requirements, python, platform, __version__, revision, ()))
+    write_bundle(folder, BundleManifest(requirements, python, platform, __version__, revision, ()))
 
 
 def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:

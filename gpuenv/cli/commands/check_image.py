@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, get_all, get_both, get_matrix, usage_first
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, usage_errors_first
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.output import Wanted
+    from gpuenv.cli.output import OutputSpec
     from gpuenv.image.check.facts import ImageFacts
     from gpuenv.image.check.records import ImageReport
     from gpuenv.matrix.records import Matrix
@@ -28,7 +28,7 @@ _FORMS = ("text", "json", "sarif")
 _HERE = "this machine"
 
 
-class Place(str, Enum):
+class ImageSource(str, Enum):
     """Who may be asked for an image."""
 
     AUTO = "auto"
@@ -66,8 +66,8 @@ class CheckImageOptions(NamedTuple):
         typer.Option("--platform", metavar="OS/ARCH", help="Of a multi-platform image. Default: the machine's."),
     ] = None
     place: Annotated[
-        Place, typer.Option("--from", help="Who is asked: the engine here that has it, or its registry.")
-    ] = Place.AUTO
+        ImageSource, typer.Option("--from", help="Who is asked: the engine here that has it, or its registry.")
+    ] = ImageSource.AUTO
     snapshot: Annotated[
         Optional[list[Path]],
         typer.Option("--snapshot", metavar="FILE", help="A recorded machine instead of this one. Repeatable."),
@@ -116,7 +116,7 @@ def check_image(opts: CheckImageOptions) -> None:
     raise typer.Exit(report.exit_code)
 
 
-def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[Wanted]) -> None:
+def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[OutputSpec]) -> None:
     """Writes every form, files first."""
     from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
 
@@ -149,7 +149,7 @@ def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
             read_text(file)
 
     try:
-        with usage_first(look):
+        with usage_errors_first(look):
             named = opts.snapshot or opts.assume
             machines, rows = _machines(opts) if named else ({}, get_matrix(opts.matrix))
         # A name alone stands for the variable of that name, and for nothing where there is none, as Buildx has it.
@@ -166,10 +166,10 @@ def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines that are meant, by name, and the matrix."""
-    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
-        return get_all(subject, opts.snapshot, opts.matrix)
-    facts, rows = get_both(subject, opts.matrix)
+        return get_all(source, opts.snapshot, opts.matrix)
+    facts, rows = get_both(source, opts.matrix)
     return {_HERE: facts}, rows
 
 
@@ -188,8 +188,8 @@ def _of_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     fetching = Fetching(
         environment=dict(os.environ),
         deadline=opts.timeout,
-        engine=opts.place is not Place.REGISTRY,
-        registry=opts.place is not Place.ENGINE and not opts.offline,
+        engine=opts.place is not ImageSource.REGISTRY,
+        registry=opts.place is not ImageSource.ENGINE and not opts.offline,
         announce=announce,
     )
     answers: dict[str, ImageFacts | ImageError] = {}  # by platform: each is fetched once

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import get_matrix, read_snapshot
+from gpuenv.cli.sources import get_matrix, read_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix

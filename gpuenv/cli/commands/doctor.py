@@ -10,8 +10,8 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def doctor(opts: DoctorOptions) -> None:
         raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot, --paste or --no-probe")
     if (opts.yes or opts.dry_run) and not opts.fix:
         raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
-    subject = MachineSource(
+    source = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -82,20 +82,20 @@ def doctor(opts: DoctorOptions) -> None:
         paste=opts.paste,
     )
     if opts.list_checks:
-        _list(opts, subject)
+        _list(opts, source)
     else:
-        raise typer.Exit(_judge(opts, subject))
+        raise typer.Exit(_judge(opts, source))
 
 
-def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
-    from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.output import How, check_places, emit_report, read_formats, read_history
+def _judge(opts: DoctorOptions, source: MachineSource) -> int:
+    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.output import RenderOptions, check_places, emit_report, read_formats, read_history
 
     wanted = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
         check_places(entry.path for entry in wanted)
     left_out = _left_out(opts)
-    allowances = allowed(read_settings(opts.config, no_config=opts.no_config))
+    allowances = suppressions_of(read_settings(opts.config, no_config=opts.no_config))
 
     def terms_of(_: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
@@ -105,26 +105,30 @@ def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
     history = read_history(opts.history)
     proof = None
     if opts.smoke:
-        from gpuenv.cli.gpu_tests import Proof
+        from gpuenv.cli.gpu_tests import GpuTestRequest
 
-        proof = Proof(opts.smoke)
-    examined = partial(examine, subject, opts.matrix, terms_of, proof=proof)
+        proof = GpuTestRequest(opts.smoke)
+    examined = partial(make_diagnosis_report, source, opts.matrix, terms_of, proof=proof)
     report = examined()
     if opts.fix:
         from gpuenv.cli.fix import fix
 
-        report = fix(report, examined, opts, subject, wanted)
-    emit_report(report, wanted, How(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history))
+        report = fix(report, examined, opts, source, wanted)
+    emit_report(
+        report,
+        wanted,
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+    )
     if opts.verbose:
         show_phases(report.snapshot)
     return report.exit_code
 
 
-def _list(opts: DoctorOptions, subject: MachineSource) -> None:
+def _list(opts: DoctorOptions, source: MachineSource) -> None:
     """Every check: its code, its title and its causes."""
-    from gpuenv.cli.diagnosis import allowed, plugins, read_settings
-    from gpuenv.cli.inputs import refuse_unread
+    from gpuenv.cli.diagnosis import plugins, read_settings, suppressions_of
     from gpuenv.cli.output import OWN, emit_record, read_formats
+    from gpuenv.cli.sources import validate_options
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
     from gpuenv.report.lines import Line
@@ -132,8 +136,8 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
 
     wanted = read_formats(opts.formats, opts.output, OWN)
     _left_out(opts)
-    allowed(read_settings(opts.config, no_config=opts.no_config))
-    refuse_unread(subject, opts.matrix)
+    suppressions_of(read_settings(opts.config, no_config=opts.no_config))
+    validate_options(source, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
     others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource, get_both, refuse_unread
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource, get_both, validate_options
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -74,16 +74,16 @@ def explain(
 
     asks = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
-    subject = MachineSource(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
-    known = _known(what) or _of_a_plugin(what, timeout)
+    source = MachineSource(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
+    known = _known(what) or _plugin_meaning(what, timeout)
     if known is not None:
-        refuse_unread(subject, matrix)
+        validate_options(source, matrix)
         meaning, lines = known
         out.emit(meaning, lambda: lines)
         return
     if what != "-" and not _exists(what):
         raise _unknown(what)
-    explanation = explained(scanned(_pieces(what)), subject, matrix)
+    explanation = explained(scanned(_pieces(what)), source, matrix)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes and not explanation.is_guess else ExitCode.UNFIT)
 
@@ -112,7 +112,7 @@ def _known(what: str) -> Known | None:
     return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
 
 
-def _of_a_plugin(what: str, seconds: float) -> Known | None:
+def _plugin_meaning(what: str, seconds: float) -> Known | None:
     """The meaning of a check of another package, imported in a child with a deadline; None where there is none."""
     from gpuenv.plugins.discover import is_code
 
@@ -171,14 +171,14 @@ def _pieces(what: str) -> Iterator[bytes]:
         raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error
 
 
-class Text(NamedTuple):
+class ScannedText(NamedTuple):
     """A text that was read: what was seen in it, and its beginning, where people paste what they have."""
 
     scanner: Scanner
     head: bytes
 
 
-def scanned(pieces: Iterable[bytes]) -> Text:
+def scanned(pieces: Iterable[bytes]) -> ScannedText:
     """A text, read to its end."""
     from gpuenv.explain.scan import Scanner
 
@@ -187,10 +187,10 @@ def scanned(pieces: Iterable[bytes]) -> Text:
         scanner.feed(piece)
         head += piece[: _HEAD - len(head)]
     scanner.close()
-    return Text(scanner, bytes(head))
+    return ScannedText(scanner, bytes(head))
 
 
-def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explanation:
+def explained(text: ScannedText, source: MachineSource, matrix: Path | None) -> Explanation:
     """The explanation of a text, with the facts of the machine that is meant; a text that says nothing needs none.
 
     Where no machine is meant, the outputs pasted with the error stand for it, then the facts that the text states;
@@ -213,10 +213,10 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     if not says_something(scanner):
-        refuse_unread(subject, matrix)
+        validate_options(source, matrix)
         return explanation(scanner)
     pasted, note = None, None
-    if subject.no_probe:
+    if source.no_probe:
         meant = chosen(decoded(text.head))
         pasted, note = read_meant(meant).without(FAILURES), meant.note  # the error itself is no output
         if note:
@@ -226,18 +226,18 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
             stated = lines.facts
         if pasted.is_empty:
             pasted = None
-        if pasted is None and not stated and not subject.assume:
-            refuse_unread(subject, matrix)
+        if pasted is None and not stated and not source.assume:
+            validate_options(source, matrix)
             return explanation(scanner)
-    snapshot, rows = get_both(subject, matrix)
+    snapshot, rows = get_both(source, matrix)
     if pasted is not None:
         # The machine of the paste, with what the text states of it in passing, under the caller's assumptions.
         snapshot = to_snapshot(pasted, rows)
         known = known_keys(snapshot)
         more = [fact for fact in stated if fact.partition("=")[0] not in known]
-        snapshot = assume(with_stated(snapshot, more, subject.assume, rows), subject.assume, rows)
-    elif subject.no_probe:
-        snapshot = with_stated(snapshot, stated, subject.assume, rows)
+        snapshot = assume(with_stated(snapshot, more, source.assume, rows), source.assume, rows)
+    elif source.no_probe:
+        snapshot = with_stated(snapshot, stated, source.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
     found = explanation(scanner, marks_of(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, usage_errors
-from gpuenv.cli.inputs import get_matrix
+from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ def refresh(
 
     Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
     """
+    from gpuenv.cli.matrix_refresh import IndexClient, refresh_matrix
     from gpuenv.cli.output import write_stdout
-    from gpuenv.cli.refresh import Installer, refresh_matrix
 
     try:
-        installer = Installer(index) if index is not None else None
+        installer = IndexClient(index) if index is not None else None
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
     lines = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)

@@ -10,13 +10,13 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
@@ -87,13 +87,22 @@ def preflight(opts: PreflightOptions) -> None:
     Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
     is bad or busy.
     """
-    from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_record, emit_report, read_formats, read_history
+    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.output import (
+        NAMES,
+        OWN,
+        RenderOptions,
+        check_places,
+        emit_record,
+        emit_report,
+        read_formats,
+        read_history,
+    )
 
     wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
     settings = read_settings(opts.config, no_config=opts.no_config)
     budget = opts.timeout if opts.timeout is not None else settings.timeout
-    subject = MachineSource(
+    source = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -103,12 +112,12 @@ def preflight(opts: PreflightOptions) -> None:
     )
     requirements = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
     proof = _proof(opts.smoke, settings, budget)
-    allowances = allowed(settings)
+    allowances = suppressions_of(settings)
     if opts.list_requirements:
-        from gpuenv.cli.inputs import refuse_unread
+        from gpuenv.cli.sources import validate_options
         from gpuenv.report.reference import grammar_lines, listed_requirements
 
-        refuse_unread(subject, opts.matrix)
+        validate_options(source, opts.matrix)
         emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
         return
     if proof is not None:
@@ -130,27 +139,32 @@ def preflight(opts: PreflightOptions) -> None:
     waiting = opts.wait if opts.wait is not None else settings.wait or 0.0
     is_live = opts.snapshot is None and not opts.no_probe
     started = time.monotonic()
-    report = _not_busy(
-        lambda: examine(subject, opts.matrix, terms_of, started, proof), started + (waiting if is_live else 0.0)
+    report = _when_free(
+        lambda: make_diagnosis_report(source, opts.matrix, terms_of, started, proof),
+        started + (waiting if is_live else 0.0),
     )
     if settings.retry_elsewhere if opts.retry_elsewhere is None else opts.retry_elsewhere:
-        report = sent_elsewhere(report)
-    emit_report(report, wanted, How(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history))
+        report = with_retry_code(report)
+    emit_report(
+        report,
+        wanted,
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+    )
     if opts.verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 
-def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> Proof | None:
+def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> GpuTestRequest | None:
     """The GPU tests within the time budget; by default there is some for the machine and some for them."""
     wanted = level or settings.smoke
     if wanted is None:
         return None
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.smoke.plan import BUDGET
 
     seconds = options.TIMEOUT + _SLACK * BUDGET[wanted] if budget is None else budget
-    return Proof(wanted, seconds, settings.file if level is None else None)
+    return GpuTestRequest(wanted, seconds, settings.file if level is None else None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
@@ -169,7 +183,7 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
     return tuple(read)
 
 
-def _not_busy(look: Callable[[], Report], until: float) -> Report:
+def _when_free(look: Callable[[], Report], until: float) -> Report:
     """Looks, and looks again while nothing is wrong but that the GPU is busy, and there is time to wait."""
     pause = _FIRST_PAUSE
     report = look()
@@ -182,7 +196,7 @@ def _not_busy(look: Callable[[], Report], until: float) -> Report:
     return report
 
 
-def sent_elsewhere(report: Report) -> Report:
+def with_retry_code(report: Report) -> Report:
     """The same report, with the code that sends a job to another host where that may help."""
     from gpuenv.preflight.evaluate import reason_to_retry
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import MachineSource, get_snapshot
+from gpuenv.cli.sources import MachineSource, get_snapshot
 
 
 def probe(

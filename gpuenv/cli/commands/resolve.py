@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce, usage_errors
-from gpuenv.cli.inputs import MachineSource, get_all, get_both
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,18 +71,18 @@ def resolve(
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
-    subject = MachineSource(
+    source = MachineSource(
         python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste
     )
     if what_if is not None:
         with usage_errors(AssumeError):
             answers.refuse_unread_values(tuple(what_if))  # before the matrix is read
     if len(files) > 1 and paste is None:
-        machines, rows = get_all(subject, files, matrix)
+        machines, rows = get_all(source, files, matrix)
         fleet = answers.resolve_fleet(machines, rows)
         out.emit(fleet, lambda: fleet_lines(fleet))
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
-    facts, rows = get_both(subject, matrix)
+    facts, rows = get_both(source, matrix)
     _tell_what_is_not_counted(facts)
     if what_if is not None:
         with usage_errors(AssumeError):

@@ -25,8 +25,8 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
-from gpuenv.cli.inputs import MachineSource, refuse_unread
+from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain
+from gpuenv.cli.sources import MachineSource, validate_options
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
 _PIECE = 1 << 16
@@ -58,22 +58,22 @@ def run(
     Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     if python or snapshot or assume or matrix:  # refused where wrong, before it runs
-        refuse_unread(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
+        validate_options(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
     status, streams = _run_through(command)
     if status:
         # The program itself where it is a Python, since that is the environment that failed.
         own = shutil.which(command[0]) if PurePath(command[0]).name.startswith("python") else None
         target = (python or own) if probe and snapshot is None else None
-        subject = MachineSource(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
+        source = MachineSource(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         pieces = (piece for stream in streams for piece in stream.pieces())
-        _explain(pieces, subject, matrix, color=not no_color, redacted=redact)
+        _explain(pieces, source, matrix, color=not no_color, redacted=redact)
     if status < 0:
-        _die_of(-status)
+        _reraise_signal(-status)
     raise typer.Exit(status)
 
 
 def _explain(
-    pieces: Iterable[bytes], subject: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
+    pieces: Iterable[bytes], source: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
 ) -> None:
     """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
     from gpuenv.cli.commands.explain import explained, scanned
@@ -81,7 +81,7 @@ def _explain(
     from gpuenv.report.explanation import explanation_text
 
     try:
-        explanation = explained(scanned(pieces), subject, matrix)
+        explanation = explained(scanned(pieces), source, matrix)
     except CommandError as error:
         announce(f"its failure cannot be explained: {error.message}")
         return
@@ -154,7 +154,7 @@ def _run_through(command: Sequence[str]) -> tuple[int, Sequence[_Stream]]:
     return status, streams
 
 
-def _die_of(number: int) -> None:
+def _reraise_signal(number: int) -> None:
     """Ends this process by the signal that ended the program, without a second core file."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
@@ -185,11 +185,11 @@ def _open_stream(number: int) -> _Stream:
     terminal = sink >= 0 and os.isatty(sink) and sys.platform != "win32"
     source, child_end = os.openpty() if terminal else os.pipe()
     if terminal:
-        _like(sink, child_end)
+        _copy_terminal_settings(sink, child_end)
     return _Stream(source, sink, child_end, terminal)
 
 
-def _like(terminal: int, other: int) -> None:
+def _copy_terminal_settings(terminal: int, other: int) -> None:
     """Gives a pseudo-terminal the size of the real one, and leaves line ends to the latter."""
     import fcntl
     import termios
@@ -268,7 +268,7 @@ def _forwarding(running: list[subprocess.Popen[bytes]], terminals: Sequence[_Str
     def resize(number: int, frame: FrameType | None) -> None:
         del number, frame
         for stream in terminals if running else ():
-            _like(stream.sink, stream.source)
+            _copy_terminal_settings(stream.sink, stream.source)
 
     handlers = {**dict.fromkeys(_FORWARDED, forward), "SIGINT": interrupt, "SIGQUIT": interrupt, "SIGWINCH": resize}
     former = {}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
 # The short name: the module of the record, the name there of its full name, and of the record.
@@ -20,9 +20,9 @@ _RECORDS = {
     "smoke": ("gpuenv.model.smoke", "SCHEMA", "SmokeResult"),
     "diff": ("gpuenv.model.answers", "DIFF", "Comparison"),
     "plan": ("gpuenv.install.plan", "PLAN", "Plan"),
-    "outcome": ("gpuenv.install.plan", "OUTCOME", "Outcome"),
+    "outcome": ("gpuenv.install.plan", "OUTCOME", "InstallOutcome"),
     "history": ("gpuenv.install.rollback", "SCHEMA", "History"),
-    "bundle": ("gpuenv.install.bundle", "SCHEMA", "Manifest"),
+    "bundle": ("gpuenv.install.bundle", "SCHEMA", "BundleManifest"),
     "what-if": ("gpuenv.model.answers", "WHAT_IF", "WhatIf"),
     "why-not": ("gpuenv.model.answers", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

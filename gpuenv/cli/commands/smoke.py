@@ -13,12 +13,12 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
-    from gpuenv.cli.output import Wanted
+    from gpuenv.cli.output import OutputSpec
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
@@ -74,8 +74,8 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.gpu_tests import check_names, planted
-    from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
+    from gpuenv.cli.gpu_tests import check_names, planted_fault
+    from gpuenv.cli.output import NAMES, OWN, OutputSpec, RenderOptions, check_places, emit_report, read_formats
     from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
@@ -88,7 +88,7 @@ def smoke(
         seed=DEFAULT_SEED if seed is None else seed,
         repeat=repeat,
         timeout=timeout,
-        fault=planted(),
+        fault=planted_fault(),
     )
     check_names("group", order.groups, GROUPS)
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
@@ -100,9 +100,9 @@ def smoke(
         done = _prove(order, python, driver_root, _read(compare))
         if save_baseline is not None:
             _keep(done, save_baseline, redact=redact)
-        how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
+        how = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
-        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
+        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != OutputSpec("text", None)]
         emit_report(_report(done, python), forms, how)
         if done.unusable is not None:
             from gpuenv.doctor.fixes.adapt import words_about
@@ -112,7 +112,7 @@ def smoke(
         raise typer.Exit(done.result.exit_code)
 
 
-def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
+def _list(order: Order, wanted: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.answers import ListedTest, Tests
     from gpuenv.report.lines import Line
@@ -140,7 +140,7 @@ def _found(python: str | None) -> str | None:
         return find_interpreter(python, os.environ)
 
 
-class Proved(NamedTuple):
+class SmokeRun(NamedTuple):
     """The result of the tests, with the machine and the matrix that they were run with."""
 
     result: SmokeResult
@@ -149,7 +149,7 @@ class Proved(NamedTuple):
     unusable: Unusable | None = None  # why the target environment can run none of them
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Proved:
+def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
     """Runs the tests; where the target environment can run none, each is skipped and says why.
 
     Interrupted ones return what was found by then.
@@ -158,23 +158,23 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
         CommandError: when the matrix cannot be read, or a GPU is named that is not there.
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
-    from gpuenv.cli.inputs import MachineSource, get_both
+    from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
     interpreter = _found(python) or ""
-    subject = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
+    source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
-    snapshot, matrix = get_both(subject, None)
-    place = place_of(interpreter, subject, snapshot, matrix, started)
+    snapshot, matrix = get_both(source, None)
+    place = place_of(interpreter, source, snapshot, matrix, started)
     try:
         with usage_errors(ValueError):  # --gpu names none
             result = run_tests(order, place, matrix)
     except Unusable as error:
         skipped = without_proof(order, place, str(error), now())
-        return Proved(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+        return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
     except ProofInterrupted as stop:
         result = with_causes(stop.result)
-    return Proved(compared(result, baseline) if baseline else result, snapshot, matrix)
+    return SmokeRun(compared(result, baseline) if baseline else result, snapshot, matrix)
 
 
 def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
@@ -187,7 +187,7 @@ def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
     return result._replace(compared=compare(result, baseline._replace(tests=tests)) + result.compared)
 
 
-def _keep(done: Proved, place: Path, *, redact: bool) -> None:
+def _keep(done: SmokeRun, place: Path, *, redact: bool) -> None:
     """The result as a baseline for later runs; one that is there stays where there is nothing to put in its place."""
     interrupted = done.result.exit_code == ExitCode.INTERRUPTED
     if interrupted or not any(test.measured for test in done.result.tests):
@@ -199,7 +199,7 @@ def _keep(done: Proved, place: Path, *, redact: bool) -> None:
     emit_json(done.result, place, redacted=redact)
 
 
-def _report(done: Proved, python: str | None) -> Report:
+def _report(done: SmokeRun, python: str | None) -> Report:
     """The result as a report, whose findings are those of the tests alone."""
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
     from gpuenv.doctor.registry import all_checks
@@ -222,7 +222,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
-    from gpuenv.cli.inputs import not_of_its_form, read_at_most
+    from gpuenv.cli.sources import malformed_file, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.text import reason_of
@@ -241,4 +241,4 @@ def _read(path: Path | None) -> SmokeResult | None:
     try:
         return decode(SmokeResult, data)
     except DecodeError as error:
-        raise not_of_its_form(path, text, error) from error
+        raise malformed_file(path, text, error) from error

@@ -35,7 +35,7 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class InstallerOptions:
     """What every call of the installer is given."""
 
     executable: str  # the target's interpreter
@@ -85,7 +85,7 @@ def file_name(url: object) -> str | None:
 
 
 @dataclass(slots=True)
-class Patience:
+class TimeBudget:
     """Time budget in seconds of all calls of the installer; waiting for the user's consent does not count."""
 
     left: float

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from packaging.version import Version
 
-from gpuenv.install.backends.base import Files, Options, file_name, make_pin
+from gpuenv.install.backends.base import Files, InstallerOptions, file_name, make_pin
 from gpuenv.install.plan import Pin
 
 OLDEST = Version("22.2")
@@ -46,7 +46,7 @@ class Pip:
         """Its name and version."""
         return f"pip {self.version}"
 
-    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
+    def resolving(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``pip install --dry-run --report``."""
         words = ("--dry-run", "--report", str(files.answer), "--constraint", str(files.constraints))
         return (*self._install(options), *words, "--requirement", str(files.requirements))
@@ -60,17 +60,17 @@ class Pip:
             raise ValueError("expected an installation report of version 0 or 1")
         return tuple(_pin(entry) for entry in report["install"])
 
-    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+    def locking(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """The report of an install as if nothing were installed."""
         return (*self.resolving(options, files), "--ignore-installed")
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
+    def digesting(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """The same of exact versions."""
         return (*self.locking(options, files), "--no-deps")
 
     locked = resolved  # what ``locking`` and ``digesting`` answer
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+    def staging(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
         words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
         where = (*_NOT_ELSEWHERE, "--prefix", str(stage))
@@ -86,7 +86,7 @@ class Pip:
         kept |= dict.fromkeys(_TURNED_OFF, "0")
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "NO_COLOR": "1"}
 
-    def _install(self, options: Options) -> tuple[str, ...]:
+    def _install(self, options: InstallerOptions) -> tuple[str, ...]:
         words = [*self.program, "install", "--only-binary=:all:", "--no-user", "--progress-bar=off"]
         if options.offline or options.find_links is not None:
             words.append("--no-index")

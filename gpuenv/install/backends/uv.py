@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from packaging.version import Version
 
-from gpuenv.install.backends.base import Files, Options, make_pin
+from gpuenv.install.backends.base import Files, InstallerOptions, make_pin
 from gpuenv.install.lockfile import parse_pylock
 from gpuenv.install.plan import Pin
 
@@ -46,7 +46,7 @@ class Uv:
         """Its name and version."""
         return f"uv {self.version}"
 
-    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
+    def resolving(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``: what is installed already counts."""
         words = ("install", "--dry-run", *self._common(options), *self._held(files))
         return (self.program, "pip", *words, f"--requirements={files.requirements}")
@@ -59,11 +59,11 @@ class Uv:
         found = (_ADDED.fullmatch(line) for line in printed.splitlines())
         return tuple(make_pin(match[1], match[2]) for match in found if match)
 
-    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+    def locking(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip compile``."""
         return (self.program, "pip", *_LOCK, *self._common(options), *self._held(files), str(files.requirements))
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
+    def digesting(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
         compiling, *words = _LOCK
         return (self.program, "pip", compiling, "--no-deps", *words, *self._common(options), str(files.requirements))
@@ -73,7 +73,7 @@ class Uv:
         del answer
         return parse_pylock(printed)
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+    def staging(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched.
 
         What is exact and cached needs no index: asking it once more can take longer than the whole install.
@@ -96,7 +96,7 @@ class Uv:
         return tuple(f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
 
     @staticmethod
-    def _common(options: Options) -> tuple[str, ...]:
+    def _common(options: InstallerOptions) -> tuple[str, ...]:
         words = [f"--python={options.executable}", "--only-binary=:all:"]
         if options.offline:
             words.append("--offline")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
-from gpuenv.install.plan import Outcome, Plan, Reason, Result
+from gpuenv.install.plan import InstallOutcome, Plan, Reason, Result
 from gpuenv.model.text import size_text
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import command_text
@@ -95,7 +95,7 @@ def _installed(plan: Plan) -> Iterator[Line]:
             yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)
 
 
-def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
+def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator[Line]:
     """One clear summary: what changed, where, proven how, how to undo."""
     for number in outcome.recovered:
         yield Line(f"First, the interrupted install {number} was put back.", Style.WARNING)

@@ -22,12 +22,12 @@ from packaging.version import Version
 
 from gpuenv.files import is_file, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
-from gpuenv.install.backends.base import Options, Patience, complaint
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import NothingFits, TargetUnusable
+from gpuenv.install.exceptions import NothingFits, TargetUnusable
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
 
@@ -61,20 +61,20 @@ _PARTS: Mapping[str, int] = {"global": 0, "install": 1, _BY_VARIABLE: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class InstallerRun:
     """A run of an installer: which one, the options of every call, the user's variables, time, and its children."""
 
     installer: Installer
-    options: Options
+    options: InstallerOptions
     environment: Mapping[str, str]
-    patience: Patience
+    time_budget: TimeBudget
     group: ChildGroup
 
     def run(self, command: Sequence[str], on_text: OnText | None = None) -> ChildResult:
         """Runs the installer with the user's own settings."""
-        return self.patience.run(command, self.installer.environment(self.environment), self.group, on_text)
+        return self.time_budget.run(command, self.installer.environment(self.environment), self.group, on_text)
 
-    def settled(self) -> Caller:
+    def settled(self) -> InstallerRun:
         """The same without the variables that limit the choice of versions, once these are chosen."""
         kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
         return replace(self, environment=kept)
@@ -178,14 +178,14 @@ def _soon(deadline: float) -> float:
     return min(deadline, time.monotonic() + _ANSWER)
 
 
-class Setting(NamedTuple):
+class InstallerSetting(NamedTuple):
     """A setting of an installer, and the file that it stands in or the program that reports it."""
 
     key: str
     place: str
 
 
-def joined(settings: Iterable[Setting]) -> str:
+def settings_text(settings: Iterable[InstallerSetting]) -> str:
     """The settings as text, grouped by place."""
     by_place: dict[str, list[str]] = {}
     for entry in settings:
@@ -193,13 +193,13 @@ def joined(settings: Iterable[Setting]) -> str:
     return "; ".join(f"{', '.join(keys)} in {place}" for place, keys in by_place.items())
 
 
-def bearing(caller: Caller) -> tuple[Setting, ...]:
+def relevant_settings(installer_run: InstallerRun) -> tuple[InstallerSetting, ...]:
     """The user's settings that may change what is installed, each once."""
-    if isinstance(caller.installer, Pip):
-        entries = _pip_configuration(caller, caller.installer)
+    if isinstance(installer_run.installer, Pip):
+        entries = _pip_configuration(installer_run, installer_run.installer)
         own = (_pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != _BY_VARIABLE)
         return tuple(dict.fromkeys(own))
-    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(caller.environment) if value is not False))
+    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(installer_run.environment) if value is not False))
 
 
 def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
@@ -207,18 +207,18 @@ def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
     seen = set()
     for entry, value in _uv_settings(environment):
         if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
-            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {joined([entry])}"
+            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {settings_text([entry])}"
         seen.add(entry.key)
     return None
 
 
-def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
+def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[InstallerSetting, object]]:
     """What uv's configuration files say here, with the values; the first of two for one name counts."""
     for path, table in _uv_tables(environment):
         more = table.get("pip")
         for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
             if key in _OF_UV:
-                yield Setting(key, str(path)), value
+                yield InstallerSetting(key, str(path)), value
 
 
 def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -258,22 +258,22 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         yield path, table
 
 
-def _pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
+def _pip_configuration(installer_run: InstallerRun, installer: Pip) -> Iterator[tuple[str, str, str]]:
     """Pip's configuration: the part, the key, and the value as pip quotes it."""
-    printed = caller.run((*installer.program, "config", "list")).stdout
+    printed = installer_run.run((*installer.program, "config", "list")).stdout
     for match in (_PIP_SETTING.fullmatch(line.strip()) for line in printed.splitlines()):
         if match:
             yield match["part"], match["key"], match["value"]
 
 
-def _pip_setting(part: str, key: str, value: str) -> Setting:
+def _pip_setting(part: str, key: str, value: str) -> InstallerSetting:
     """A setting of pip as it is shown."""
     if part == _BY_VARIABLE:
-        return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
-    return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
+        return InstallerSetting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+    return InstallerSetting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
 
 
-def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
+def refuse_wheels(installer_run: InstallerRun, names: Iterable[str]) -> None:
     """Refuses packages that the user's own settings forbid to install as wheels, since nothing is built here.
 
     uv itself finds nothing then. pip ignores the setting without a word where its command line asks for wheels alone.
@@ -281,9 +281,9 @@ def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
     Raises:
         NothingFits: where one of these packages is to be built.
     """
-    if not isinstance(caller.installer, Pip):
+    if not isinstance(installer_run.installer, Pip):
         return
-    built, wheels = _binary_rules(caller, caller.installer)
+    built, wheels = _binary_rules(installer_run, installer_run.installer)
     forbidden = {
         name: setting
         for name in names
@@ -292,22 +292,22 @@ def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
     if forbidden:
         raise NothingFits(
             f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
-            f"Look first at your own settings that bear on it: {joined(dict.fromkeys(forbidden.values()))}.",
+            f"Look first at your own settings that bear on it: {settings_text(dict.fromkeys(forbidden.values()))}.",
         )
 
 
-def _binary_rules(caller: Caller, installer: Pip) -> tuple[dict[str, Setting], set[str]]:
+def _binary_rules(installer_run: InstallerRun, installer: Pip) -> tuple[dict[str, InstallerSetting], set[str]]:
     """Pip's no-binary, each name with the setting that forbids its wheel, and its only-binary.
 
     A later entry takes a name out of the other list; ``:all:`` empties both lists, ``:none:`` its own.
     """
-    built: dict[str, Setting] = {}
+    built: dict[str, InstallerSetting] = {}
     wheels: set[str] = set()
-    entries = [entry for entry in _pip_configuration(caller, installer) if entry[0] in _PARTS]
+    entries = [entry for entry in _pip_configuration(installer_run, installer) if entry[0] in _PARTS]
     for part, key, value in sorted(entries, key=lambda entry: _PARTS[entry[0]]):
         if key not in ("no-binary", "only-binary"):
             continue
-        own: dict[str, Setting] | set[str] = built if key == "no-binary" else wheels
+        own: dict[str, InstallerSetting] | set[str] = built if key == "no-binary" else wheels
         for text in filter(None, (text.strip() for text in value.strip("'\"").split(","))):
             name = text if text in (_ALL, _NONE) else canonicalize_name(text)
             if name == _ALL:

@@ -78,10 +78,10 @@ def complain(text: str) -> None:
 
 def announce(text: str) -> None:
     """Writes a message to standard error."""
-    complain(folded(f"gpuenv: {text}"))
+    complain(wrapped(f"gpuenv: {text}"))
 
 
-def folded(text: str) -> str:
+def wrapped(text: str) -> str:
     """The text in lines that fit a terminal, unchanged where there is none; a path or a command is never cut in two."""
     if sys.stderr is None or not sys.stderr.isatty():
         return text
@@ -107,7 +107,7 @@ def drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def with_stand(message: str, stand: str) -> str:
+def with_state(message: str, stand: str) -> str:
     """A message whose first sentence ends in how things stand now."""
     first, *rest = message.split("\n", 1)
     return "\n".join([f"{first.rstrip('.')}; {stand}" if stand else first, *rest])
@@ -124,7 +124,7 @@ def failure_as_result(out: Output, record: Callable[[CommandError], object]) -> 
         raise
 
 
-def as_shortage(error: Exception) -> CommandError | None:
+def resource_error(error: Exception) -> CommandError | None:
     """The message for an error that is a lack of processes, threads, files or memory; None for any other error."""
     found = None
     if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):

@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce, columns
-from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
+from gpuenv.cli.command_errors import CommandError, announce, columns
 from gpuenv.cli.output import write_file
+from gpuenv.cli.sources import OLD, get_matrix, matrix_path
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.load import parse
@@ -37,7 +37,7 @@ _BAR = 20
 _WIDTH = 79
 
 
-class Installer(str, Enum):
+class IndexClient(str, Enum):
     """What reaches the package index."""
 
     UV = "uv"
@@ -45,7 +45,7 @@ class Installer(str, Enum):
 
 
 def refresh_matrix(
-    path: Path | None, installer: Installer | None, again: Collection[str], *, dry_run: bool
+    path: Path | None, installer: IndexClient | None, again: Collection[str], *, dry_run: bool
 ) -> Iterator[str]:
     """Adds to a matrix what is new on the package index; yields what has changed.
 
@@ -126,9 +126,9 @@ def _target() -> Path:
     return own
 
 
-def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Workplace:
+def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> Workplace:
     environment = dict(os.environ)
-    bar = Bar()
+    bar = ProgressBar()
     stub = scratch / "stub"
     stub.mkdir()
     has_stub = compile_stub(stub, environment)
@@ -150,12 +150,12 @@ def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Wo
     )
 
 
-def _index(installer: Installer | None, environment: dict[str, str], scratch: Path) -> Index:
+def _index(installer: IndexClient | None, environment: dict[str, str], scratch: Path) -> Index:
     """The one that was named; else uv where it is there, else pip."""
     uv, pip = _program("uv"), _program("pip")
-    if uv and installer is not Installer.PIP:
+    if uv and installer is not IndexClient.PIP:
         return UvIndex(uv, environment, scratch)
-    if pip and installer is not Installer.UV:
+    if pip and installer is not IndexClient.UV:
         return PipIndex(pip, environment, scratch)
     wanted = installer.value if installer else "uv or pip"
     raise CommandError(ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs {wanted}", "python -m pip install uv")
@@ -197,7 +197,7 @@ def _documents(matrix: Matrix, today: str) -> Iterator[str]:
         yield f"CUDA {', '.join(bare)}: no document was read that names the driver released with it."
 
 
-class Bar:
+class ProgressBar:
     """Tells how many pieces are done, what they cost in bytes and seconds, and which one is under way."""
 
     def __init__(self) -> None:

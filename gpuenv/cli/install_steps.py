@@ -9,20 +9,20 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, announce, failure_as_result, usage_errors, with_stand
-from gpuenv.cli.inputs import MachineSource, read_at_most
+from gpuenv.cli.command_errors import CommandError, announce, failure_as_result, usage_errors, with_state
 from gpuenv.cli.options import InstallerName
+from gpuenv.cli.sources import MachineSource, read_at_most
 from gpuenv.doctor.fixes.adapt import words_about
-from gpuenv.install.backends.base import Options, Patience
-from gpuenv.install.environment import Holdings
-from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
-from gpuenv.install.installers import Caller, Installer, choose
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.environment import Inventory
+from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
+from gpuenv.install.installer_config import Installer, InstallerRun, choose
 from gpuenv.install.journal import store_of
 from gpuenv.install.lockfile import parse_lock
-from gpuenv.install.plan import Outcome, Pin, Result
+from gpuenv.install.plan import InstallOutcome, Pin, Result
+from gpuenv.install.plan_text import outcome_lines
 from gpuenv.install.planner import unneeded
 from gpuenv.install.rollback import recover
-from gpuenv.install.text import outcome_lines
 from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
@@ -50,7 +50,7 @@ _EXIT_CODES = {
 }
 
 
-class Means(NamedTuple):
+class InstallerRequest(NamedTuple):
     """What to install with."""
 
     installer: InstallerName
@@ -67,7 +67,7 @@ def command_error(error: InstallError, python: str | None = None) -> CommandErro
 
 
 @contextmanager
-def ending(out: Output, python: str | None) -> Iterator[list[str]]:
+def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
     """Makes what ends early in here the command's outcome; yields the list of interrupted installs put back first.
 
     ``python`` is the target as the caller named it, for what is to be run next.
@@ -77,9 +77,9 @@ def ending(out: Output, python: str | None) -> Iterator[list[str]]:
     """
     recovered: list[str] = []
 
-    def failure(error: CommandError) -> Outcome:
+    def failure(error: CommandError) -> InstallOutcome:
         changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
-        return Outcome(
+        return InstallOutcome(
             status=Result.NOT_RESTORED if changed else Result.FAILED,
             exit_code=error.exit_code,
             message=error.message,
@@ -93,19 +93,21 @@ def ending(out: Output, python: str | None) -> Iterator[list[str]]:
         try:
             yield recovered
         except InstallError as error:
-            raise stood(error, recovered, python) from error
+            raise with_environment_state(error, recovered, python) from error
 
 
-def stood(error: InstallError, recovered: Sequence[str] = (), python: str | None = None) -> CommandError:
+def with_environment_state(
+    error: InstallError, recovered: Sequence[str] = (), python: str | None = None
+) -> CommandError:
     """The error with its exit code; a failure says how the environment stands."""
     ended = command_error(error, python)
     if ended.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
         stands = "nothing else was changed" if error.untouched and recovered else error.stands
-        ended = CommandError(ended.exit_code, with_stand(ended.message, stands), ended.remedy)
+        ended = CommandError(ended.exit_code, with_state(ended.message, stands), ended.remedy)
     return ended
 
 
-def show_outcome(outcome: Outcome, out: Output) -> None:
+def show_outcome(outcome: InstallOutcome, out: Output) -> None:
     """Prints the outcome as the result of a command."""
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
 
@@ -124,20 +126,20 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return kernel_interpreter(kernel, os.environ)
 
 
-def interpreter_of(subject: MachineSource) -> str:
+def interpreter_of(source: MachineSource) -> str:
     """The target's interpreter.
 
     Raises:
         CommandError: when there is none.
     """
     with usage_errors(TargetError):
-        found = find_interpreter(subject.python, os.environ)
+        found = find_interpreter(source.python, os.environ)
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
     return found
 
 
-def put_back_first(
+def recover_interrupted(
     interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False, offline: bool = False
 ) -> tuple[str, ...]:
     """Finishes what an interrupted install has left; also where the interpreter has gone.
@@ -157,29 +159,29 @@ def put_back_first(
     return found
 
 
-def require_target(facts: Snapshot) -> None:
+def require_target(snapshot: Snapshot) -> None:
     """Ends the command where the target does not answer.
 
     Raises:
         CommandError: with what it did instead.
     """
-    target = facts.source("target")
+    target = snapshot.source("target")
     if target.state is not SourceState.ANSWERED:
         raise CommandError(
             ExitCode.TARGET_UNUSABLE,
-            f"{facts.target.executable.value or 'the target'}: cannot be used: {target.detail or target.state.value}",
+            f"{snapshot.target.executable.value or 'the target'} cannot be used: {target.detail or target.state.value}",
             "Make the environment anew, or name another one with --python.",
         )
 
 
-def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolution:
+def resolved_for(snapshot: Snapshot, rows: Matrix, inventory: Inventory) -> Resolution:
     """The resolver's answer for a target, without regard to the CUDA wheels that nothing there needs."""
-    leaving = unneeded(holdings.visible, holdings.scheme.markers)
-    kept = {name: release for name, release in facts.target.packages.items() if name not in leaving}
-    return resolve(facts._replace(target=facts.target._replace(packages=kept)), rows)
+    leaving = unneeded(inventory.visible, inventory.scheme.markers)
+    kept = {name: release for name, release in snapshot.target.packages.items() if name not in leaving}
+    return resolve(snapshot._replace(target=snapshot.target._replace(packages=kept)), rows)
 
 
-def choice_of(resolution: Resolution) -> tuple[str, ...]:
+def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
     """The requirements that the resolver has chosen.
 
     Raises:
@@ -212,7 +214,7 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error
 
 
-def of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
+def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
     """The requirements of a lock file; announces where they do not fit the machine.
 
     Raises:
@@ -233,26 +235,26 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[
     return tuple(f"{pin.name}=={pin.release}" for pin in pins)
 
 
-def installer_for(scheme: Scheme, means: Means) -> Installer:
+def installer_for(scheme: Scheme, request: InstallerRequest) -> Installer:
     """The installer of wheels for a target.
 
     Raises:
         InstallError: when there is none.
         CommandError: when it is one of conda's.
     """
-    if means.installer in CONDAS:
-        message = f"{means.installer.value} handles conda packages, and wheels are wanted here"
+    if request.installer in CONDAS:
+        message = f"{request.installer.value} handles conda packages, and wheels are wanted here"
         raise CommandError(ExitCode.USAGE, message, "use uv or pip")
-    return choose(means.installer.value, scheme, os.environ, time.monotonic() + means.seconds)
+    return choose(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
 
 
-def caller_for(scheme: Scheme, means: Means, installer: Installer | None = None) -> Caller:
+def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Installer | None = None) -> InstallerRun:
     """The installer of wheels with the caller's own settings; it is chosen here where none is given.
 
     Raises:
         InstallError: when there is none.
         CommandError: when it is one of conda's.
     """
-    options = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
-    installer = installer or installer_for(scheme, means)
-    return Caller(installer, options, dict(os.environ), Patience(means.seconds), ChildGroup())
+    options = InstallerOptions(scheme.executable, request.offline, request.find_links, request.break_system_packages)
+    installer = installer or installer_for(scheme, request)
+    return InstallerRun(installer, options, dict(os.environ), TimeBudget(request.seconds), ChildGroup())

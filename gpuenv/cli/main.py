@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv import __version__
-from gpuenv.cli.errors import CommandError, OutputClosed, as_shortage, complain, folded
+from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, resource_error, wrapped
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -14,25 +14,25 @@ def run(arguments: list[str]) -> int:
 
         return app.run(arguments)
     except CommandError as error:
-        return _told(error)
+        return _report(error)
     except KeyboardInterrupt:
         complain("gpuenv: interrupted")
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
-        shortage = as_shortage(error)
-        return _told(shortage) if shortage else _fault(error)
+        shortage = resource_error(error)
+        return _report(shortage) if shortage else _report_bug(error)
 
 
-def _told(error: CommandError) -> int:
-    complain(folded(f"gpuenv: {error.message}"))
+def _report(error: CommandError) -> int:
+    complain(wrapped(f"gpuenv: {error.message}"))
     if error.remedy:
-        complain(folded(error.remedy))
+        complain(wrapped(error.remedy))
     return error.exit_code
 
 
-def _fault(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)[-3:]

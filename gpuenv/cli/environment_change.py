@@ -18,26 +18,26 @@ from typing import NamedTuple, TypeVar
 import typer
 
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.gpu_tests import place_of, planted, run_tests
-from gpuenv.cli.inputs import MachineSource, get_snapshot
-from gpuenv.cli.installer import CONDAS, Means, put_back_first
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
+from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
+from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import find_check
-from gpuenv.install.backends.base import Patience
+from gpuenv.install.backends.base import TimeBudget
 from gpuenv.install.conda_environment import is_conda
-from gpuenv.install.conda_transaction import CondaCaller, CondaPrepared, execute_conda, prepare_conda, refuse_pixi
-from gpuenv.install.environment import Scheme, ask_scheme
-from gpuenv.install.errors import ConsentNeeded, InstallFailed, TargetUnusable
-from gpuenv.install.installers import choose_conda
+from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
+from gpuenv.install.environment import Scheme, query_scheme
+from gpuenv.install.exceptions import ConsentNeeded, InstallFailed, TargetUnusable
+from gpuenv.install.installer_config import choose_conda
 from gpuenv.install.journal import Store
-from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
-from gpuenv.install.planner import Prepared, refuse_unusable
-from gpuenv.install.text import plan_lines
-from gpuenv.install.transaction import Work, execute
-from gpuenv.install.verify import Child, Doctor
+from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
+from gpuenv.install.plan_text import plan_lines
+from gpuenv.install.planner import PreparedInstall, refuse_unusable
+from gpuenv.install.transaction import TransactionContext, execute
+from gpuenv.install.verify import DoctorComparison, ImportSettings
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
@@ -51,24 +51,24 @@ from gpuenv.report.lines import counted
 from gpuenv.smoke.plan import Order
 from gpuenv.smoke.prove import Unusable
 
-Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
-Way = Callable[[], Planned]
-P = TypeVar("P", Prepared, CondaPrepared)
+ExecutablePlan = tuple[Plan, Callable[[Store, Clock], InstallOutcome]]
+PlanFactory = Callable[[], ExecutablePlan]
+P = TypeVar("P", PreparedInstall, PreparedCondaInstall)
 
 _SMOKE_TEST = "smoke test"
 _SHOWN = 3  # messages of tests
 
 
-class Examined(NamedTuple):
+class ExaminedMachine(NamedTuple):
     """What was known before: the machine and the target, the matrix, and the resolver's answer."""
 
-    subject: MachineSource  # it is probed again afterwards
-    facts: Snapshot
-    rows: Matrix
+    source: MachineSource  # it is probed again afterwards
+    snapshot: Snapshot
+    matrix: Matrix
     resolution: Resolution
 
 
-class Terms(NamedTuple):
+class ConsentOptions(NamedTuple):
     """What the caller agrees to, and where and how the plan and the result are shown."""
 
     out: Output
@@ -78,7 +78,9 @@ class Terms(NamedTuple):
     offline: bool = False  # no network, also for what an interrupted install has left
 
 
-def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
+def transact(
+    interpreter: str, scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock
+) -> InstallOutcome | None:
     """Plans, asks and carries it out under the environment's lock; only the plan for a dry run.
 
     ``way`` makes the plan and says how it is carried out; it is called with the environment held.
@@ -86,32 +88,34 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     Raises:
         InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
     """
-    if terms.dry_run:
-        show_plan(way()[0], terms.out)
+    if consent.dry_run:
+        show_plan(plan_factory()[0], consent.out)
         return None
     store = Store(Path(scheme.root))
     with store.locked():
-        recovered = put_back_first(interpreter, store, dry_run=False, held=True, offline=terms.offline)
+        recovered = recover_interrupted(interpreter, store, dry_run=False, held=True, offline=consent.offline)
         clock.begin("plan")
-        plan, carry_out = way()
+        plan, carry_out = plan_factory()
         if plan.empty:
             message = f"{' '.join(plan.requirements)} is there already"
-            done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+            done = InstallOutcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
         else:
             clock.begin("consent")
-            _agree(plan, terms)
+            _agree(plan, consent)
             done = carry_out(store, clock)
     return replace(done, recovered=recovered, phases=clock.phases())
 
 
-def target_scheme(interpreter: str, subject: MachineSource, means: Means, group: ChildGroup | None = None) -> Scheme:
+def target_scheme(
+    interpreter: str, source: MachineSource, request: InstallerRequest, group: ChildGroup | None = None
+) -> Scheme:
     """The folders of a target that may be installed into.
 
     Raises:
         InstallError: when it may not be.
     """
-    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout, group)
-    refuse_unusable(scheme, break_system_packages=means.break_system_packages)
+    scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout, group)
+    refuse_unusable(scheme, break_system_packages=request.break_system_packages)
     return scheme
 
 
@@ -120,21 +124,21 @@ def show_plan(plan: Plan, out: Output) -> None:
     out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
 
 
-def _agree(plan: Plan, terms: Terms) -> None:
+def _agree(plan: Plan, consent: ConsentOptions) -> None:
     """Consent, or the end.
 
     Raises:
         ConsentNeeded: when it is missing, refused, or nobody can be asked.
         InstallFailed: when there is no room for it.
     """
-    out = terms.out
-    if plan.moves and not terms.allow_changes:
+    out = consent.out
+    if plan.moves and not consent.allow_changes:
         show_plan(plan, out)
         raise ConsentNeeded(
             f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
             "Agree with --allow-changes, or install into an environment of its own.",
         )
-    if not terms.yes:
+    if not consent.yes:
         show_plan(plan, out._replace(file=None))
         if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
             raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
@@ -150,37 +154,41 @@ def _agree(plan: Plan, terms: Terms) -> None:
         )
 
 
-def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
+def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine) -> PlanFactory:
     """The way of wheels, with uv or pip: ``prepare`` makes the plan."""
     chosen = examined.resolution.wheel
     elsewhere = chosen is not None and chosen.needs_toolkit is not None
     return partial(_planned, prepare, execute, examined, libraries_elsewhere=elsewhere)
 
 
-def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
+def by_conda(scheme: Scheme, examined: ExaminedMachine, request: InstallerRequest) -> PlanFactory:
     """The way of conda packages."""
-    prepare = partial(_prepare_conda, scheme, examined.resolution, means)
+    prepare = partial(_prepare_conda, scheme, examined.resolution, request)
     return partial(_planned, prepare, execute_conda, examined, libraries_elsewhere=False)
 
 
 def _planned(
-    prepare: Callable[[], P], execute: Callable[[P, Work], Outcome], examined: Examined, *, libraries_elsewhere: bool
-) -> Planned:
+    prepare: Callable[[], P],
+    execute: Callable[[P, TransactionContext], InstallOutcome],
+    examined: ExaminedMachine,
+    *,
+    libraries_elsewhere: bool,
+) -> ExecutablePlan:
     """The plan, and how it is carried out; the machine is diagnosed before, and again afterwards."""
 
     def errors_now() -> Mapping[str, str]:
-        facts = get_snapshot(examined.subject, examined.rows)
-        return _errors(facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
+        snapshot = get_snapshot(examined.source, examined.matrix)
+        return _errors(snapshot, examined.matrix, libraries_elsewhere=libraries_elsewhere)
 
     prepared = prepare()
     executable = prepared.plan.target.executable
 
-    def carry_out(store: Store, clock: Clock) -> Outcome:
-        before = _errors(examined.facts, examined.rows, libraries_elsewhere=libraries_elsewhere)
-        work = Work(
+    def carry_out(store: Store, clock: Clock) -> InstallOutcome:
+        before = _errors(examined.snapshot, examined.matrix, libraries_elsewhere=libraries_elsewhere)
+        work = TransactionContext(
             store=store,
-            child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
-            doctor=Doctor(before, errors_now),
+            child=ImportSettings(executable, dict(os.environ), max(60.0, examined.source.timeout), ChildGroup()),
+            doctor=DoctorComparison(before, errors_now),
             more=(partial(_gpu_proof, examined, executable),),
             announce=announce,
             created_at=now(),
@@ -191,12 +199,12 @@ def _planned(
     return prepared.plan, carry_out
 
 
-def _errors(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Mapping[str, str]:
+def _errors(snapshot: Snapshot, matrix: Matrix, *, libraries_elsewhere: bool) -> Mapping[str, str]:
     """The errors about the target itself; the machine's are not of the installer's making.
 
     CUDA's libraries may be missing from the target where they are to come from elsewhere.
     """
-    found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
     errors = {}
     for finding in found:
         check = find_check(finding.code)
@@ -207,22 +215,22 @@ def _errors(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Mapp
     return errors
 
 
-def takes_conda(scheme: Scheme, means: Means) -> bool:
+def takes_conda(scheme: Scheme, request: InstallerRequest) -> bool:
     """Whether conda packages are to be installed: into conda's environments, where no installer of wheels is named.
 
     Raises:
         TargetUnusable: when one of conda's programs is named for another kind of environment.
     """
     if is_conda(scheme.prefix):
-        return means.installer not in (InstallerName.UV, InstallerName.PIP)
-    if means.installer in CONDAS:
+        return request.installer not in (InstallerName.UV, InstallerName.PIP)
+    if request.installer in CONDAS:
         raise TargetUnusable(
             f"{scheme.prefix} is no conda environment", "Leave --installer out, or name another target."
         )
     return False
 
 
-def _prepare_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPrepared:
+def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerRequest) -> PreparedCondaInstall:
     """What installing the resolver's conda specifications would do.
 
     Raises:
@@ -237,42 +245,44 @@ def _prepare_conda(scheme: Scheme, resolution: Resolution, means: Means) -> Cond
             "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
         )
     refuse_pixi(scheme.prefix, choice)
-    tool = choose_conda(means.installer.value, scheme.prefix, os.environ, time.monotonic() + means.seconds)
-    caller = CondaCaller(tool, dict(os.environ), Patience(means.seconds), ChildGroup(), means.offline)
-    return prepare_conda(scheme, caller, choice)
+    tool = choose_conda(request.installer.value, scheme.prefix, os.environ, time.monotonic() + request.seconds)
+    installer_run = CondaRun(tool, dict(os.environ), TimeBudget(request.seconds), ChildGroup(), request.offline)
+    return prepare_conda(scheme, installer_run, choice)
 
 
-def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
+def _gpu_proof(examined: ExaminedMachine, interpreter: str) -> Verification:
     """Runs the quick smoke test in the target; without a GPU nothing is proven."""
-    facts = examined.facts
-    if any(fact.startswith(("gpu", "driver")) for fact in facts.assumed):
+    snapshot = examined.snapshot
+    if any(fact.startswith(("gpu", "driver")) for fact in snapshot.assumed):
         message = "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke"
-        return Proof(_SMOKE_TEST, None, message)
-    if not facts.gpus:
-        return Proof(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
-    rows, subject = examined.rows, examined.subject
+        return Verification(_SMOKE_TEST, None, message)
+    if not snapshot.gpus:
+        return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
+    matrix, source = examined.matrix, examined.source
     try:
-        place = place_of(interpreter, subject, get_snapshot(subject, rows), rows, time.monotonic())
-        return verdict(run_tests(Order(fault=planted()), place, rows))
+        place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
+        return verdict(run_tests(Order(fault=planted_fault()), place, matrix))
     except Unusable as error:
-        return Proof(_SMOKE_TEST, False, str(error))
+        return Verification(_SMOKE_TEST, False, str(error))
 
 
-def verdict(result: SmokeResult) -> Proof:
+def verdict(result: SmokeResult) -> Verification:
     """What a smoke test proves: nothing on a GPU that is busy or that nothing can be run on."""
     passed = counted(sum(test.status is TestStatus.PASSED for test in result.tests), "test")
     gpus = ", ".join(gpu.name or "a GPU" for gpu in result.gpus)
     failed = [test for test in result.tests if test.status in BROKEN]
     if failed:
         fault = f" ({result.fault} was planted on purpose)" if result.fault else ""
-        return Proof(_SMOKE_TEST, False, f"{counted(len(failed), 'test')} failed on {gpus}{fault}: {_messages(failed)}")
+        return Verification(
+            _SMOKE_TEST, False, f"{counted(len(failed), 'test')} failed on {gpus}{fault}: {_messages(failed)}"
+        )
     if result.status is TestStatus.PASSED:
-        return Proof(_SMOKE_TEST, True, f"{passed} passed on {gpus}")
+        return Verification(_SMOKE_TEST, True, f"{passed} passed on {gpus}")
     held = [test for test in result.tests if test.status is TestStatus.BUSY]
     if held:
-        return Proof(_SMOKE_TEST, None, f"{passed} passed; others use the GPU: {_messages(held)}")
+        return Verification(_SMOKE_TEST, None, f"{passed} passed; others use the GPU: {_messages(held)}")
     why = next((test.detail for test in result.tests if test.detail), result.status.value)
-    return Proof(_SMOKE_TEST, None, f"no test gave a verdict: {why}")
+    return Verification(_SMOKE_TEST, None, f"no test gave a verdict: {why}")
 
 
 def _messages(tests: Sequence[TestResult]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
 from gpuenv.cli.clock import now, today
-from gpuenv.cli.errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import pattern, reason_of, text_of, whole_number
 
@@ -101,7 +101,7 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
 
 
 @contextmanager
-def probing(subject: MachineSource) -> Iterator[Callable[[Matrix | None], Snapshot]]:
+def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapshot]]:
     """Begins to probe the machine that is meant, or reads the recording; what still runs in the end is ended.
 
     Yields:
@@ -112,69 +112,69 @@ def probing(subject: MachineSource) -> Iterator[Callable[[Matrix | None], Snapsh
         CommandError: when an option cannot be understood, or the recording cannot be read.
     """
     with ExitStack() as stack:
-        begun = _begin(subject, stack)
-        if subject.assume:
+        begun = _begin(source, stack)
+        if source.assume:
             from gpuenv.matrix.assume import AssumeError, refuse_unread
 
             with usage_errors(AssumeError):
-                refuse_unread(subject.assume)  # before the matrix is read
+                refuse_unread(source.assume)  # before the matrix is read
 
         def finish(matrix: Matrix | None) -> Snapshot:
-            if subject.paste is None and not subject.assume:
+            if source.paste is None and not source.assume:
                 return begun(matrix)
             from gpuenv.matrix.assume import AssumeError, assume
 
             rows = matrix or get_matrix(None)
             snapshot = begun(rows)
             with usage_errors(AssumeError):
-                return assume(snapshot, subject.assume, rows)
+                return assume(snapshot, source.assume, rows)
 
         yield finish
 
 
-def get_both(subject: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
+def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
     """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
         CommandError: when either cannot be read; a usage error comes before a fault of the matrix.
     """
-    with probing(subject) as finish:
+    with probing(source) as finish:
         matrix = get_matrix(path)
         return finish(matrix), matrix
 
 
-def get_snapshot(subject: MachineSource, matrix: Matrix | None) -> Snapshot:
+def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
     """The machine that is meant, with the caller's assumptions in place of facts."""
-    with probing(subject) as finish:
+    with probing(source) as finish:
         return finish(matrix)
 
 
-def get_all(subject: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+def get_all(source: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
-        begun = {str(file): stack.enter_context(probing(subject._replace(snapshot=file))) for file in files}
+        begun = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}
         matrix = get_matrix(path)
         return {name: finish(matrix) for name, finish in begun.items()}, matrix
 
 
-def _begin(subject: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
+def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
     """What returns the machine as it is; a paste is read together with the matrix."""
-    if not subject.timeout > 0:  # nan is neither below the least nor above the most
-        raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
-    if subject.paste is not None:
-        return lambda matrix: pasted_machine(subject, matrix or get_matrix(None))
-    if subject.snapshot is not None:
-        if subject.no_probe:
+    if not source.timeout > 0:  # nan is neither below the least nor above the most
+        raise CommandError(ExitCode.USAGE, f"--timeout {source.timeout}: expected seconds, such as 30")
+    if source.paste is not None:
+        return lambda matrix: pasted_machine(source, matrix or get_matrix(None))
+    if source.snapshot is not None:
+        if source.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-        if subject.python is not None:
+        if source.python is not None:
             announce("--python is not asked: the recording has a target of its own")
-        recorded = read_snapshot(subject.snapshot)
+        recorded = read_snapshot(source.snapshot)
         return lambda _: recorded
-    if subject.no_probe:
+    if source.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
-        refuse_no_environment(subject.python)
-        if subject.python is not None:
+        refuse_no_environment(source.python)
+        if source.python is not None:
             announce("--python is not asked: --no-probe asks nothing of this machine")
         return lambda _: Snapshot()
     from gpuenv.probe.request import ProbeRequest
@@ -183,10 +183,10 @@ def _begin(subject: MachineSource, stack: ExitStack) -> Callable[[Matrix | None]
 
     request = ProbeRequest(
         environment=dict(os.environ),
-        python=subject.python,
-        root=subject.driver_root,
-        timeout=subject.timeout,
-        deep=subject.deep,
+        python=source.python,
+        root=source.driver_root,
+        timeout=source.timeout,
+        deep=source.deep,
         taken_at=now(),
     )
     with usage_errors(TargetError):
@@ -256,7 +256,7 @@ def read_snapshot(path: Path) -> Snapshot:
     try:
         snapshot = decode(Snapshot, data)
     except DecodeError as error:
-        raise not_of_its_form(path, text, error, within) from error
+        raise malformed_file(path, text, error, within) from error
     system = snapshot.host.os
     if system.value is None:
         return snapshot
@@ -264,7 +264,7 @@ def read_snapshot(path: Path) -> Snapshot:
     return snapshot._replace(host=snapshot.host._replace(os=replace(system, value=operating_system(system.value))))
 
 
-def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
+def malformed_file(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
     """The message for a value of a wrong kind: file, line, path and what was expected.
 
     ``text`` is the content of the file, and ``within`` the key below which the record stands in it.
@@ -276,7 +276,7 @@ def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "")
 
 
 @contextmanager
-def usage_first(look: Callable[[], object]) -> Iterator[None]:
+def usage_errors_first(look: Callable[[], object]) -> Iterator[None]:
     """Where the matrix is invalid, first does ``look``: a usage error that it raises comes before that."""
     try:
         yield
@@ -286,23 +286,23 @@ def usage_first(look: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def refuse_unread(subject: MachineSource, matrix: Path | None = None) -> None:
+def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
     """Reads what the options name though the answer does not need it, without probing.
 
     Raises:
         CommandError: at the first that cannot be understood or read; a matrix comes last.
     """
-    if subject.snapshot is None:  # a recording has a target of its own
-        refuse_no_environment(subject.python)
-    if subject.paste is not None:
+    if source.snapshot is None:  # a recording has a target of its own
+        refuse_no_environment(source.python)
+    if source.paste is not None:
         return  # read once, where the answer comes from it: it may be standard input
-    apart = subject._replace(python=None, no_probe=subject.no_probe or subject.snapshot is None)
+    apart = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)
     with probing(apart) as finish:
-        if subject.assume or matrix is not None:
+        if source.assume or matrix is not None:
             finish(get_matrix(matrix, quiet=True))
 
 
-def pasted_machine(subject: MachineSource, matrix: Matrix) -> Snapshot:
+def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
     """The machine of ``--paste``; what the paste leaves open is announced.
 
     Raises:
@@ -316,8 +316,8 @@ def pasted_machine(subject: MachineSource, matrix: Matrix) -> Snapshot:
     from gpuenv.paste.merge import conflicts
     from gpuenv.paste.snapshot import gaps, to_snapshot
 
-    path = subject.paste
-    if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
+    path = source.paste
+    if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
     meant = chosen(_pasted_text(path))
     pasted = read_meant(meant)
@@ -336,7 +336,7 @@ def pasted_machine(subject: MachineSource, matrix: Matrix) -> Snapshot:
         ]
         announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first one counts")
     snapshot = to_snapshot(pasted, matrix)
-    assumed = assumed_keys(subject.assume)
+    assumed = assumed_keys(source.assume)
     for gap in gaps(pasted, snapshot):
         if gap.key not in assumed:
             announce(f"the paste does not say {gap.fact} ({gap.why}); the output of this says it: {gap.ask}")

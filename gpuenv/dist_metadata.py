@@ -13,7 +13,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a file of metadata, which may hold a who
 _NONE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, NotRegularError)
 
 
-class OnDisk(PathDistribution):
+class BoundedDistribution(PathDistribution):
     """Metadata of before 2018 may be in any encoding; what matters of them is ASCII."""
 
     def __init__(self, path: Path) -> None:
@@ -28,7 +28,7 @@ class OnDisk(PathDistribution):
         return None
 
 
-def on_disk(distribution: Distribution) -> Distribution:
+def bounded(distribution: Distribution) -> Distribution:
     """The same distribution; what lies in an archive, or is known to another package's finder, stays as it is."""
     place = getattr(distribution, "_path", None)
-    return OnDisk(place) if isinstance(place, Path) else distribution
+    return BoundedDistribution(place) if isinstance(place, Path) else distribution
