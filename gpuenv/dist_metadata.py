@@ -1,4 +1,4 @@
-"""Metadata of distributions in files, as ``importlib.metadata`` knows them, read by who is kept waiting by nothing."""
+"""Reads metadata of installed distributions with size limits, without blocking on special files."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from gpuenv.files import NotRegularError, read_regular
 
-_LARGEST = 64 * 1024 * 1024  # bytes of a file of metadata, which may hold a whole manual
-_NONE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, NotRegularError)
+_LARGEST = 64 * 1024 * 1024  # bytes; a README in the metadata may be long
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, NotRegularError)
 
 
 class BoundedDistribution(PathDistribution):
-    """Metadata of before 2018 may be in any encoding; what matters of them is ASCII."""
+    """A distribution on disk; undecodable bytes are replaced, since metadata before 2018 has any encoding."""
 
     def __init__(self, path: Path) -> None:
-        """Reads what is in a folder of metadata, or the one file that old ones are."""
+        """``path`` is the metadata folder, or the single file of old formats."""
         super().__init__(path)
         self._folder = path
 
     def read_text(self, filename: str | os.PathLike[str]) -> str | None:
-        """A file of the metadata, as far as it can be read; None where there is no such file."""
-        with suppress(*_NONE):
+        """The text of a metadata file; None if there is no such regular file."""
+        with suppress(*_ABSENT):
             return read_regular(self._folder / filename, _LARGEST).decode("utf-8", "replace").replace("\r\n", "\n")
         return None
 
 
 def bounded(distribution: Distribution) -> Distribution:
-    """The same distribution; what lies in an archive, or is known to another package's finder, stays as it is."""
-    place = getattr(distribution, "_path", None)
-    return BoundedDistribution(place) if isinstance(place, Path) else distribution
+    """The distribution with bounded reads; unchanged if it is in an archive or comes from another finder."""
+    path = getattr(distribution, "_path", None)
+    return BoundedDistribution(path) if isinstance(path, Path) else distribution

@@ -1,4 +1,4 @@
-"""What ends a command early, and what is written to standard error."""
+"""Errors that end a command, and messages on standard error."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gpuenv.model.text import harmless, whole_number
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
 
-_NARROWEST, _USUAL = 40, 80  # columns
-_NO_RESULT = (ExitCode.USAGE, ExitCode.MATRIX_INVALID)  # the command was not understood, and has not begun
+_MIN_WIDTH, _DEFAULT_WIDTH = 40, 80  # columns
+_NO_RESULT = (ExitCode.USAGE, ExitCode.MATRIX_INVALID)  # the command has not begun
 _PROCESSES = (
-    "no further process or thread may be started",
-    "Raise the limit of this user (ulimit -u; ulimit -v too) or container (--pids-limit), or end what else runs there.",
+    "no more processes or threads can be started",
+    "Raise the limit of the user (ulimit -u; also ulimit -v) or container (--pids-limit), or stop other programs.",
 )
-_FILES = ("no further file may be opened", "Raise the limit of open files: ulimit -n 1024.")
+_FILES = ("no more files can be opened", "Raise the limit of open files: ulimit -n 1024.")
 _MEMORY = (
-    "there is no memory left",
-    "Raise the limit (ulimit -v, a container's --memory, the scheduler's), or end what else runs there.",
+    "out of memory",
+    "Raise the limit (ulimit -v, a container's --memory, the scheduler's), or stop other programs.",
 )
 _BY_NUMBER = {  # fork(2), open(2), mmap(2)
     errno.EAGAIN: _PROCESSES,
@@ -33,12 +33,12 @@ _BY_NUMBER = {  # fork(2), open(2), mmap(2)
     errno.ENOMEM: _MEMORY,
 }
 _NO_THREAD = "can't start new thread"  # CPython, Modules/_threadmodule.c, thread_PyThread_start_new_thread
-_SLOW_READER = "characters_written"  # what only the error of a full pipe has
+_SLOW_READER = "characters_written"  # attribute of the error for a full pipe
 _NO_ROOM = "failed to map segment from shared object"  # glibc, elf/dl-load.c
 
 
 class CommandError(Exception):
-    """Ends the command with an exit code of the contract; ``remedy`` is printed on a line of its own."""
+    """Ends the command with an exit code; ``remedy`` is printed on a separate line."""
 
     def __init__(self, exit_code: int, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -48,74 +48,74 @@ class CommandError(Exception):
 
 
 @contextlib.contextmanager
-def usage_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Makes usage errors of exceptions of these kinds.
+def usage_errors(*exceptions: type[Exception]) -> Iterator[None]:
+    """Turns these exceptions into usage errors.
 
     Raises:
         CommandError: with the message of the exception.
     """
     try:
         yield
-    except kinds as error:
+    except exceptions as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
-    """The reader of standard output has gone; not a BrokenPipeError, which click would end with a verdict's code."""
+class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv
+    """The reader of standard output has gone; not a BrokenPipeError, for which click exits with code 1."""
 
 
 def complain(text: str) -> None:
-    """Writes lines to standard error, where there is one, without control characters and secrets."""
+    """Writes lines to standard error, if open, without control characters and secrets."""
     if sys.stderr is None:
         return
     from gpuenv.model.secrets import hide_secrets
 
-    shown = "\n".join(harmless(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
+    clean = "\n".join(harmless(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(shown + "\n")
+        sys.stderr.write(clean + "\n")
         sys.stderr.flush()
 
 
 def announce(text: str) -> None:
-    """Writes a message to standard error."""
+    """Writes a message of gpuenv to standard error."""
     complain(wrapped(f"gpuenv: {text}"))
 
 
 def wrapped(text: str) -> str:
-    """The text in lines that fit a terminal, unchanged where there is none; a path or a command is never cut in two."""
+    """The text wrapped to the width of the terminal, if any; never breaks a path or a command."""
     if sys.stderr is None or not sys.stderr.isatty():
         return text
     import textwrap
 
-    width = max(_NARROWEST, columns() - 1)
-    whole = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    return "\n".join(line if len(line) <= width else whole.fill(line) for line in text.split("\n"))
+    width = max(_MIN_WIDTH, columns() - 1)
+    wrapper = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in text.split("\n"))
 
 
 def columns() -> int:
-    """The width of the terminal on standard error; ``shutil`` has that of standard output, which may be a file."""
+    """The width of the terminal on standard error; ``shutil`` looks at standard output, which may be a file."""
     width = whole_number(os.environ.get("COLUMNS", ""))
     try:
-        return width or os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
+        return width or os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_WIDTH
     except (OSError, ValueError):
-        return _USUAL
+        return _DEFAULT_WIDTH
 
 
 def drop_stdout() -> None:
-    """Discards what is still buffered for standard output, so that nothing is said of it at interpreter exit."""
+    """Discards the buffer of standard output, so that the interpreter reports no error at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def with_state(message: str, stand: str) -> str:
-    """A message whose first sentence ends in how things stand now."""
+def with_state(message: str, state: str) -> str:
+    """Appends the resulting state to the first line of a message."""
     first, *rest = message.split("\n", 1)
-    return "\n".join([f"{first.rstrip('.')}; {stand}" if stand else first, *rest])
+    return "\n".join([f"{first.rstrip('.')}; {state}" if state else first, *rest])
 
 
 @contextlib.contextmanager
 def failure_as_result(out: Output, record: Callable[[CommandError], object]) -> Iterator[None]:
-    """Where JSON is the output, a command that ends early in here prints a record of that."""
+    """If the output is JSON, prints a record of an error that ends the command in this context."""
     try:
         yield
     except CommandError as error:
@@ -125,7 +125,7 @@ def failure_as_result(out: Output, record: Callable[[CommandError], object]) -> 
 
 
 def resource_error(error: Exception) -> CommandError | None:
-    """The message for an error that is a lack of processes, threads, files or memory; None for any other error."""
+    """The command error for a lack of processes, threads, files or memory; None for any other error."""
     found = None
     if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):
         found = _MEMORY
@@ -135,6 +135,6 @@ def resource_error(error: Exception) -> CommandError | None:
         found = _BY_NUMBER.get(error.errno or 0)
     if found is None:
         return None
-    what, remedy = found
-    why = f": {error}" if str(error) else ""
-    return CommandError(ExitCode.COULD_NOT_CHECK, f"{what}, so that gpuenv cannot work here{why}", remedy)
+    message, remedy = found
+    reason = f": {error}" if str(error) else ""
+    return CommandError(ExitCode.COULD_NOT_CHECK, f"{message}; gpuenv cannot run{reason}", remedy)

@@ -1,7 +1,7 @@
-"""The one way by which a command changes an environment: planned, agreed to, carried out, proven, kept or put back.
+"""Changes an environment: plan, consent, execution, verification, and rollback on failure.
 
-``install`` and ``doctor --fix`` differ in what they want; ``transact`` does all the rest for them, for wheels and for
-conda packages alike.
+``install`` and ``doctor --fix`` differ in what they install; ``transact`` does the rest for both, for wheels and for
+conda packages.
 """
 
 from __future__ import annotations
@@ -56,63 +56,63 @@ PlanFactory = Callable[[], ExecutablePlan]
 P = TypeVar("P", PreparedInstall, PreparedCondaInstall)
 
 _SMOKE_TEST = "smoke test"
-_SHOWN = 3  # messages of tests
+_MAX_MESSAGES = 3  # of failed tests
 
 
 class ExaminedMachine(NamedTuple):
-    """What was known before: the machine and the target, the matrix, and the resolver's answer."""
+    """The machine and target before the change, the matrix, and the resolution."""
 
-    source: MachineSource  # it is probed again afterwards
+    source: MachineSource  # probed again afterwards
     snapshot: Snapshot
     matrix: Matrix
     resolution: Resolution
 
 
 class ConsentOptions(NamedTuple):
-    """What the caller agrees to, and where and how the plan and the result are shown."""
+    """What the user consents to, and how the plan and the result are shown."""
 
     out: Output
-    yes: bool  # no question
+    yes: bool  # no prompt
     dry_run: bool  # only show the plan
-    allow_changes: bool = False  # packages that are not CuPy's may move
-    offline: bool = False  # no network, also for what an interrupted install has left
+    allow_changes: bool = False  # packages other than CuPy's may change
+    offline: bool = False  # no network, also when recovering interrupted installs
 
 
 def transact(
     interpreter: str, scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock
 ) -> InstallOutcome | None:
-    """Plans, asks and carries it out under the environment's lock; only the plan for a dry run.
+    """Plans, asks for consent and executes the plan under the environment's lock; only shows it for a dry run.
 
-    ``way`` makes the plan and says how it is carried out; it is called with the environment held.
+    ``plan_factory`` returns the plan and a function that executes it; it is called under the lock.
 
     Raises:
-        InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
+        InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
     if consent.dry_run:
         show_plan(plan_factory()[0], consent.out)
         return None
     store = Store(Path(scheme.root))
     with store.locked():
-        recovered = recover_interrupted(interpreter, store, dry_run=False, held=True, offline=consent.offline)
+        recovered = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=consent.offline)
         clock.begin("plan")
-        plan, carry_out = plan_factory()
+        plan, execute_plan = plan_factory()
         if plan.empty:
-            message = f"{' '.join(plan.requirements)} is there already"
-            done = InstallOutcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+            message = f"{' '.join(plan.requirements)} is already installed"
+            outcome = InstallOutcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
         else:
             clock.begin("consent")
-            _agree(plan, consent)
-            done = carry_out(store, clock)
-    return replace(done, recovered=recovered, phases=clock.phases())
+            _require_consent(plan, consent)
+            outcome = execute_plan(store, clock)
+    return replace(outcome, recovered=recovered, phases=clock.phases())
 
 
 def target_scheme(
     interpreter: str, source: MachineSource, request: InstallerRequest, group: ChildGroup | None = None
 ) -> Scheme:
-    """The folders of a target that may be installed into.
+    """The folders of a target.
 
     Raises:
-        InstallError: when it may not be.
+        InstallError: when nothing may be installed into it.
     """
     scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout, group)
     refuse_unusable(scheme, break_system_packages=request.break_system_packages)
@@ -124,47 +124,49 @@ def show_plan(plan: Plan, out: Output) -> None:
     out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
 
 
-def _agree(plan: Plan, consent: ConsentOptions) -> None:
-    """Consent, or the end.
+def _require_consent(plan: Plan, consent: ConsentOptions) -> None:
+    """Asks for consent, unless ``--yes``.
 
     Raises:
-        ConsentNeeded: when it is missing, refused, or nobody can be asked.
-        InstallFailed: when there is no room for it.
+        ConsentNeeded: when it is declined, or there is no terminal to prompt on.
+        InstallFailed: when the disk has too little space.
     """
     out = consent.out
     if plan.moves and not consent.allow_changes:
         show_plan(plan, out)
         raise ConsentNeeded(
-            f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
-            "Agree with --allow-changes, or install into an environment of its own.",
+            f"packages other than CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
+            "Pass --allow-changes, or install into a separate environment.",
         )
     if not consent.yes:
         show_plan(plan, out._replace(file=None))
         if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
-            raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
-        if not typer.confirm("Go ahead?", err=True):
-            raise ConsentNeeded("not agreed to; nothing was changed")
+            raise ConsentNeeded(
+                "not a terminal, so cannot prompt; nothing was changed", "Pass --yes to accept the plan."
+            )
+        if not typer.confirm("Proceed?", err=True):
+            raise ConsentNeeded("declined; nothing was changed")
     elif not out.as_json:
-        write_stderr(plan_lines(plan, verbose=out.verbose))  # the result alone goes to standard output
+        write_stderr(plan_lines(plan, verbose=out.verbose))  # standard output is for the result
     space = plan.space
     if space.download is not None and space.free is not None and space.free < space.download:
         raise InstallFailed(
-            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free",
-            "Make room on the disk that the environment is on.",
+            f"the download takes {size_text(space.download)}, and {size_text(space.free)} are free",
+            "Free space on the environment's disk.",
         )
 
 
 def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine) -> PlanFactory:
-    """The way of wheels, with uv or pip: ``prepare`` makes the plan."""
+    """Plans with wheels, by uv or pip; ``prepare`` makes the plan."""
     chosen = examined.resolution.wheel
-    elsewhere = chosen is not None and chosen.needs_toolkit is not None
-    return partial(_planned, prepare, execute, examined, libraries_elsewhere=elsewhere)
+    needs_toolkit = chosen is not None and chosen.needs_toolkit is not None
+    return partial(_planned, prepare, execute, examined, external_libraries=needs_toolkit)
 
 
 def by_conda(scheme: Scheme, examined: ExaminedMachine, request: InstallerRequest) -> PlanFactory:
-    """The way of conda packages."""
+    """Plans with conda packages."""
     prepare = partial(_prepare_conda, scheme, examined.resolution, request)
-    return partial(_planned, prepare, execute_conda, examined, libraries_elsewhere=False)
+    return partial(_planned, prepare, execute_conda, examined, external_libraries=False)
 
 
 def _planned(
@@ -172,37 +174,37 @@ def _planned(
     execute: Callable[[P, TransactionContext], InstallOutcome],
     examined: ExaminedMachine,
     *,
-    libraries_elsewhere: bool,
+    external_libraries: bool,
 ) -> ExecutablePlan:
-    """The plan, and how it is carried out; the machine is diagnosed before, and again afterwards."""
+    """The plan and a function that executes it; the machine is diagnosed before and after."""
 
     def errors_now() -> Mapping[str, str]:
         snapshot = get_snapshot(examined.source, examined.matrix)
-        return _errors(snapshot, examined.matrix, libraries_elsewhere=libraries_elsewhere)
+        return _errors(snapshot, examined.matrix, external_libraries=external_libraries)
 
     prepared = prepare()
     executable = prepared.plan.target.executable
 
-    def carry_out(store: Store, clock: Clock) -> InstallOutcome:
-        before = _errors(examined.snapshot, examined.matrix, libraries_elsewhere=libraries_elsewhere)
+    def execute_plan(store: Store, clock: Clock) -> InstallOutcome:
+        before = _errors(examined.snapshot, examined.matrix, external_libraries=external_libraries)
         work = TransactionContext(
             store=store,
             child=ImportSettings(executable, dict(os.environ), max(60.0, examined.source.timeout), ChildGroup()),
             doctor=DoctorComparison(before, errors_now),
-            more=(partial(_gpu_proof, examined, executable),),
+            more=(partial(_gpu_verification, examined, executable),),
             announce=announce,
             created_at=now(),
             clock=clock,
         )
         return execute(prepared, work)
 
-    return prepared.plan, carry_out
+    return prepared.plan, execute_plan
 
 
-def _errors(snapshot: Snapshot, matrix: Matrix, *, libraries_elsewhere: bool) -> Mapping[str, str]:
-    """The errors about the target itself; the machine's are not of the installer's making.
+def _errors(snapshot: Snapshot, matrix: Matrix, *, external_libraries: bool) -> Mapping[str, str]:
+    """The doctor's errors about the target, by code.
 
-    CUDA's libraries may be missing from the target where they are to come from elsewhere.
+    With ``external_libraries``, CUDA's libraries may be missing from it.
     """
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
     errors = {}
@@ -210,28 +212,28 @@ def _errors(snapshot: Snapshot, matrix: Matrix, *, libraries_elsewhere: bool) ->
         check = find_check(finding.code)
         if finding.severity is not Severity.ERROR or check is None or not check.concerns_target:
             continue
-        if not (check.concerns_libraries and libraries_elsewhere):
+        if not (check.concerns_libraries and external_libraries):
             errors[finding.code] = finding.title
     return errors
 
 
 def takes_conda(scheme: Scheme, request: InstallerRequest) -> bool:
-    """Whether conda packages are to be installed: into conda's environments, where no installer of wheels is named.
+    """Whether to install conda packages: in conda environments, unless uv or pip is named.
 
     Raises:
-        TargetUnusable: when one of conda's programs is named for another kind of environment.
+        TargetUnusable: when a conda installer is named for another kind of environment.
     """
     if is_conda(scheme.prefix):
         return request.installer not in (InstallerName.UV, InstallerName.PIP)
     if request.installer in CONDAS:
         raise TargetUnusable(
-            f"{scheme.prefix} is no conda environment", "Leave --installer out, or name another target."
+            f"{scheme.prefix} is not a conda environment", "Leave --installer out, or name another target."
         )
     return False
 
 
 def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerRequest) -> PreparedCondaInstall:
-    """What installing the resolver's conda specifications would do.
+    """Plans the install of the resolver's conda specifications.
 
     Raises:
         InstallError: when there can be no plan.
@@ -250,24 +252,24 @@ def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerReq
     return prepare_conda(scheme, installer_run, choice)
 
 
-def _gpu_proof(examined: ExaminedMachine, interpreter: str) -> Verification:
-    """Runs the quick smoke test in the target; without a GPU nothing is proven."""
+def _gpu_verification(examined: ExaminedMachine, interpreter: str) -> Verification:
+    """Runs the quick smoke test in the target; undetermined without a GPU."""
     snapshot = examined.snapshot
     if any(fact.startswith(("gpu", "driver")) for fact in snapshot.assumed):
-        message = "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke"
+        message = "the GPU or the driver is assumed; on the real machine, run: gpuenv smoke"
         return Verification(_SMOKE_TEST, None, message)
     if not snapshot.gpus:
-        return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
+        return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one, run: gpuenv smoke")
     matrix, source = examined.matrix, examined.source
     try:
         place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
-        return verdict(run_tests(Order(fault=planted_fault()), place, matrix))
+        return smoke_verification(run_tests(Order(fault=planted_fault()), place, matrix))
     except Unusable as error:
         return Verification(_SMOKE_TEST, False, str(error))
 
 
-def verdict(result: SmokeResult) -> Verification:
-    """What a smoke test proves: nothing on a GPU that is busy or that nothing can be run on."""
+def smoke_verification(result: SmokeResult) -> Verification:
+    """The verification by a smoke test; undetermined on a busy or unusable GPU."""
     passed = counted(sum(test.status is TestStatus.PASSED for test in result.tests), "test")
     gpus = ", ".join(gpu.name or "a GPU" for gpu in result.gpus)
     failed = [test for test in result.tests if test.status in BROKEN]
@@ -278,18 +280,20 @@ def verdict(result: SmokeResult) -> Verification:
         )
     if result.status is TestStatus.PASSED:
         return Verification(_SMOKE_TEST, True, f"{passed} passed on {gpus}")
-    held = [test for test in result.tests if test.status is TestStatus.BUSY]
-    if held:
-        return Verification(_SMOKE_TEST, None, f"{passed} passed; others use the GPU: {_messages(held)}")
-    why = next((test.detail for test in result.tests if test.detail), result.status.value)
-    return Verification(_SMOKE_TEST, None, f"no test gave a verdict: {why}")
+    busy = [test for test in result.tests if test.status is TestStatus.BUSY]
+    if busy:
+        return Verification(_SMOKE_TEST, None, f"{passed} passed; other programs use the GPU: {_messages(busy)}")
+    reason = next((test.detail for test in result.tests if test.detail), result.status.value)
+    return Verification(_SMOKE_TEST, None, f"no test gave a verdict: {reason}")
 
 
 def _messages(tests: Sequence[TestResult]) -> str:
-    """The messages of the tests, equal ones once."""
-    same: dict[str, list[str]] = {}
+    """The messages of the tests, each once with its tests."""
+    names_by_message: dict[str, list[str]] = {}
     for test in tests:
-        same.setdefault(test.detail or test.status.value, []).append(test.name)
-    messages = [f"{enumerated(list(dict.fromkeys(names)), _SHOWN)}: {text}" for text, names in same.items()]
-    left = len(messages) - _SHOWN
-    return "; ".join(messages[:_SHOWN]) + (f"; and {left} other messages" if left > 0 else "")
+        names_by_message.setdefault(test.detail or test.status.value, []).append(test.name)
+    messages = [
+        f"{enumerated(list(dict.fromkeys(names)), _MAX_MESSAGES)}: {text}" for text, names in names_by_message.items()
+    ]
+    left = len(messages) - _MAX_MESSAGES
+    return "; ".join(messages[:_MAX_MESSAGES]) + (f"; and {left} other messages" if left > 0 else "")

@@ -1,4 +1,4 @@
-"""``gpuenv doctor --fix``: repairs what lies inside the target, by the installer's transaction."""
+"""``gpuenv doctor --fix``: repairs packages of the target in one transaction."""
 
 from __future__ import annotations
 
@@ -57,36 +57,36 @@ def fix(
     source: MachineSource,
     forms: Sequence[OutputSpec],
 ) -> Report:
-    """Repairs what it may; returns the report afterwards (made by ``examine``), which says what is left.
+    """Repairs the target; returns the report afterwards (made by ``examine``), which contains what is left.
 
-    A plan that is only to be shown is in the report, unless the forms of output are text alone.
+    With ``--dry-run`` the report contains the plan, unless text is the only output format.
 
     Raises:
         CommandError: when consent is missing, or there is no target.
-        Exit: after a plan that was only to be shown, as text; the code is that of what was found.
+        Exit: after the plan of a dry run as text, with the exit code of the findings.
     """
     repairs = repair_plan(found.findings, found.snapshot)
     if repairs is None:
-        return _nothing(found, "nothing here is for gpuenv to mend")
+        return _nothing(found, "nothing here that gpuenv can fix")
     for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in repairs.codes):
-        announce(f"to be mended: {title}")
+        announce(f"will fix: {title}")
     as_json = any(entry.form == "json" and entry.path is None for entry in forms)
     out = Output(None, as_json, not opts.no_color, opts.redact, opts.verbose)
     try:
         outcome = _transaction(found, opts, source, repairs, out)
     except NothingFits as error:
-        return _nothing(found, f"what would mend it cannot be had: {error.message}")
+        return _nothing(found, f"the fix cannot be installed: {error.message}")
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        # What was found stays found; that it could not be repaired has an exit code of its own.
-        ended = with_environment_state(error, python=source.named)
-        announce(ended.message)
-        if ended.remedy:
-            complain(wrapped(ended.remedy))
+        # The findings remain; a failed repair has its own exit code.
+        failure = with_environment_state(error, python=source.named_target)
+        announce(failure.message)
+        if failure.remedy:
+            complain(wrapped(failure.remedy))
         status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
-        repair = Repair(status, _sentence(ended.message), left=_codes(found))
-        return found._replace(repair=repair, exit_code=ended.exit_code)
+        repair = Repair(status, _sentence(failure.message), left=_codes(found))
+        return found._replace(repair=repair, exit_code=failure.exit_code)
     if isinstance(outcome, Plan):
         if all(entry.form == "text" and entry.path is None for entry in forms):
             show_plan(outcome, out)
@@ -95,9 +95,7 @@ def fix(
         repair = Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines)
         return found._replace(repair=repair)
     if outcome is None or outcome.status is Result.UNCHANGED:
-        return _nothing(
-            found, "nothing that gpuenv could install would mend it; what else to do stands with each finding"
-        )
+        return _nothing(found, "no package that gpuenv could install fixes this; each finding has its own fix")
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.MENDED)
@@ -110,7 +108,6 @@ def fix(
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
-    # A failed repair has its own exit code.
     exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
     return after._replace(repair=repair, exit_code=exit_code)
 
@@ -131,7 +128,7 @@ def _codes(report: Report) -> tuple[str, ...]:
 def _transaction(
     found: Report, opts: DoctorOptions, source: MachineSource, repairs: RepairPlan, out: Output
 ) -> InstallOutcome | Plan | None:
-    """Plans, asks, and carries it out; the plan alone for a dry run, None where no CuPy fits."""
+    """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
     interpreter = interpreter_of(source)
     recover_interrupted(interpreter, None, dry_run=opts.dry_run, offline=opts.offline)
@@ -152,21 +149,21 @@ def _transaction(
 def _plan_factory(
     scheme: Scheme, examined: ExaminedMachine, request: InstallerRequest, repairs: RepairPlan
 ) -> PlanFactory | None:
-    """By conda where CuPy is conda's business, else by wheels; None where neither would repair it.
+    """Plans with conda if it manages CuPy, else with wheels; None if neither repairs the target.
 
     Raises:
-        TargetUnusable: where the environment is pixi's to change.
+        TargetUnusable: when pixi manages the environment.
     """
     snapshot = examined.snapshot
     if snapshot.target.made_by.value == "pixi":
         raise TargetUnusable(
-            f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
-            "Let pixi do it: gpuenv doctor tells the commands.",
+            f"{scheme.prefix} belongs to a pixi project: pixi removes everything that its manifest does not list",
+            "Use pixi: gpuenv doctor shows the commands.",
         )
     if is_condas(snapshot.target):
         resolution = examined.resolution
-        # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        if repairs.choice and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
+        # Conda replaces whole packages; it cannot reinstall the same ones here: the fix has the command.
+        if repairs.choice and resolution.conda is None:  # nothing fits the installed NumPy: let conda change it
             resolution = resolve(with_any_numpy(snapshot), examined.matrix)
         if not repairs.choice or resolution.conda is None:
             return None
@@ -179,7 +176,7 @@ def _plan_factory(
 
 
 def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
-    """That NumPy moves is a fix that the doctor names: consent to the plan is consent to it."""
+    """Removes NumPy from the changes that need ``--allow-changes``: the doctor's fix is to change it."""
 
     def planned() -> ExecutablePlan:
         plan, carry_out = plan_factory()
@@ -189,22 +186,22 @@ def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
 
 
 def _chosen(examined: ExaminedMachine, scheme: Scheme, repairs: RepairPlan) -> WheelChoice | None:
-    """The wheel that repairs it: with the installed NumPy, else with one that comes with it; None where none does.
+    """The wheel that repairs the target, with the installed NumPy or else another one; None if there is none.
 
-    NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
+    NumPy is no requirement: CuPy's metadata changes it as far as other packages allow.
     """
     snapshot = examined.snapshot
-    # A toolkit of the host that CuPy has not found so far is none to count on.
+    # A host toolkit that CuPy does not find now does not count.
     counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
     inventory = read_inventory(scheme)
     tried: list[WheelChoice] = []
-    for given in (counted, with_any_numpy(counted)):
+    for candidate in (counted, with_any_numpy(counted)):
         for narrowed in choices(snapshot, examined.matrix, examined.resolution):
-            wheel = resolved_for(given, narrowed, inventory).wheel
+            wheel = resolved_for(candidate, narrowed, inventory).wheel
             if wheel is not None and satisfies(wheel, repairs, snapshot):
                 return wheel
-            tried += [wheel] if wheel is not None and given is counted else []
-        # The resolver's free choice came last; what it lacks is for a person.
+            tried += [wheel] if wheel is not None and candidate is counted else []
+        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
         if tried and not repairs.with_libraries and not loses_libraries(tried[-1], repairs, snapshot):
             return tried[-1]
     return None
@@ -217,10 +214,11 @@ def _prepare(
     installer_run = installer_run_for(scheme, request)
     if repairs.afresh and not request.offline:
         announce(
-            f"uv's cache may share the damage and is not used; to mend it too: uv cache clean {' '.join(repairs.again)}"
+            "uv's cache may hold the same damaged files and is not used; "
+            f"to clean it: uv cache clean {' '.join(repairs.again)}"
         )
         installer_run = replace(installer_run, environment={**installer_run.environment, "UV_NO_CACHE": "1"})
-    # With the distributions that own a file of these names.
+    # Also reinstall the distributions that own a file with one of these names.
     owners = {
         entry.name
         for entry in (inventory.own.values() if repairs.sonames else ())

@@ -1,4 +1,4 @@
-"""What the commands around installing share: the target, what to install there and with what, and how they end."""
+"""Steps shared by install, rollback, lock, bundle and --fix: target, requirements, installer, and outcome."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ _EXIT_CODES = {
 
 
 class InstallerRequest(NamedTuple):
-    """What to install with."""
+    """The options that select and restrict the installer."""
 
     installer: InstallerName
     offline: bool
-    break_system_packages: bool  # an externally managed Python may be changed
-    seconds: float  # that the installer may take
+    break_system_packages: bool  # allow changes to an externally managed Python
+    seconds: float  # time limit of the installer
     find_links: str | None = None  # a folder that is the only source of wheels
 
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
-    """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
+    """The command error of a failed install; ``python`` is the value of ``--python``, for the remedy."""
     remedy = words_about(error.remedy, python) if error.remedy else None
     return CommandError(_EXIT_CODES.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 
 @contextmanager
 def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
-    """Makes what ends early in here the command's outcome; yields the list of interrupted installs put back first.
+    """Turns an install error into the outcome of the command; yields a list for the recovered installs.
 
-    ``python`` is the target as the caller named it, for what is to be run next.
+    ``python`` is the value of ``--python``, for the remedy.
 
     Raises:
-        CommandError: with the exit code of what ended it, and how the environment stands.
+        CommandError: with the exit code, and the state of the environment.
     """
     recovered: list[str] = []
 
@@ -99,12 +99,12 @@ def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
 def with_environment_state(
     error: InstallError, recovered: Sequence[str] = (), python: str | None = None
 ) -> CommandError:
-    """The error with its exit code; a failure says how the environment stands."""
-    ended = command_error(error, python)
-    if ended.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
-        stands = "nothing else was changed" if error.untouched and recovered else error.stands
-        ended = CommandError(ended.exit_code, with_state(ended.message, stands), ended.remedy)
-    return ended
+    """The command error of an install error; a failure includes the state of the environment."""
+    command = command_error(error, python)
+    if command.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
+        state = "nothing else was changed" if error.untouched and recovered else error.state
+        command = CommandError(command.exit_code, with_state(command.message, state), command.remedy)
+    return command
 
 
 def show_outcome(outcome: InstallOutcome, out: Output) -> None:
@@ -116,7 +116,7 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
     """The target of ``--python`` or ``--kernel``.
 
     Raises:
-        CommandError: when both are given, or there is no such kernel.
+        CommandError: when both are set, or there is no such kernel.
     """
     if kernel is None:
         return python
@@ -140,97 +140,97 @@ def interpreter_of(source: MachineSource) -> str:
 
 
 def recover_interrupted(
-    interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False, offline: bool = False
+    interpreter: str, store: Store | None, *, dry_run: bool, locked: bool = False, offline: bool = False
 ) -> tuple[str, ...]:
-    """Finishes what an interrupted install has left; also where the interpreter has gone.
+    """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
 
-    ``held`` says that the environment is locked already.
+    ``locked`` is whether the caller holds the lock of the environment.
 
     Raises:
-        InstallError: when it cannot be put back.
+        InstallError: when one cannot be rolled back.
     """
     store = store or store_of(interpreter)
-    if store is None or (dry_run and not held):
+    if store is None or (dry_run and not locked):
         return ()
-    with nullcontext() if held else store.locked():
+    with nullcontext() if locked else store.locked():
         found = recover(store, os.environ, offline=offline)
     for number in found:
-        announce(f"the interrupted install {number} was put back")
+        announce(f"the interrupted install {number} was rolled back")
     return found
 
 
 def require_target(snapshot: Snapshot) -> None:
-    """Ends the command where the target does not answer.
+    """Ends the command if the target does not answer.
 
     Raises:
-        CommandError: with what it did instead.
+        CommandError: with what happened instead.
     """
     target = snapshot.source("target")
     if target.state is not SourceState.ANSWERED:
         raise CommandError(
             ExitCode.TARGET_UNUSABLE,
             f"{snapshot.target.executable.value or 'the target'} cannot be used: {target.detail or target.state.value}",
-            "Make the environment anew, or name another one with --python.",
+            "Recreate the environment, or name another one with --python.",
         )
 
 
 def resolved_for(snapshot: Snapshot, rows: Matrix, inventory: Inventory) -> Resolution:
-    """The resolver's answer for a target, without regard to the CUDA wheels that nothing there needs."""
+    """Resolves for a target, ignoring CUDA wheels that nothing there needs."""
     leaving = unneeded(inventory.visible, inventory.scheme.markers)
     kept = {name: release for name, release in snapshot.target.packages.items() if name not in leaving}
     return resolve(snapshot._replace(target=snapshot.target._replace(packages=kept)), rows)
 
 
 def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
-    """The requirements that the resolver has chosen.
+    """The requirements of the chosen wheel.
 
     Raises:
-        CommandError: when nothing fits; with another Python as the fix where that is all that is missing.
+        CommandError: when nothing fits; the remedy is another Python if that suffices.
     """
     if resolution.wheel is not None:
         return resolution.wheel.requirements
     changes = resolution.next_better.changes if resolution.next_better else ()
-    remedy = "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100"
+    remedy = "To install for another machine, describe it: --assume driver=580.95.05 --assume gpu=H100"
     if changes and all(change.fact == "target.python" for change in changes):
-        environment = f"Make an environment with Python {changes[0].needed}"
+        environment = f"Create an environment with Python {changes[0].needed}"
         remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
     message = "no wheel fits: nothing was changed\n" + resolution.explanation
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
 
 def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
-    """The pins of a ``pylock.toml`` or of requirements with digests.
+    """Reads the pins of a ``pylock.toml`` or of requirements with digests.
 
-    ``markers`` are the target's environment markers; None looks at the file alone.
+    ``markers`` are the target's environment markers; None keeps every entry.
 
     Raises:
-        CommandError: with the file and what is wrong in it.
+        CommandError: with the file and the error in it.
     """
     try:
         return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Create one: gpuenv lock") from error
 
 
 def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
-    """The requirements of a lock file; announces where they do not fit the machine.
+    """The requirements of a lock file; announces those that do not fit the machine.
 
     Raises:
-        CommandError: when it names no CuPy, or several.
+        CommandError: when it contains no CuPy, or several.
     """
     lines = [pin for pin in pins if is_cupy(pin.name)]
     if len(lines) != 1:
         found = ", ".join(pin.name for pin in lines) or "none"
         raise CommandError(ExitCode.USAGE, f"{path}: expected one CuPy, found {found}")
     (cupy,) = lines
-    against = [
+    rejections = [
         entry
         for entry in resolution.rejected
         if entry.candidate.name == cupy.name and same_release(entry.candidate.version, cupy.release)
     ]
-    for reason in dict.fromkeys(f"needs {entry.needed}, found {entry.found}" for entry in against):
+    for reason in dict.fromkeys(f"needs {entry.needed}, found {entry.found}" for entry in rejections):
         announce(f"{cupy.name} {cupy.release} does not fit this machine: {reason}")
     return tuple(f"{pin.name}=={pin.release}" for pin in pins)
 
@@ -240,20 +240,20 @@ def installer_for(scheme: Scheme, request: InstallerRequest) -> Installer:
 
     Raises:
         InstallError: when there is none.
-        CommandError: when it is one of conda's.
+        CommandError: when it is a conda installer.
     """
     if request.installer in CONDAS:
-        message = f"{request.installer.value} handles conda packages, and wheels are wanted here"
+        message = f"{request.installer.value} installs conda packages, and this needs wheels"
         raise CommandError(ExitCode.USAGE, message, "use uv or pip")
     return choose(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
 
 
 def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Installer | None = None) -> InstallerRun:
-    """The installer of wheels with the caller's own settings; it is chosen here where none is given.
+    """The run of an installer of wheels with the user's settings; selects the installer by default.
 
     Raises:
         InstallError: when there is none.
-        CommandError: when it is one of conda's.
+        CommandError: when it is a conda installer.
     """
     options = InstallerOptions(scheme.executable, request.offline, request.find_links, request.break_system_packages)
     installer = installer or installer_for(scheme, request)

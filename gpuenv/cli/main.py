@@ -1,4 +1,4 @@
-"""The one place that turns whatever happens into an exit code."""
+"""Runs a command line and turns every exception into an exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 
 def run(arguments: list[str]) -> int:
-    """Runs a command line and answers its exit code; no traceback reaches the user."""
+    """Runs a command line and returns its exit code; the user never sees a traceback."""
     try:
         from gpuenv.cli import app
 
@@ -20,9 +20,9 @@ def run(arguments: list[str]) -> int:
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
-    except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
-        shortage = resource_error(error)
-        return _report(shortage) if shortage else _report_bug(error)
+    except Exception as error:  # noqa: BLE001 - the last handler: reports a bug of gpuenv
+        resource = resource_error(error)
+        return _report(resource) if resource else _report_bug(error)
 
 
 def _report(error: CommandError) -> int:
@@ -36,9 +36,9 @@ def _report_bug(error: Exception) -> int:
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    where = " < ".join(
+    location = " < ".join(
         f"{frame.name} ({frame.filename.rsplit('/gpuenv/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
     )
-    complain(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}")
-    complain(f"Please report it with this line: gpuenv {__version__}, {where}")
+    complain(f"gpuenv: internal error: {type(error).__name__}: {error}")
+    complain(f"Please report it with this line: gpuenv {__version__}, {location}")
     return ExitCode.FAULT

@@ -1,4 +1,4 @@
-"""Where a command gets its machine and its matrix from."""
+"""The machine and the matrix of a command: probed, read from a snapshot or a paste, or assumed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
 
-OLD = 120  # days
+STALE = 120  # days after which a matrix or a document is outdated
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 _LARGEST_PASTE = 16 * 1024 * 1024
-_SHOWN = 5  # contradictions of a paste
-_DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
+_MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
+_DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
 
 
 class MachineSource(NamedTuple):
-    """The machine that is meant, by the shared options: this one, a recorded or pasted one, or only assumptions."""
+    """The machine that the shared options select: this one, a recorded or pasted one, or only assumptions."""
 
     python: str | None
     snapshot: Path | None
@@ -41,25 +41,25 @@ class MachineSource(NamedTuple):
     paste: Path | None = None
 
     @property
-    def named(self) -> str | None:
-        """The target of this machine that the caller named: the commands of a fix name it too."""
+    def named_target(self) -> str | None:
+        """The value of ``--python`` if it selects a target of this machine; the commands of fixes repeat it."""
         return self.python if self.snapshot is None and self.paste is None else None
 
 
 def matrix_path(path: Path | None) -> Path:
-    """The matrix that was named, else the user's own where that is newer, else the shipped one."""
+    """The named matrix, else the user's own if it is newer, else the shipped one."""
     from gpuenv.data import data_path
     from gpuenv.files import user_matrix
 
     shipped = data_path("matrix.yaml")
-    own = user_matrix(os.environ)
-    if path is not None or own is None or not os.path.isfile(own):  # noqa: PTH113 - Path raises for a name without end
+    user = user_matrix(os.environ)
+    if path is not None or user is None or not os.path.isfile(user):  # noqa: PTH113 - Path raises for too long names
         return path or shipped
-    return own if _revision(own) >= _revision(shipped) else shipped
+    return user if _revision(user) >= _revision(shipped) else shipped
 
 
 def _revision(path: Path) -> str:
-    """The revision in the first lines of a matrix, without reading the rest; a broken one has none and is not used."""
+    """The revision in the first lines of a matrix; empty for a broken one, which is then not used."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             head = [file.readline(200) for _ in range(8)]
@@ -68,64 +68,69 @@ def _revision(path: Path) -> str:
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
 
 
-def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) -> Matrix:
-    """The matrix, with a message (unless ``quiet``) where it is the user's own or old.
+def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = False) -> Matrix:
+    """The matrix; announces, unless ``quiet``, that it is the user's own or outdated.
 
-    ``anew`` reads and validates the YAML, though it was compiled when gpuenv was built.
+    ``from_yaml`` reads and validates the YAML file instead of the compiled matrix.
 
     Raises:
-        CommandError: when it cannot be read, or is invalid, with every fault.
+        CommandError: when it cannot be read, or is invalid, with every error.
     """
     from gpuenv.data import COMPILED_MATRIX, data_path
     from gpuenv.matrix.load import load
     from gpuenv.matrix.validate import MatrixError
 
     chosen = matrix_path(path)
-    own = path is None and chosen != data_path("matrix.yaml")
-    remedy = f"this is your own, {chosen}: remove it, and the one that came with gpuenv is used" if own else None
+    is_user_matrix = path is None and chosen != data_path("matrix.yaml")
+    remedy = (
+        f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
+    )
     try:
-        matrix = load(chosen, compiled=None if anew else COMPILED_MATRIX)
+        matrix = load(chosen, compiled=None if from_yaml else COMPILED_MATRIX)
     except (OSError, UnicodeDecodeError) as error:
-        said = f"{chosen if path or own else 'matrix.yaml'}: the matrix cannot be read: {reason_of(error)}"
-        raise CommandError(ExitCode.USAGE, said, remedy) from error
+        name = chosen if path or is_user_matrix else "matrix.yaml"
+        message = f"{name}: the matrix cannot be read: {reason_of(error)}"
+        raise CommandError(ExitCode.USAGE, message, remedy) from error
     except MatrixError as error:
-        said = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
-        raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
+        message = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
+        raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
     if quiet:
         return matrix
-    if own:
-        announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=OLD):
-        announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
+    if is_user_matrix:
+        announce(f"using your own matrix, {chosen}, dated {matrix.revision}")
+    if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=STALE):
+        announce(
+            f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix refresh"
+        )
     return matrix
 
 
 @contextmanager
 def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapshot]]:
-    """Begins to probe the machine that is meant, or reads the recording; what still runs in the end is ended.
+    """Starts probing the machine, or reads the snapshot; ends probes that still run on exit.
 
     Yields:
-        What returns the machine, with the caller's assumptions in place of facts; without a matrix, the usual one is
-        used.
+        A function that returns the machine with the assumptions applied; its argument is the matrix, by default the
+        usual one.
 
     Raises:
-        CommandError: when an option cannot be understood, or the recording cannot be read.
+        CommandError: when an option is invalid, or the snapshot cannot be read.
     """
     with ExitStack() as stack:
-        begun = _begin(source, stack)
+        get_machine = _begin(source, stack)
         if source.assume:
             from gpuenv.matrix.assume import AssumeError, refuse_unread
 
             with usage_errors(AssumeError):
-                refuse_unread(source.assume)  # before the matrix is read
+                refuse_unread(source.assume)  # before reading the matrix
 
         def finish(matrix: Matrix | None) -> Snapshot:
             if source.paste is None and not source.assume:
-                return begun(matrix)
+                return get_machine(matrix)
             from gpuenv.matrix.assume import AssumeError, assume
 
             rows = matrix or get_matrix(None)
-            snapshot = begun(rows)
+            snapshot = get_machine(rows)
             with usage_errors(AssumeError):
                 return assume(snapshot, source.assume, rows)
 
@@ -136,7 +141,7 @@ def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix
     """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
-        CommandError: when either cannot be read; a usage error comes before a fault of the matrix.
+        CommandError: when either cannot be read; usage errors come before errors of the matrix.
     """
     with probing(source) as finish:
         matrix = get_matrix(path)
@@ -144,7 +149,7 @@ def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix
 
 
 def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
-    """The machine that is meant, with the caller's assumptions in place of facts."""
+    """The machine with the assumptions applied."""
     with probing(source) as finish:
         return finish(matrix)
 
@@ -152,14 +157,14 @@ def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
 def get_all(source: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
-        begun = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}
+        finishers = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}
         matrix = get_matrix(path)
-        return {name: finish(matrix) for name, finish in begun.items()}, matrix
+        return {name: finish(matrix) for name, finish in finishers.items()}, matrix
 
 
 def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
-    """What returns the machine as it is; a paste is read together with the matrix."""
-    if not source.timeout > 0:  # nan is neither below the least nor above the most
+    """A function that returns the machine without assumptions; a paste needs the matrix."""
+    if not source.timeout > 0:  # nan passes the minimum and the maximum
         raise CommandError(ExitCode.USAGE, f"--timeout {source.timeout}: expected seconds, such as 30")
     if source.paste is not None:
         return lambda matrix: pasted_machine(source, matrix or get_matrix(None))
@@ -167,15 +172,15 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
         if source.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
         if source.python is not None:
-            announce("--python is not asked: the recording has a target of its own")
-        recorded = read_snapshot(source.snapshot)
-        return lambda _: recorded
+            announce("--python is ignored: the snapshot has its own target")
+        snapshot = read_snapshot(source.snapshot)
+        return lambda _: snapshot
     if source.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
-        refuse_no_environment(source.python)
+        check_target(source.python)
         if source.python is not None:
-            announce("--python is not asked: --no-probe asks nothing of this machine")
+            announce("--python is ignored: --no-probe does not probe this machine")
         return lambda _: Snapshot()
     from gpuenv.probe.request import ProbeRequest
     from gpuenv.probe.session import ProbeSession
@@ -190,14 +195,14 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
         taken_at=now(),
     )
     with usage_errors(TargetError):
-        inquiry = ProbeSession(request)
-    stack.callback(inquiry.close)  # an interruption must not leave a child behind
-    inquiry.begin()
-    return lambda _: inquiry.finish(announce)
+        session = ProbeSession(request)
+    stack.callback(session.close)  # an interrupt must not leave a child behind
+    session.begin()
+    return lambda _: session.finish(announce)
 
 
-def refuse_no_environment(python: str | None) -> None:
-    """Refuses a target that is no environment, though it is not probed."""
+def check_target(python: str | None) -> None:
+    """Raises a usage error if the target is not an environment, though it is not probed."""
     from gpuenv.probe.target import TargetError, find_interpreter
 
     with usage_errors(TargetError):
@@ -210,20 +215,20 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
     Raises:
         CommandError: for more than ``limit`` bytes.
         OSError: when it cannot be read.
-        UnicodeDecodeError: when it is no text.
+        UnicodeDecodeError: when it is not text.
     """
     try:
         raw = files.read_at_most(path, limit)
     except files.TooLargeError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: too large for a {kind}") from error
     return text_of(raw)
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A recorded machine: a Snapshot, or a report that contains one.
+    """Reads a snapshot, or the one in a report.
 
     Raises:
-        CommandError: with file, line and what was expected.
+        CommandError: with file, line and expected value.
     """
     import json
 
@@ -239,11 +244,11 @@ def read_snapshot(path: Path) -> Snapshot:
         raise CommandError(
             ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
         ) from error
-    except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
+    except (ValueError, RecursionError) as error:  # not text, huge numbers, deep nesting
         raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
-    within = ""
+    key = ""
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
-        data, within = data["snapshot"], "snapshot"
+        data, key = data["snapshot"], "snapshot"
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         (kind, _, major), (found_kind, _, found_major) = SCHEMA.partition("/"), str(found).partition("/")
@@ -251,62 +256,62 @@ def read_snapshot(path: Path) -> Snapshot:
         raise CommandError(
             ExitCode.USAGE,
             f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
-            "bring gpuenv up to date: a newer one wrote this" if is_newer else None,
+            "upgrade gpuenv: a newer version wrote this file" if is_newer else None,
         )
     try:
         snapshot = decode(Snapshot, data)
     except DecodeError as error:
-        raise malformed_file(path, text, error, within) from error
+        raise malformed_file(path, text, error, key) from error
     system = snapshot.host.os
     if system.value is None:
         return snapshot
-    # One that was written by hand may spell an operating system as other programs do.
+    # A snapshot written by hand may spell the operating system as other programs do.
     return snapshot._replace(host=snapshot.host._replace(os=replace(system, value=operating_system(system.value))))
 
 
-def malformed_file(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
-    """The message for a value of a wrong kind: file, line, path and what was expected.
+def malformed_file(path: Path, text: str, error: DecodeError, key: str = "") -> CommandError:
+    """The error for a value of the wrong type: file, line, path and expected type.
 
-    ``text`` is the content of the file, and ``within`` the key below which the record stands in it.
+    ``text`` is the content of the file, and ``key`` the one that holds the record.
     """
     from gpuenv.model.json_lines import line_of
 
-    line = line_of(text, ".".join(filter(None, (within, error.path))))
+    line = line_of(text, ".".join(filter(None, (key, error.path))))
     return CommandError(ExitCode.USAGE, f"{path}: line {line}: {error}" if line else f"{path}: {error}")
 
 
 @contextmanager
-def usage_errors_first(look: Callable[[], object]) -> Iterator[None]:
-    """Where the matrix is invalid, first does ``look``: a usage error that it raises comes before that."""
+def usage_errors_first(check: Callable[[], object]) -> Iterator[None]:
+    """If the matrix is invalid, calls ``check`` first, whose usage error takes precedence."""
     try:
         yield
     except CommandError as error:
         if error.exit_code == ExitCode.MATRIX_INVALID:
-            look()
+            check()
         raise
 
 
 def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
-    """Reads what the options name though the answer does not need it, without probing.
+    """Validates options that the command does not use, without probing: invalid values are still usage errors.
 
     Raises:
-        CommandError: at the first that cannot be understood or read; a matrix comes last.
+        CommandError: at the first invalid or unreadable value; the matrix comes last.
     """
-    if source.snapshot is None:  # a recording has a target of its own
-        refuse_no_environment(source.python)
+    if source.snapshot is None:  # a snapshot has its own target
+        check_target(source.python)
     if source.paste is not None:
-        return  # read once, where the answer comes from it: it may be standard input
-    apart = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)
-    with probing(apart) as finish:
+        return  # it may be standard input, which can be read only once
+    without_target = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)
+    with probing(without_target) as finish:
         if source.assume or matrix is not None:
             finish(get_matrix(matrix, quiet=True))
 
 
 def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
-    """The machine of ``--paste``; what the paste leaves open is announced.
+    """The machine of ``--paste``; announces the facts that are missing.
 
     Raises:
-        CommandError: when it cannot be read, contains no known output, or another machine is named too.
+        CommandError: when it cannot be read, contains no known output, or another machine is selected too.
     """
     import shlex
 
@@ -318,28 +323,28 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
 
     path = source.paste
     if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
-        raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
-    meant = chosen(_pasted_text(path))
-    pasted = read_meant(meant)
+        raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
+    environment = chosen(_pasted_text(path))
+    pasted = read_meant(environment)
     if not pasted.forms:
-        read = ", ".join(OUTPUTS)
-        hint = f"read are: {read}\nan error message or a log is for: gpuenv explain {shlex.quote(str(path))}"
+        outputs = ", ".join(OUTPUTS)
+        hint = f"supported outputs: {outputs}\nfor an error message or a log: gpuenv explain {shlex.quote(str(path))}"
         name = "standard input" if str(path) == "-" else path
-        raise CommandError(ExitCode.USAGE, f"{name}: no output that is known is in it", hint)
-    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
-    if meant.note:
-        announce(meant.note)
-    for conflict in conflicts(pasted)[:_SHOWN]:
+        raise CommandError(ExitCode.USAGE, f"{name}: no known output found", hint)
+    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not probed")
+    if environment.note:
+        announce(environment.note)
+    for conflict in conflicts(pasted)[:_MAX_CONFLICTS]:
         values = [
             f"{entry.value} ({entry.form}{f', line {entry.line}' if entry.line else ''})"
-            for entry in conflict.said[:_SHOWN]
+            for entry in conflict.said[:_MAX_CONFLICTS]
         ]
-        announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first one counts")
+        announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
     snapshot = to_snapshot(pasted, matrix)
     assumed = assumed_keys(source.assume)
     for gap in gaps(pasted, snapshot):
         if gap.key not in assumed:
-            announce(f"the paste does not say {gap.fact} ({gap.why}); the output of this says it: {gap.ask}")
+            announce(f"the paste does not contain {gap.fact} ({gap.why}); add the output of: {gap.ask}")
     return snapshot
 
 
@@ -348,12 +353,12 @@ def _pasted_text(path: Path) -> str:
 
     is_stdin = str(path) == "-"
     if is_stdin and sys.stdin is None:
-        raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
+        raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
     try:
         with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as file:
             data = file.read(_LARGEST_PASTE + 1)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
     if len(data) > _LARGEST_PASTE:
-        raise CommandError(ExitCode.USAGE, f"{'standard input' if is_stdin else path}: larger than any paste")
+        raise CommandError(ExitCode.USAGE, f"{'standard input' if is_stdin else path}: too large for a paste")
     return decoded(data)

@@ -33,7 +33,7 @@ def lock_image(caller: InstallerRun, requirements: Sequence[str], python: str, p
     """
     _require_foresight(caller)
     image = TargetPlatform(python, _ARCH[platform], _GLIBC)
-    words = image.uv_words if caller.installer.locks_as_toml else image.pip_words
+    words = image.uv_options if caller.installer.locks_as_toml else image.pip_options
     lock, why = make_lock(caller, requirements, (), words)
     if lock is None:
         raise offline_failure(why, requirements, caller) or NoWheelsError(why)

@@ -125,7 +125,7 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         # It is for one target: no marker in it says what is for which.
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise InstallError(f"{path}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
+        raise InstallError(f"{path}: {reason_of(error)}", "Create it again: gpuenv bundle") from error
 
 
 def _unpacked(archive: Path, scratch: Path) -> BundleManifest:
@@ -136,13 +136,13 @@ def _unpacked(archive: Path, scratch: Path) -> BundleManifest:
         for member in islice(tar, 1, None):
             place = member.name
             if not _is_plain(member) or not _PLACE.fullmatch(place):
-                what = "has no place in a bundle" if _is_plain(member) else "is no plain file"
+                what = "does not belong in a bundle" if _is_plain(member) else "is not a regular file"
                 raise ValueError(f"{place!r} {what}")
             file = left.pop(place, None)
             if file is None:
-                raise ValueError(f"{place!r} is not in its manifest, or there twice")
+                raise ValueError(f"{place!r} is not in its manifest, or is a duplicate")
             if member.size != file.size:
-                raise ValueError(f"{place!r} is not what the manifest says")
+                raise ValueError(f"{place!r} does not match the manifest")
             source = tar.extractfile(member)
             (scratch / place).parent.mkdir(exist_ok=True)
             with (scratch / place).open("xb") as to:
@@ -154,9 +154,9 @@ def _first(tar: tarfile.TarFile) -> str:
     """The text of the first member, which is the manifest's."""
     member = tar.next()
     if member is None or member.name != MANIFEST or not _is_plain(member):
-        raise ValueError(f"its first file is no {MANIFEST}")
+        raise ValueError(f"its first file is not {MANIFEST}")
     if member.size > _LARGEST_TEXT:
-        raise ValueError(f"{MANIFEST} is larger than any is")
+        raise ValueError(f"{MANIFEST} is too large")
     source = tar.extractfile(member)
     return source.read(_LARGEST_TEXT).decode("utf-8") if source is not None else ""
 
@@ -175,7 +175,7 @@ def _manifest_in(folder: Path) -> BundleManifest:
 
 def _text(path: Path) -> str:
     if path.stat().st_size > _LARGEST_TEXT:
-        raise ValueError(f"{path.name} is larger than any is")
+        raise ValueError(f"{path.name} is too large")
     return path.read_text(encoding="utf-8")
 
 
@@ -188,7 +188,7 @@ def _manifest(text: str) -> BundleManifest:
         raise ValueError(f"{MANIFEST}: expected schema {SCHEMA}, found {manifest.schema!r}")
     odd = [file.path for file in manifest.files if not _PLACE.fullmatch(file.path)]
     if odd:
-        raise ValueError(f"{odd[0]!r} has no place in a bundle")
+        raise ValueError(f"{odd[0]!r} does not belong in a bundle")
     if len({file.path for file in manifest.files}) != len(manifest.files):
         raise ValueError("its manifest names a file twice")
     return manifest
@@ -207,7 +207,7 @@ def _compare(folder: Path, manifest: BundleManifest) -> None:
         raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
     for place, file in named.items():
         if there[place].stat().st_size != file.size or hex_digest(str(there[place])) != file.sha256:
-            raise ValueError(f"{place!r} is not what the manifest says")
+            raise ValueError(f"{place!r} does not match the manifest")
 
 
 def download(

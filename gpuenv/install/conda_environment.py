@@ -68,7 +68,7 @@ def read_packages(prefix: str) -> Mapping[str, CondaPackage]:
             found[path.stem] = _package(path.stem, json.loads(read_regular(path, _LARGEST_RECORD)))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TargetUnusable(
-                f"{path}: conda's record cannot be read: {error}", "Make the environment anew."
+                f"{path}: conda's record cannot be read: {error}", "Recreate the environment."
             ) from error
     return found
 
@@ -201,7 +201,7 @@ def go_back(
     if not missing:
         return (), None
     if not state.offline or not exact.exists():
-        return missing, f"{reported}Look at what stands in its way, and try again: gpuenv rollback"
+        return missing, f"{reported}Fix what prevents it, then try again: gpuenv rollback"
     again = command_text((state.tool.program, "install", f"--prefix={store.root}", f"--file={exact}"))
     return missing, (
         f"{reported}It was to use no network, as the install or as was asked, and its cache lacks packages. "

@@ -58,10 +58,10 @@ from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
 _YOUNG = (
-    "installing with conda is young in gpuenv: conda itself changes the environment and its revisions lead back; "
-    "the former packages return, not every byte"
+    "installing with conda is experimental: conda itself changes the environment, and a rollback restores "
+    "the former packages, not every byte"
 )
-_WITH_NETWORK = "Without a network it has what its cache holds: leave out --offline, and there may be more."
+_WITH_NETWORK = "Offline, conda has only its cache: without --offline it may find more."
 # CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
 _OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 _SHOWN = 3
@@ -106,11 +106,11 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         if is_cupy(entry.name) and entry.installer != "conda" and os.path.realpath(entry.folder) in scheme.own_folders:
             remedy = command_text((scheme.executable, "-m", "pip", "uninstall", entry.name))
             raise TargetUnusable(
-                f"pip or uv has put {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
+                f"pip or uv installed {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
                 f"Remove it first: {remedy}; or stay with wheels: gpuenv install --installer uv",
             )
     if not os.access(Path(prefix, "conda-meta"), os.W_OK | os.X_OK):
-        raise TargetUnusable(f"{prefix}: the environment cannot be written", "Install as a user who may write there.")
+        raise TargetUnusable(f"{prefix}: the environment is not writable", "Install as a user with write access.")
     packages = read_packages(prefix)
     asking, hold, change = _ask(prefix, conda_run, choice)
     _refuse_silence(conda_run.tool, choice.specs, change, packages)
@@ -136,8 +136,8 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         install=install,
         moves=tuple(name for name in dict.fromkeys(moving) if not _OURS.fullmatch(name)),
         commands=(
-            PlannedCommand("ask what would change", asking),
-            PlannedCommand("let conda change the environment", command),
+            PlannedCommand("query what would change", asking),
+            PlannedCommand("install with conda", command),
         ),
         undo=undo_command(scheme),
         space=Space(change.fetch, free_space(prefix)),
@@ -157,8 +157,8 @@ def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
         return
     where = (f"--manifest-path={manifest}",) if manifest else ()
     raise TargetUnusable(
-        f"{prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
-        f"Let pixi do it: {command_text(('pixi', 'add', *where, *choice.specs))}",
+        f"{prefix} belongs to a pixi project: pixi removes everything that its manifest does not list",
+        f"Use pixi: {command_text(('pixi', 'add', *where, *choice.specs))}",
     )
 
 
@@ -171,7 +171,7 @@ def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[s
         )
         result = conda_run.run(command)
         if result.ending is not Ending.EXITED:
-            raise InstallFailed(f"{conda_run.tool.label} could not tell what would change: {complaint(result)}")
+            raise InstallFailed(f"{conda_run.tool.label} could not report what would change: {complaint(result)}")
         try:
             return command, hold, parse_change(result.stdout)
         except CondaRefusal as refusal:
@@ -179,15 +179,15 @@ def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[s
             lacking = conda_run.offline and refusal.absent
             if lacking or not refusal.unfit:
                 raise InstallFailed(
-                    f"{conda_run.tool.label} could not tell what would change: {why}",
+                    f"{conda_run.tool.label} could not report what would change: {why}",
                     _WITH_NETWORK if lacking else remedy_for(why),
                 ) from refusal
         except ValueError as error:
             why = complaint(result) if result.exit_code else str(error)
-            raise InstallFailed(f"{conda_run.tool.label} gave an answer that is not understood: {why}") from error
+            raise InstallFailed(f"{conda_run.tool.label} printed output that gpuenv cannot read: {why}") from error
     raise NothingFits(
-        f"{' '.join(choice.specs)} cannot be installed beside what the environment holds. {why}",
-        f"Install into an environment of its own: {conda_run.tool.family} create -n NAME python, then "
+        f"{' '.join(choice.specs)} cannot be installed with the packages in the environment. {why}",
+        f"Install into a separate environment: {conda_run.tool.family} create -n NAME python, then "
         "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if conda_run.offline else ""),
     )
 
@@ -209,7 +209,7 @@ def _refuse_silence(
             told = f"{name} would be {found}" if found else f"{name} would not be there"
             raise InstallFailed(
                 f"{tool.label} says that {spec} can be installed, and by what else it says {told}",
-                f"Look at what it answers: {command_text((tool.program, 'install', '--dry-run', spec))}",
+                f"Check its answer: {command_text((tool.program, 'install', '--dry-run', spec))}",
             )
 
 
@@ -267,7 +267,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
             remedy = remedy_for(why)
             raise InstallFailed(f"{conda_run.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
         ctx.clock.begin("proof")
-        ctx.announce("proving it")
+        ctx.announce("verifying the install")
         steps: list[Callable[[], Verification]] = [
             lambda: _as_planned(prepared),
             lambda: _files_proof(prepared),
@@ -283,7 +283,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
     def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
         del failed
         ctx.clock.begin("put back")
-        ctx.announce("putting the former packages back")
+        ctx.announce("restoring the former packages")
         return failed_outcome(plan, journal, made, why, restore(store, journal, conda_run.environment))
 
     return keep_or_put_back(ctx, plan, journal, change, put_back)
@@ -311,7 +311,7 @@ def _files_proof(prepared: PreparedCondaInstall) -> Verification:
     prefix = prepared.scheme.prefix
     packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
     wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
-    right = "every file is what conda's records say"
+    right = "every file matches conda's records"
     return Verification(
-        "files", not wrong, f"{len(wrong)} are not what conda's records say, {wrong[0]} first" if wrong else right
+        "files", not wrong, f"{len(wrong)} do not match conda's records, {wrong[0]} first" if wrong else right
     )

@@ -170,23 +170,23 @@ def query_scheme(
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
-        why = result.error or (lines[-1].strip()[:200] if lines else "it said nothing")
+        why = result.error or (lines[-1].strip()[:200] if lines else "it printed nothing")
         if result.ending is Ending.TIMED_OUT:
             why = f"no answer within {result.duration:.0f} s"
         raise TargetUnusable(
             f"{interpreter}: the target's interpreter cannot be used: {why}",
-            "Make the environment anew, or name another one with --python.",
+            "Recreate the environment, or name another one with --python.",
         )
     if facts.get("lost_environment"):
         raise TargetUnusable(
-            f"{facts['lost_environment']}: no virtual environment any more: it has no pyvenv.cfg, "
-            f"so that its interpreter is that of {facts.get('prefix')}",
-            "Make the environment anew, or name another one with --python.",
+            f"{facts['lost_environment']}: no longer a virtual environment: it has no pyvenv.cfg, "
+            f"so its interpreter is that of {facts.get('prefix')}",
+            "Recreate the environment, or name another one with --python.",
         )
     try:
         return decode(Scheme, facts)
     except DecodeError as error:
-        raise TargetUnusable(f"{interpreter}: told something that is no Python environment: {error}") from error
+        raise TargetUnusable(f"{interpreter}: its interpreter described no Python environment: {error}") from error
 
 
 def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
@@ -248,7 +248,7 @@ def _installed(distribution: Distribution, folder: str) -> InstalledDistribution
         if error.errno == errno.ELOOP:
             return None  # a link to itself is as good as none
         raise TargetUnusable(
-            f"{path or folder}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
+            f"{path or folder}: the installed metadata cannot be read: {error}", "Reinstall or remove that package."
         ) from error
 
 

@@ -36,7 +36,7 @@ Installer = Uv | Pip
 CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
 _CONDAS = ("conda", "mamba", "micromamba")
 _ANSWER = 30.0  # seconds that a program may take to print its version; one that hangs leaves time for the next one
-_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; if one is installed, check its message first."
 _LONGEST = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 _LARGEST_CONFIGURATION = 4 * 1024 * 1024
@@ -207,7 +207,7 @@ def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
     seen = set()
     for entry, value in _uv_settings(environment):
         if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
-            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {settings_text([entry])}"
+            return f"uv is configured {_NOT_TAKEN_BACK[entry.key]}, by {settings_text([entry])}"
         seen.add(entry.key)
     return None
 
@@ -291,8 +291,8 @@ def refuse_wheels(installer_run: InstallerRun, names: Iterable[str]) -> None:
     }
     if forbidden:
         raise NothingFits(
-            f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
-            f"Look first at your own settings that bear on it: {settings_text(dict.fromkeys(forbidden.values()))}.",
+            f"{', '.join(forbidden)}: wheels are forbidden, and gpuenv builds nothing from source",
+            f"Check your own settings first: {settings_text(dict.fromkeys(forbidden.values()))}.",
         )
 
 

@@ -24,7 +24,7 @@ from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.text import whole_number
 
 JOURNALS = ".gpuenv"  # the folder in the root of an environment
-_ROOM = "Make room or rights there, and try again."
+_ROOM = "Free space or fix the permissions there, then try again."
 _PRIVATE = 0o700
 _LOCK = "lock"
 _TRIES = 20  # each fails only where another gpuenv has just ended
@@ -214,7 +214,7 @@ def not_read(path: Path, what: str, error: Exception) -> InstallError:
     """The error for a damaged journal; nothing is put back by guesses."""
     return InstallError(
         f"{path}: {what} cannot be read: {error}",
-        f"Where the environment works, remove {path.parent}: that install can then not be undone. Else make it anew.",
+        f"If the environment works, remove {path.parent}; that install can then no longer be undone. Else recreate it.",
     )
 
 
@@ -229,13 +229,13 @@ def _make_folder(root: Path, folder: Path) -> None:
         pass
     except OSError as error:
         raise TargetUnusable(
-            f"{root}: the environment cannot be written: {error.strerror}",
-            "Install as a user who may write there, or into an environment of your own.",
+            f"{root}: the environment is not writable: {error.strerror}",
+            "Install as a user with write access, or into an environment of your own.",
         ) from error
     with contextlib.suppress(FileNotFoundError):  # removed since: the next try makes it anew
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
-            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
+            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Check who created it, then remove it.")
 
 
 def _take_lock(root: Path, path: Path) -> int | None:
@@ -255,8 +255,8 @@ def _take_lock(root: Path, path: Path) -> int | None:
         except OSError as error:
             raise TargetUnusable(
                 f"{path}: cannot be locked: {error.strerror}",
-                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
-                "locks, or install into an environment on a disk of this machine.",
+                "Its file system does not support locks, such as a network mount without them: mount it with "
+                "locks, or install into an environment on a local disk.",
             ) from error
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), path.lstat()):
@@ -266,6 +266,4 @@ def _take_lock(root: Path, path: Path) -> int | None:
 
 
 def _busy(root: Path) -> TargetUnusable:
-    return TargetUnusable(
-        f"{root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
-    )
+    return TargetUnusable(f"{root}: another gpuenv is using this environment", "Wait for it to finish, then try again.")

@@ -36,9 +36,9 @@ def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -
     names = [pin.name for pin in pins] if markers is not None else []
     twice = sorted({entry for entry in names if names.count(entry) > 1})
     if twice:
-        raise ValueError(f"{twice[0]} is there twice: a lock file for one environment is wanted")
+        raise ValueError(f"{twice[0]} is listed twice; expected a lock file for one environment")
     if not pins:
-        raise ValueError("it names no package")
+        raise ValueError("it contains no package")
     return pins
 
 
@@ -116,7 +116,7 @@ def _pylock_pin(entry: Mapping[str, Any]) -> Pin:
         hashes = wheel.get("hashes")
         sha256 = hashes.get("sha256") if isinstance(hashes, dict) else None
         if not isinstance(sha256, str):
-            raise ValueError(f"{pin.name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - one kind of error
+            raise ValueError(f"{pin.name}: a wheel has no SHA-256 digest")  # noqa: TRY004 - one kind of error
         digests += make_pin(pin.name, "0", sha256).sha256
     one = len(wheels) == 1
     return replace(pin, sha256=tuple(digests), size=pin.size if one else None, wheel=pin.wheel if one else None)

@@ -48,7 +48,7 @@ from gpuenv.model.text import enumerated
 _MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"
 _HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and leaves it when it is interrupted
-_STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
+_STAGING = ("install the new wheels next to the environment", "the same with the index, if that fails")
 _NAMED = 3
 # Unpacked, the wheels that cupy-cuda12x[ctk] 14.2.0 brings for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
 # times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
@@ -141,8 +141,8 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
     if scheme.externally_managed and not break_system_packages:
         raise TargetUnusable(
             f"{scheme.executable}: the system manages this Python and forbids installing into it (PEP 668)",
-            "Make an environment of your own: python3 -m venv NAME, then gpuenv install --python NAME. "
-            "--break-system-packages does it all the same.",
+            "Create an environment: python3 -m venv NAME, then gpuenv install --python NAME. "
+            "--break-system-packages overrides this.",
         )
     for folder in (scheme.root, scheme.purelib, scheme.platlib):
         nearest = Path(folder)
@@ -150,8 +150,8 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
             nearest = nearest.parent
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise TargetUnusable(
-                f"{folder}: the environment cannot be written",
-                "Install as a user who may write there, or into an environment of your own.",
+                f"{folder}: the environment is not writable",
+                "Install as a user with write access, or into an environment of your own.",
             )
         if not (os.path.realpath(folder) + "/").startswith(os.path.realpath(scheme.root) + "/"):
             raise TargetUnusable(f"{folder} lies outside of {scheme.root}: such an environment is not supported")
@@ -226,8 +226,8 @@ def prepare(
         undo=undo_command(scheme),
         space=Space(download, free_space(root), download * _GROWTH if download is not None else None),
         notes=tuple(
-            f"{name} {inventory.releases[name]} is of another CUDA major version and stays, since other packages need "
-            "it; CuPy may load it first"
+            f"{name} {inventory.releases[name]} is of another CUDA major version and is kept, since other packages "
+            "need it; CuPy may load it first"
             for name in scope.stay
         ),
     )
@@ -236,7 +236,7 @@ def prepare(
 
 def undo_command(scheme: Scheme) -> PlannedCommand:
     """How an install is undone; ``numbered`` adds the number."""
-    return PlannedCommand("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix))
+    return PlannedCommand("restore the former state", ("gpuenv", "rollback", "--python", scheme.prefix))
 
 
 def _damaged(inventory: Inventory) -> tuple[str, ...]:
@@ -377,8 +377,8 @@ def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
         raise TargetUnusable(f"{name} was installed by conda, and only conda can remove it", "Remove it with conda.")
     if record is None:
         raise TargetUnusable(
-            f"{name} in {distribution.folder} has no RECORD: which files are its own is written down nowhere",
-            "Remove it by hand, or make a new environment.",
+            f"{name} in {distribution.folder} has no RECORD, so its files are unknown",
+            "Remove it by hand, or create a new environment.",
         )
     real_folder = lru_cache(maxsize=None)(os.path.realpath)  # the files are thousands, their folders are not
     places = []
@@ -388,7 +388,7 @@ def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
         if not is_inside(path, root) or not is_inside(f"{real_folder(folder)}/{file}", real_folder(root)):
             raise TargetUnusable(
                 f"{distribution.name}: its RECORD names a file outside of the environment: {entry.path!r}",
-                "Look at how it came there; a new environment is the safe way.",
+                "Find out how it got there, or create a new environment.",
             )
         places.append(below(path, root))
     return tuple(places)

@@ -26,7 +26,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 _KEPT_TRANSACTIONS = 3
 _LISTED = 3
-_AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor --fix"
+_AFTER_OTHERS = "Wait for it to finish, then check and repair: gpuenv doctor --fix"
 SCHEMA = "gpuenv.history/1"
 
 
@@ -39,7 +39,7 @@ class RestoreResult(NamedTuple):
 
     def __str__(self) -> str:
         shown = ", ".join(self.missing[:_LISTED])
-        return f"{len(self.missing)} {self.of} could not be put back, {shown}"
+        return f"{len(self.missing)} {self.of} could not be restored, {shown}"
 
 
 def restore(
@@ -52,7 +52,9 @@ def restore(
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)
-    remedy: str | None = f"What was kept lies in {folder}; make room or rights, and try again: gpuenv rollback"
+    remedy: str | None = (
+        f"The backup is in {folder}; free space or fix the permissions, then try again: gpuenv rollback"
+    )
     try:
         if conda:
             way = replace(conda, offline=conda.offline or offline)
@@ -98,14 +100,14 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
             if taken:
                 raise InstallFailed(
                     f"an earlier install ({number}) was interrupted, and {len(taken)} of its files have been changed "
-                    f"since by something else, {taken[0]} first; it was not put back",
-                    f"Where the environment works as it is, remove {store.transaction(number)}, and it stays so. Else "
-                    "make it anew.",
+                    f"since by something else, {taken[0]} first; it was not rolled back",
+                    f"If the environment works, remove {store.transaction(number)} to keep it as it is. Else "
+                    "recreate it.",
                 )
             back = restore(store, journal, environment, offline=offline)
             if back.missing:
                 message = f"an earlier install ({number}) was interrupted, and {back}"
-                raise InstallFailed(message, back.remedy, stands="")
+                raise InstallFailed(message, back.remedy, state="")
             found.append(number)
     return tuple(found)
 
@@ -149,7 +151,7 @@ def roll_back(
             _roll_back_one(store, journal, environment, offline=offline)
         except InstallError as error:
             if undone:
-                error.stands = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
+                error.state = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
             raise
         undone.append(journal)
     return tuple(undone)
@@ -167,10 +169,10 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
     try:
         store.mark(journal.number, TransactionState.UNDOING)
     except OSError as error:
-        raise disk_failure("the rollback cannot be noted", error) from error
+        raise disk_failure("the rollback cannot be recorded", error) from error
     back = restore(store, journal, environment, offline=offline)
     if back.missing:
-        raise InstallFailed(str(back), back.remedy, stands="")
+        raise InstallFailed(str(back), back.remedy, state="")
 
 
 def failed_outcome(
@@ -183,9 +185,9 @@ def failed_outcome(
 ) -> InstallOutcome:
     """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
     missing = back.missing
-    former = "the former packages are back" if back.of == "packages" else "the former state is back"
+    former = "the former packages were restored" if back.of == "packages" else "the former state was restored"
     if others:
-        former += f", but something else was at work there meanwhile: {', '.join(others)}"
+        former += f", but another program changed the environment meanwhile: {', '.join(others)}"
     return InstallOutcome(
         status=Result.RESTORED if not missing else Result.NOT_RESTORED,
         exit_code=ExitCode.FAILED,
@@ -243,8 +245,8 @@ def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, con
     notes = []
     for journal in journals:
         conda = condas.get(journal.number)
-        how = f"{conda} puts the former packages back, from its cache or its channels"
-        files = f"{len(journal.put)} files go, those that they replaced return"
+        how = f"{conda} restores the former packages from its cache or its channels"
+        files = f"{len(journal.put)} files are removed, and the files that they replaced restored"
         notes.append(f"install {journal.number}: {how if conda is not None else files}")
     back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
     gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
@@ -257,7 +259,7 @@ def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, con
         install=back,
         moves=(),
         commands=(),
-        undo=PlannedCommand("a rollback is not undone: install again", ()),
+        undo=PlannedCommand("a rollback cannot be undone: install again", ()),
         space=Space(None if condas else 0, None),
         notes=tuple(notes),
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
 from gpuenv.install.dependencies import Dependency, allows, required_name
-from gpuenv.install.exceptions import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
+from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallError, InstallFailed, NothingFits, remedy_for
 from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
@@ -26,12 +26,12 @@ _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
 )
 _NO_INDEX = re.compile(
-    rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
+    rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
 )
 _NAMED = 5
-OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
+OF_ITS_OWN = "Install into a separate environment: python -m venv NAME, then gpuenv install --python NAME."
 _OF_THE_INDEX = (
-    "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
+    "Check the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
     "this Python and platform."
 )
 
@@ -85,8 +85,8 @@ def resolve_pins(
         InstallFailed: when the installer fails for another reason, such as no network.
     """
     run = _run(installer_run, installer_run.installer.resolving, requirements, constraints)
-    commands = (PlannedCommand("ask what would change", run.command),)
-    why = _conflict(installer_run, run.result, "could not tell what would change")
+    commands = (PlannedCommand("query what would change", run.command),)
+    why = _conflict(installer_run, run.result, "could not report what would change")
     if why is not None:
         return SolverResult((), commands), why
     with _unreadable_answers(installer_run):
@@ -132,7 +132,7 @@ def resolve_at_once(
     except ValueError:
         return None
     coming = tuple(pin for pin in pins if not same_release(there.get(pin.name, ""), pin.release))
-    return SolverResult(coming, (PlannedCommand("ask what would change", run.command),))
+    return SolverResult(coming, (PlannedCommand("query what would change", run.command),))
 
 
 def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverResult:
@@ -148,7 +148,7 @@ def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverR
     if not succeeded(run.result):
         why = complaint(run.result)
         raise InstallFailed(
-            f"{installer_run.installer.label} could not tell the digests: {why}", remedy_of(why, installer_run)
+            f"{installer_run.installer.label} could not report the digests: {why}", remedy_of(why, installer_run)
         )
     with _unreadable_answers(installer_run):
         found = {pin.name: pin for pin in installer_run.installer.locked(run.result.stdout, run.answer)}
@@ -156,9 +156,9 @@ def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverR
     for pin in resolved.pins:
         known = pin if pin.sha256 else found.get(pin.name)
         if known is None or known.release != pin.release or not known.sha256:
-            raise InstallFailed(f"no digest could be had for {pin.name} {pin.release}")
+            raise InstallFailed(f"no digest was found for {pin.name} {pin.release}")
         pins.append(replace(known, former=pin.former))
-    return SolverResult(tuple(pins), (*resolved.commands, PlannedCommand("ask for the digests", run.command)))
+    return SolverResult(tuple(pins), (*resolved.commands, PlannedCommand("query the digests", run.command)))
 
 
 def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) -> str | None:
@@ -170,7 +170,7 @@ def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) ->
     if succeeded(result):
         return None
     why = complaint(result)
-    if _CONFLICT.search(result.stderr) and not NOTHING_THERE.search(result.stderr):
+    if _CONFLICT.search(result.stderr) and not NO_VERSIONS.search(result.stderr):
         return why
     raise InstallFailed(f"{installer_run.installer.label} {failure}: {why}", remedy_of(why, installer_run))
 
@@ -182,7 +182,7 @@ def _unreadable_answers(installer_run: InstallerRun) -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         raise InstallFailed(
-            f"{installer_run.installer.label} gave an answer that is not understood: {error}"
+            f"{installer_run.installer.label} printed output that gpuenv cannot read: {error}"
         ) from error
 
 
@@ -200,8 +200,8 @@ def refuse_other(installer_run: InstallerRun, requirements: Sequence[str], relea
     if left_out or other:
         what = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
         raise NothingFits(
-            f"{installer_run.installer.label} {what}, as one of its settings tells it to",
-            "Look at exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
+            f"{installer_run.installer.label} {what}, because of one of its settings",
+            "Check exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
             "at UV_EXCLUDE and UV_OVERRIDE.",
         )
 
@@ -210,15 +210,15 @@ def remedy_of(why: str, installer_run: InstallerRun) -> str | None:
     """What to do about a failure of the installer; without a network, that may be the user's own choice."""
     if not _lacks_files(why, installer_run):
         usual = remedy_for(why)
-        return usual if SURROUNDINGS.search(why) else settings_hint(installer_run, why) or usual
+        return usual if DISK_OR_NETWORK.search(why) else settings_hint(installer_run, why) or usual
     ways = ["leave out --offline"] if installer_run.options.offline else []
     way = " and ".join(
         [*ways, f"unset {installer_run.installer.offline_variable}"] if _is_offline_by_variable(installer_run) else ways
     )
-    over = "Or carry everything over: gpuenv bundle there, gpuenv install --bundle here."
+    over = "Or transfer a bundle: gpuenv bundle on a machine with a network, then gpuenv install --bundle here."
     if installer_run.installer.telling_cache() is None:
-        return f"Let it use the network, without which its cache is of no use (that of uv would be): {way}. {over}"
-    return f"Fill the cache while there is a network: {way}. {over}"
+        return f"Allow the network, without which pip's cache cannot be used (uv's can): {way}. {over}"
+    return f"Fill the cache while online: {way}. {over}"
 
 
 def settings_hint(installer_run: InstallerRun, why: str) -> str | None:
@@ -226,7 +226,7 @@ def settings_hint(installer_run: InstallerRun, why: str) -> str | None:
     settings = [
         entry for entry in relevant_settings(installer_run) if "no-index" not in entry.key or _NO_INDEX.search(why)
     ]
-    return f"Look first at your own settings that bear on it: {settings_text(settings[:_NAMED])}." if settings else None
+    return f"Check your own settings first: {settings_text(settings[:_NAMED])}." if settings else None
 
 
 def offline_failure(why: str, requirements: Sequence[str], installer_run: InstallerRun) -> InstallFailed | None:
@@ -245,7 +245,7 @@ def offline_failure(why: str, requirements: Sequence[str], installer_run: Instal
 def _lacks_files(why: str, installer_run: InstallerRun) -> bool:
     """Whether files are missing because no network may be used; a bundle has its own."""
     offline = installer_run.options.offline or _is_offline_by_variable(installer_run)
-    wanting = _NOT_CACHED.search(why) or NOTHING_THERE.search(why)
+    wanting = _NOT_CACHED.search(why) or NO_VERSIONS.search(why)
     return offline and installer_run.options.find_links is None and wanting is not None
 
 
@@ -278,7 +278,7 @@ def nothing_fits(
     failed = offline_failure(why, requirements, installer_run)
     if failed is not None:
         return failed
-    pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay and beside else ""
+    pinned = f" It holds {', '.join(stay)}, which other packages need." if stay and beside else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
     needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
     if needing and beside:
@@ -287,9 +287,9 @@ def nothing_fits(
     under = "".join(f" and under {name}={hide_secrets(installer_run.environment[name])}" for name in forbidding)
     remedy = settings_hint(installer_run, why) or (OF_ITS_OWN if beside else _OF_THE_INDEX)
     if forbidding:
-        remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+        remedy = f"Check these constraints first; to remove them: unset {' '.join(forbidding)}"
     elif "exclude-newer" in why:
-        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
-    here = "be installed beside what the environment holds"
-    where = here if beside or forbidding else "be had, whatever the environment holds"
+        remedy = "Check exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
+    here = "be installed with the packages in the environment"
+    where = here if beside or forbidding else "be installed in any environment"
     return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{pinned} {why}", remedy)

@@ -39,12 +39,12 @@ class TargetPlatform:
         return f"{self.arch}-manylinux_2_{minor}"
 
     @property
-    def uv_words(self) -> tuple[str, ...]:
+    def uv_options(self) -> tuple[str, ...]:
         """What tells uv to resolve for it."""
         return (f"--python-version={self.python}", f"--python-platform={self.uv_platform}")
 
     @property
-    def pip_words(self) -> tuple[str, ...]:
+    def pip_options(self) -> tuple[str, ...]:
         """What tells pip of it (its documentation, "pip download"): every tag, for none implies another."""
         tag = f"cp{self.python.replace('.', '')}"
         minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
@@ -72,7 +72,7 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
     if system not in (None, "linux") or (libc is not None and libc.family != "glibc"):
         found = " with ".join(str(word) for word in (system or "linux", libc) if word is not None)
         raise TargetUnusable(
-            f"wheels are collected for Linux with glibc, and the machine has {found}",
+            f"gpuenv collects wheels for Linux with glibc alone, and the machine has {found}",
             "Run gpuenv bundle on a machine like it.",
         )
     lacking = [
@@ -80,9 +80,7 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
     ]
     if lacking or python is None or arch is None or libc is None:
         words = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in lacking)
-        raise TargetUnusable(
-            f"what is known of the machine does not tell {', '.join(lacking)}", f"Say what it is: {words}"
-        )
+        raise TargetUnusable(f"unknown for the machine: {', '.join(lacking)}", f"Pass: {words}")
     if python.free_threaded:
         raise TargetUnusable(
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
@@ -98,7 +96,7 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requireme
         InstallError: when there can be none.
     """
     if not isinstance(installer_run.installer, Uv):
-        raise InstallError("a lock for another machine is made by uv alone", "Install uv: python -m pip install uv")
+        raise InstallError("only uv can make a lock for another machine", "Install uv: python -m pip install uv")
     releases = {
         **snapshot.target.packages,
         **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),

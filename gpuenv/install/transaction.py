@@ -26,7 +26,7 @@ from gpuenv.install.environment import (
     read_inventory,
     read_record,
 )
-from gpuenv.install.exceptions import CacheAtFault, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.exceptions import DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store, TransactionState
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
 from gpuenv.install.planner import PreparedInstall, numbered, summary_of
@@ -38,7 +38,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
-_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
+_LINKS = "They are links into a cache and vanish with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
 _UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
 _NO_CACHE = "UV_NO_CACHE"
 Announce = Callable[[str], None]
@@ -79,14 +79,14 @@ def read_stage(stage: Path, scheme: Scheme) -> StagedInstall:
         folder = by_relation.get(relation, scheme.purelib)
         record = read_record(distribution.metadata)
         if record is None:
-            raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
+            raise InstallFailed(f"{distribution.name}: its wheel has no readable RECORD")
         for entry in record:
             path = os.path.normpath(os.path.join(distribution.folder, entry.path))
             target = os.path.normpath(os.path.join(folder, entry.path))
             outside = not is_inside(target, scheme.root) or not is_inside(path, str(stage))
             if outside or entry.path.startswith("/"):
                 raise InstallFailed(
-                    f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}"
+                    f"{distribution.name}: its RECORD names a path outside of the environment: {entry.path!r}"
                 )
             place = below(target, scheme.root)
             if place not in files:
@@ -94,7 +94,7 @@ def read_stage(stage: Path, scheme: Scheme) -> StagedInstall:
                     files[place] = (path, os.lstat(path), [])
                 except (OSError, ValueError) as error:
                     raise InstallFailed(
-                        f"{distribution.name}: {entry.path} is in its RECORD and was not installed"
+                        f"{distribution.name}: {entry.path} is in its RECORD but was not installed"
                     ) from error
             files[place][2].append(entry)
     return StagedInstall(
@@ -123,7 +123,7 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
     Its commands run in turn until one works; each starts with an empty folder.
 
     Raises:
-        InstallFailed: when it does not come to its end; CacheAtFault where the wheels are there and no wheels.
+        InstallFailed: when it does not come to its end; DamagedCache where the wheels are there and no wheels.
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
@@ -139,7 +139,7 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
         result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
-        kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
+        kind = DamagedCache if _UNPACKED in result.stderr else InstallFailed
         raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 
@@ -182,13 +182,13 @@ def _checked(prepared: PreparedInstall, stage: Path) -> StagedInstall:
     wanted = {pin.name: pin.release for pin in plan.install}
     if found != wanted:
         odd = sorted(set(found.items()) ^ set(wanted.items()))
-        raise InstallFailed(f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}")
+        raise InstallFailed(f"{plan.installer} installed something other than planned: {' '.join(map('=='.join, odd))}")
     bad = broken(staged.files)
     if bad:
-        message = f"{len(bad)} files are not what their RECORD says, {bad[0]} first"
+        message = f"{len(bad)} files do not match their RECORD, {bad[0]} first"
         if any(stat.S_ISLNK(file.status.st_mode) for file in staged.files):
             raise InstallFailed(message, _LINKS)
-        raise CacheAtFault(message)
+        raise DamagedCache(message)
     return staged
 
 
@@ -218,7 +218,7 @@ def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcom
         journal, frameworks = _prepare_stage(prepared, ctx, number)
     except OSError as error:
         store.drop(number)
-        raise disk_failure("the new files could not be put together", error) from error
+        raise disk_failure("the new files could not be prepared", error) from error
     except BaseException as error:  # whatever it is: what was put together is not left behind
         store.drop(number)
         if isinstance(error, KeyboardInterrupt):
@@ -230,11 +230,11 @@ def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcom
         carry_out(store, journal)
         writing = BackgroundSync(store.root, touched(store, journal))  # while it is verified
         ctx.clock.begin("proof")
-        ctx.announce("proving it")
+        ctx.announce("verifying the install")
         shown = proofs(plan, prepared.inventory, ctx.child, frameworks, ctx.doctor)
         if all(proof.passed is not False for proof in shown):
             shown = (*shown, *(more() for more in ctx.more))
-        made += [Verification("files", True, "every file is what its RECORD says"), *shown] if plan.install else shown
+        made += [Verification("files", True, "every file matches its RECORD"), *shown] if plan.install else shown
         ctx.clock.begin("sync")
         writing.finish()
 
@@ -266,11 +266,11 @@ def _prepare_stage(prepared: PreparedInstall, ctx: TransactionContext, number: s
         try:
             try:
                 return _staged(prepared, ctx, number, frameworks)
-            except CacheAtFault:
+            except DamagedCache:
                 afresh = _without_cache(prepared)
                 if afresh is None:
                     raise
-                ctx.announce("what the installer's cache holds is damaged: once more without it")
+                ctx.announce("the installer's cache is damaged; trying again without it")
                 shutil.rmtree(stage)
                 stage.mkdir()
                 return _staged(afresh, ctx, number, frameworks)

@@ -28,7 +28,7 @@ _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _SHOWN = 3
 CONSISTENT = "consistent"
-ANOTHER = "another one is imported"
+ANOTHER = "another CuPy is imported"
 _AT_ONCE = 4
 
 
@@ -64,9 +64,9 @@ def import_in_child(child: ImportSettings, module: str) -> ImportResult:
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
-        return ImportResult(module, False, f"no end within {child.seconds:.0f} s")
+        return ImportResult(module, False, f"timed out after {child.seconds:.0f} s")
     if result.ending is Ending.CRASHED:
-        return ImportResult(module, False, f"ended by {result.signal_name}")
+        return ImportResult(module, False, f"killed by {result.signal_name}")
     if result.ending is Ending.NOT_STARTED or "started" not in facts:
         return ImportResult(
             module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}"
@@ -131,16 +131,16 @@ def _as_planned(plan: Plan, after: Inventory) -> Verification:
     ]
     coming = {pin.name for pin in plan.install}
     gone = (entry.name for entry in plan.remove if entry.name not in coming)
-    wrong += [f"{name} was to be removed and is there" for name in gone if name in own]
+    wrong += [f"{name} was to be removed and is still installed" for name in gone if name in own]
     visible = {entry.name: entry for entry in after.visible}
     for text in plan.requirements:
         requirement = parse(text)
         there = visible.get(canonicalize_name(requirement.name)) if requirement else None
         if requirement is None or there is None:
-            wrong.append(f"{text} is not there")
+            wrong.append(f"{text} is not installed")
             continue
         if not requirement.specifier.contains(there.release, prereleases=True):
-            wrong.append(f"{text} was asked for, {there.release} is there")
+            wrong.append(f"{text} was required, {there.release} is installed")
         lost = (extra for extra in map(canonicalize_name, requirement.extras) if extra not in there.extras)
         wrong += [f"{there.name} {there.release} has no extra {extra}" for extra in lost]
     detail = "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions"
@@ -182,5 +182,5 @@ def doctor_proof(doctor: DoctorComparison) -> Verification:
     now = doctor.now()
     new = [f"{code}: {title}" for code, title in now.items() if code not in doctor.before]
     gone = [code for code in doctor.before if code not in now]
-    detail = "; ".join(new[:_SHOWN]) or (f"cured: {', '.join(gone)}" if gone else "nothing new is wrong")
+    detail = "; ".join(new[:_SHOWN]) or (f"fixed: {', '.join(gone)}" if gone else "no new errors")
     return Verification("doctor", not new, detail)

@@ -25,7 +25,7 @@ def test_the_doctor_judges_a_paste_and_not_this_machine() -> None:
 
 def test_what_is_missing_to_decide_is_asked_for() -> None:
     done = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt")
-    assert "this machine is not asked" in done.stderr
+    assert "this machine is not probed" in done.stderr
     assert "does not say the driver" in done.stderr
     assert done.stderr.rstrip().endswith("uname -a")
     helped = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt", "--assume", "driver=580.95.05")
@@ -70,10 +70,10 @@ def test_standard_input() -> None:
     ("arguments", "said"),
     [
         (("--paste", "nowhere.txt"), "nowhere.txt: No such file"),
-        (("--paste", CONFIG, "--no-probe"), "--paste stands alone"),
-        (("--paste", CONFIG, "--snapshot", "x.json"), "--paste stands alone"),
-        (("--paste", CONFIG, "--python", "python3"), "--paste stands alone"),
-        (("--paste", "-"), "no output that is known is in it"),
+        (("--paste", CONFIG, "--no-probe"), "--paste excludes"),
+        (("--paste", CONFIG, "--snapshot", "x.json"), "--paste excludes"),
+        (("--paste", CONFIG, "--python", "python3"), "--paste excludes"),
+        (("--paste", "-"), "no known output found"),
     ],
 )
 def test_what_cannot_be_used_ends_in_2(arguments: tuple[str | Path, ...], said: str) -> None:

@@ -69,5 +69,5 @@ def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path)
     )
     assert done.returncode == ExitCode.COULD_NOT_CHECK, done.stderr
     assert done.stdout == ""
-    assert "no further process or thread may be started" in done.stderr
-    assert "fault of gpuenv" not in done.stderr
+    assert "no more processes or threads can be started" in done.stderr
+    assert "internal error" not in done.stderr

@@ -155,7 +155,7 @@ def test_that_a_target_is_not_asked_is_told(command: str, recording: Path) -> No
     """Whoever names an environment takes the answer for one about it."""
     for option in (["--no-probe"], ["--snapshot", str(recording)]):
         done = gpuenv(command, *option, "--python", sys.executable)
-        assert "gpuenv: --python is not asked: " in done.stderr
+        assert "gpuenv: --python is ignored: " in done.stderr
         assert gpuenv(command, *option).stderr == ""
 
 

@@ -31,7 +31,7 @@ RUBBISH = bytes(range(128, 256)) * 4
         (["check-image"], "no tar file, or a damaged one\nexpected an OCI layout"),
         (["simulate"], "not a text in UTF-8"),
         (["doctor", "--config"], "not a text in UTF-8"),
-        (["doctor", "--paste"], "no output that is known is in it\nread are: nvidia-smi, nvidia-smi -q"),
+        (["doctor", "--paste"], "no known output found\nsupported outputs: nvidia-smi, nvidia-smi -q"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -52,7 +52,7 @@ def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], sai
 def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
     done = gpuenv(*option, "/dev/zero")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "/dev/zero: larger than any " in done.stderr
+    assert "/dev/zero: too large for a " in done.stderr
 
 
 @pytest.mark.parametrize("command", [["matrix", "check", "--matrix"], ["doctor", "--no-probe", "--matrix"]])
@@ -83,7 +83,7 @@ def test_a_matrix_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_lock_without_end_is_not_read_to_its_end() -> None:
-    with pytest.raises(CommandError, match="larger than any lock file"):
+    with pytest.raises(CommandError, match="too large for a lock file"):
         read_lock(Path("/dev/zero"))
 
 

@@ -34,7 +34,7 @@ def test_what_fails_while_it_is_held_is_not_told_as_another_gpuenv(tmp_path: Pat
 def test_one_at_a_time(tmp_path: Path) -> None:
     with (
         Store(tmp_path).locked(),
-        pytest.raises(TargetUnusable, match="another gpuenv is at work"),
+        pytest.raises(TargetUnusable, match="another gpuenv is using this environment"),
         Store(tmp_path).locked(),
     ):
         raise AssertionError

@@ -39,7 +39,7 @@ def agreed_late(target: Path, environment: dict[str, str], *options: str) -> str
         os.close(theirs)
         assert process.stderr is not None
         said = ""
-        while "Go ahead?" not in said:
+        while "Proceed?" not in said:
             letter = process.stderr.read(1)
             assert letter, said
             said += letter

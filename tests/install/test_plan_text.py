@@ -42,4 +42,4 @@ def shown(space: Space) -> str:
 def test_the_room_it_takes(space: Space, said: str, *, short: bool) -> None:
     text = shown(space)
     assert said in text
-    assert ("the room may not do" in text) is short
+    assert ("there may be too little space" in text) is short

@@ -34,7 +34,7 @@ def laid_out(folder: Path, line: str) -> tuple[Path, Scheme]:
 def test_a_file_that_belongs_outside_of_the_environment_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "escaped.txt").write_text("out\n")
     stage, scheme = laid_out(tmp_path, line)
-    with pytest.raises(InstallFailed, match="names a place outside of the environment"):
+    with pytest.raises(InstallFailed, match="names a path outside of the environment"):
         read_stage(stage, scheme)
 
 

@@ -154,7 +154,7 @@ def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> Non
 
 def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) -> None:
     listed = example.gpuenv("doctor", "--list").stdout
-    assert "ACME101  brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
+    assert "ACME101  from acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
     _, report = example.doctor(SMALL, "--skip", "acme101")
     assert (report["findings"], status(report, "ACME101")[0]) == ([], "skipped")
     _, report = example.doctor(SMALL, "--only", "ACME101")

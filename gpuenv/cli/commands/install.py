@@ -36,26 +36,24 @@ class InstallOptions(NamedTuple):
     assume: options.Assume = None
     locked: Annotated[
         Optional[Path],
-        typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file names (see gpuenv lock)."),
+        typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file lists (see gpuenv lock)."),
     ] = None
     bundle: Annotated[
         Optional[Path],
-        typer.Option("--bundle", metavar="FILE", help="Install from a bundle, without a network (see gpuenv bundle)."),
+        typer.Option("--bundle", metavar="FILE", help="Install from a bundle, offline (see gpuenv bundle)."),
     ] = None
     guard: Annotated[
         Optional[Path],
-        typer.Option(
-            "--guard", metavar="FILE", help="Leave a constraint file that keeps later installs to the choice."
-        ),
+        typer.Option("--guard", metavar="FILE", help="Write a constraint file that pins CuPy for later installs."),
     ] = None
     dry_run: options.DryRun = False
     yes: options.Yes = False
     allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Packages that are not CuPy's may change their version.")
+        bool, typer.Option("--allow-changes", help="Allow version changes of packages other than CuPy's.")
     ] = False
     installer: options.Installer = options.InstallerName.AUTO
     break_system_packages: Annotated[
-        bool, typer.Option("--break-system-packages", help="Change even a Python that the system manages.")
+        bool, typer.Option("--break-system-packages", help="Allow changes to an externally managed Python.")
     ] = False
     matrix: options.MatrixFile = None
     output_format: options.OutputFormat = options.Format.TEXT
@@ -73,15 +71,15 @@ class InstallOptions(NamedTuple):
 def install(opts: InstallOptions) -> None:
     """Install the CuPy that fits, as one transaction.
 
-    The plan is shown, the new state proven and kept, or the former one put back.
+    Shows the plan, verifies the result, and restores the former state if that fails.
 
-    Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
-    back, 7 the target cannot be used.
+    Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state was
+    restored, 7 the target cannot be used.
     """
     from gpuenv.cli.install_steps import InstallerRequest, outcome_on_failure, read_lock, target_of
-    from gpuenv.cli.output import Output, check_places
+    from gpuenv.cli.output import Output, check_paths
 
-    check_places([opts.output, opts.guard])
+    check_paths([opts.output, opts.guard])
     python = target_of(opts.python, opts.kernel)
     source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
@@ -90,9 +88,9 @@ def install(opts: InstallOptions) -> None:
     request = InstallerRequest(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
-    with outcome_on_failure(out, source.named) as recovered:
+    with outcome_on_failure(out, source.named_target) as recovered:
         if opts.locked is not None:
-            read_lock(opts.locked)  # what is wrong in it is told before the target is asked
+            read_lock(opts.locked)  # report errors in it before probing the target
         code = _install(opts, source, request, out, recovered)
     raise typer.Exit(code)
 
@@ -100,7 +98,7 @@ def install(opts: InstallOptions) -> None:
 def _install(
     opts: InstallOptions, source: MachineSource, request: InstallerRequest, out: Output, recovered: list[str]
 ) -> int:
-    """Returns the exit code, and notes the interrupted installs that were put back first."""
+    """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
     from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, resolved_for, show_outcome
@@ -125,22 +123,22 @@ def _install(
     if done is None:
         return ExitCode.OK
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
-        _leave_guard(scheme, opts.guard)
+        _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
 
 
 class InstallTarget(NamedTuple):
-    """The target's folders, and the installer of wheels for it, which is chosen while the machine is probed."""
+    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
 
     scheme: Scheme
-    choosing: Future[Installer | None]
+    installer_future: Future[Installer | None]
 
 
 def _examination(
     interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
 ) -> tuple[InstallTarget, Snapshot, Matrix]:
-    """Probes the machine and the target; what is needed later is imported while they answer.
+    """Probes the machine and the target, and imports modules that are needed later meanwhile.
 
     Raises:
         InstallError: when the target may not be installed into.
@@ -151,29 +149,28 @@ def _examination(
     from gpuenv.cli.install_steps import installer_for, require_target
     from gpuenv.probe.children import ChildGroup
 
-    # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
+    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
     with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
         from gpuenv.cli.environment_change import takes_conda, target_scheme
 
         def choose() -> Installer | None:
-            scheme = asking.result()
+            scheme = scheme_future.result()
             return None if takes_conda(scheme, request) else installer_for(scheme, request)
 
-        asking = pool.submit(target_scheme, interpreter, source, request, group)
-        choosing = pool.submit(choose)
+        scheme_future = pool.submit(target_scheme, interpreter, source, request, group)
+        installer_future = pool.submit(choose)
         rows = get_matrix(matrix)
         snapshot = finish(rows)
         require_target(snapshot)
-        return InstallTarget(asking.result(), choosing), snapshot, rows
+        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
 
 
 def _plan_factory(
     target: InstallTarget, examined: ExaminedMachine, opts: InstallOptions, request: InstallerRequest, scratch: Path
 ) -> PlanFactory:
-    """How the plan is made: of conda packages for conda's environments, of wheels for all others.
+    """How to make the plan: from conda packages for conda environments, from wheels for all others.
 
-    The wheels are those that the resolver chose, or those of a lock file or of a bundle, which is unpacked to
-    ``scratch``.
+    The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
     from gpuenv.cli.environment_change import by_conda, by_wheels, takes_conda
     from gpuenv.cli.install_steps import chosen_requirements, installer_run_for, read_lock, requirements_of_lock
@@ -205,18 +202,18 @@ def _plan_factory(
         requirements = chosen_requirements(examined.resolution)
 
     def prepared() -> PreparedInstall:
-        installer_run = installer_run_for(scheme, request, target.choosing.result())
+        installer_run = installer_run_for(scheme, request, target.installer_future.result())
         return prepare(read_inventory(scheme), installer_run, requirements, pins)
 
     return by_wheels(prepared, examined)
 
 
-def _leave_guard(scheme: Scheme, path: Path) -> None:
-    """Writes a constraint file with the versions that were chosen, and announces how to use it."""
+def _write_guard(scheme: Scheme, path: Path) -> None:
+    """Writes a constraint file with the installed versions, and announces how to use it."""
     from gpuenv.cli.output import write_file
     from gpuenv.install.environment import read_inventory
     from gpuenv.install.lockfile import guard_text
 
-    there = read_inventory(scheme).own.values()
-    write_file(path, guard_text({entry.name: entry.release for entry in there}), shared=True)
+    installed = read_inventory(scheme).own.values()
+    write_file(path, guard_text({entry.name: entry.release for entry in installed}), shared=True)
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LockFormat(str, Enum):
-    """Forms of a lock file."""
+    """Lock file formats."""
 
     PYLOCK = "pylock"
     REQUIREMENTS = "requirements"
@@ -39,7 +39,7 @@ def lock(
     no_probe: options.NoProbe = False,
     matrix: options.MatrixFile = None,
     lock_format: Annotated[
-        LockFormat, typer.Option("--format", help="A pylock.toml (PEP 751), or requirements with hashes.")
+        LockFormat, typer.Option("--format", help="pylock.toml (PEP 751), or requirements with hashes.")
     ] = LockFormat.PYLOCK,
     output: options.OutputFile = None,
     installer: options.WheelInstaller = options.WheelsFrom.AUTO,
@@ -48,42 +48,44 @@ def lock(
     install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write what install would install as a lock file.
+    """Write a lock file of what install would install.
 
     Exact versions with hashes, for this target, or with --snapshot or --no-probe for another machine.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
     from gpuenv.cli.install_steps import InstallerRequest, command_error
-    from gpuenv.cli.output import check_places, write_result
+    from gpuenv.cli.output import check_paths, write_result
     from gpuenv.install.exceptions import InstallError
     from gpuenv.install.lockfile import lock_text
 
-    check_places([output])
+    check_paths([output])
     source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
     try:
         request = InstallerRequest(installer.installer, offline, False, install_timeout)
-        made = make(source, matrix, request, as_toml=lock_format is LockFormat.PYLOCK)
+        result = make_lock(source, matrix, request, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
-        raise command_error(error, source.named) from error
-    requirements = " ".join(made.resolution.wheel.requirements) if made.resolution.wheel else ""
-    head = f"# {requirements}, as gpuenv lock resolved it (matrix {made.resolution.matrix_revision})\n"
-    as_requirements = lock_format is LockFormat.REQUIREMENTS or made.lock.pylock is None
-    text = lock_text(made.lock.pins) if as_requirements else made.lock.pylock
+        raise command_error(error, source.named_target) from error
+    requirements = " ".join(result.resolution.wheel.requirements) if result.resolution.wheel else ""
+    head = f"# {requirements}, as gpuenv lock resolved it (matrix {result.resolution.matrix_revision})\n"
+    as_requirements = lock_format is LockFormat.REQUIREMENTS or result.lock.pylock is None
+    text = lock_text(result.lock.pins) if as_requirements else result.lock.pylock
     write_result(f"{head}{text}", output, shared=True)
 
 
 class LockResult(NamedTuple):
-    """A lock, and what it is for."""
+    """A lock, and the environment it is for."""
 
-    resolution: Resolution  # what it follows from
-    scheme: Scheme  # the interpreter that was asked: the target's, or gpuenv's own for another machine
+    resolution: Resolution  # that chose the requirements
+    scheme: Scheme  # of the target, or of gpuenv's own Python for another machine
     lock: Lock
-    elsewhere: TargetPlatform | None = None  # the other machine; None where the target is here
+    platform: TargetPlatform | None = None  # of another machine; None if the target is on this one
 
 
-def make(source: MachineSource, matrix: Path | None, request: InstallerRequest, *, as_toml: bool = False) -> LockResult:
-    """The lock for a target, or for a machine that was recorded or is assumed; ``as_toml``: as a ``pylock.toml``.
+def make_lock(
+    source: MachineSource, matrix: Path | None, request: InstallerRequest, *, as_toml: bool = False
+) -> LockResult:
+    """Locks the requirements of a target, or of a recorded or assumed machine; ``as_toml``: as a ``pylock.toml``.
 
     Raises:
         InstallError: when there can be none.
@@ -104,13 +106,13 @@ def make(source: MachineSource, matrix: Path | None, request: InstallerRequest, 
     if source.snapshot is not None or source.no_probe:
         scheme = query_scheme(sys.executable, os.environ, time.monotonic() + source.timeout)
         snapshot, rows = get_both(source, matrix)
-        there = platform_of(snapshot)
+        platform = platform_of(snapshot)
         resolution = resolve(snapshot, rows)
         requirements = chosen_requirements(resolution)
-        installer_run = installer_run_for(scheme, request)  # what is not uv makes none at all, in no form
-        chosen = replace(installer_run.options, python_version=there.python, platform=there.uv_platform)
+        installer_run = installer_run_for(scheme, request)  # fails without uv
+        chosen = replace(installer_run.options, python_version=platform.python, platform=platform.uv_platform)
         lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, requirements)
-        return LockResult(resolution, scheme, lock, there)
+        return LockResult(resolution, scheme, lock, platform)
     interpreter = interpreter_of(source)
     snapshot, rows = get_both(source, matrix)
     require_target(snapshot)
@@ -119,7 +121,7 @@ def make(source: MachineSource, matrix: Path | None, request: InstallerRequest, 
     resolution = resolved_for(snapshot, rows, inventory)
     requirements = chosen_requirements(resolution)
     installer_run = installer_run_for(scheme, request)
-    if as_toml and not installer_run.installer.locks_as_toml:  # refused before it works for a minute
-        remedy = "install uv (gpuenv lock --installer uv tells why one that is there is not taken), or ask for"
-        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", f"{remedy} --format requirements")
+    if as_toml and not installer_run.installer.locks_as_toml:  # fail before a minute of work
+        remedy = "install uv (gpuenv lock --installer uv says why an installed one is rejected), or pass"
+        raise CommandError(ExitCode.USAGE, "pip cannot write a pylock.toml", f"{remedy} --format requirements")
     return LockResult(resolution, scheme, lock_for(inventory, installer_run, requirements))

@@ -32,24 +32,26 @@ _LARGEST_BASELINE = 16 * 1024 * 1024
 def smoke(
     groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
     level: Annotated[
-        SmokeLevel, typer.Option("--level", help="How much: at most 10 s, 60 s, or minutes.")
+        SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")
     ] = SmokeLevel.QUICK,
     only: Annotated[
-        Optional[list[str]], typer.Option("--only", metavar="TEST", help="One test, whatever its level. Repeatable.")
+        Optional[list[str]],
+        typer.Option("--only", metavar="TEST", help="Run this test, whatever its level. Repeatable."),
     ] = None,
     gpu: Annotated[
-        Optional[list[str]], typer.Option("--gpu", metavar="UUID|INDEX", help="One GPU. Repeatable. Default: all.")
+        Optional[list[str]],
+        typer.Option("--gpu", metavar="UUID|INDEX", help="Test this GPU. Repeatable. Default: all."),
     ] = None,
     repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="How often each test runs.")
+        int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="Number of runs of each test.")
     ] = 1,
-    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="What the inputs are made from.")] = None,
-    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and end.")] = False,
+    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Seed of the random inputs.")] = None,
+    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and exit.")] = False,
     save_baseline: Annotated[
-        Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Keep what was measured.")
+        Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Save the measurements.")
     ] = None,
     compare: Annotated[
-        Optional[Path], typer.Option("--compare", metavar="FILE", help="Hold what is measured against a baseline.")
+        Optional[Path], typer.Option("--compare", metavar="FILE", help="Compare the measurements with a baseline.")
     ] = None,
     python: options.Python = None,
     formats: options.Formats = None,
@@ -60,26 +62,34 @@ def smoke(
     timeout: Annotated[
         Optional[float],
         typer.Option(
-            "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="How long each test may take."
+            "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="Time limit for each test."
         ),
     ] = None,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Prove CuPy on the GPU: each answer of each test is checked.
+    """Test CuPy on the GPU; every result is checked.
 
     Kernels, libraries, streams, memory and copies.
 
-    Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
-    not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
+    Each test runs in a separate process. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
+    not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.gpu_tests import check_names, planted_fault
-    from gpuenv.cli.output import NAMES, OWN, OutputSpec, RenderOptions, check_places, emit_report, read_formats
+    from gpuenv.cli.output import (
+        FORMATS,
+        RECORD_FORMATS,
+        OutputSpec,
+        RenderOptions,
+        check_paths,
+        emit_report,
+        read_formats,
+    )
     from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
 
-    wanted = read_formats(formats, output, OWN if list_tests else NAMES)
-    check_places([save_baseline, *(entry.path for entry in wanted)])
+    wanted = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
+    check_paths([save_baseline, *(entry.path for entry in wanted)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -93,23 +103,23 @@ def smoke(
     check_names("group", order.groups, GROUPS)
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
-        _found(python)  # what cannot be read is told in any case
+        _find_interpreter(python)  # report invalid options, though the list does not need them
         _read(compare)
         _list(order, wanted, color=not no_color)
     else:
-        done = _prove(order, python, driver_root, _read(compare))
+        run = _run(order, python, driver_root, _read(compare))
         if save_baseline is not None:
-            _keep(done, save_baseline, redact=redact)
+            _save(run, save_baseline, redact=redact)
         how = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
-        # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
-        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != OutputSpec("text", None)]
-        emit_report(_report(done, python), forms, how)
-        if done.unusable is not None:
+        # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
+        forms = wanted if run.unusable is None else [entry for entry in wanted if entry != OutputSpec("text", None)]
+        emit_report(_report(run, python), forms, how)
+        if run.unusable is not None:
             from gpuenv.doctor.fixes.adapt import words_about
 
-            remedy = words_about(done.unusable.remedy or "", python) or None
-            raise CommandError(done.result.exit_code, str(done.unusable), remedy)
-        raise typer.Exit(done.result.exit_code)
+            remedy = words_about(run.unusable.remedy or "", python) or None
+            raise CommandError(run.result.exit_code, str(run.unusable), remedy)
+        raise typer.Exit(run.result.exit_code)
 
 
 def _list(order: Order, wanted: Sequence[OutputSpec], *, color: bool) -> None:
@@ -118,22 +128,22 @@ def _list(order: Order, wanted: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.report.lines import Line
     from gpuenv.smoke.plan import chosen
 
-    named = bool(order.only)
+    is_detailed = bool(order.only)
     tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
-    lines = [Line("Tests, with the levels that they are in from")]
+    lines = [Line("Tests, each with its lowest level")]
     listed = []
     for test in tests:
         first = next(entry.value for entry in SmokeLevel if test.size(entry) is not None)
         listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
         lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
-        if named:
+        if is_detailed:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
     emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
 
 
-def _found(python: str | None) -> str | None:
+def _find_interpreter(python: str | None) -> str | None:
     from gpuenv.probe.target import TargetError, find_interpreter
 
     with usage_errors(TargetError):
@@ -141,18 +151,18 @@ def _found(python: str | None) -> str | None:
 
 
 class SmokeRun(NamedTuple):
-    """The result of the tests, with the machine and the matrix that they were run with."""
+    """The result of the tests, with the machine and the matrix."""
 
     result: SmokeResult
     snapshot: Snapshot
     matrix: Matrix
-    unusable: Unusable | None = None  # why the target environment can run none of them
+    unusable: Unusable | None = None  # why the target environment cannot run any test
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
-    """Runs the tests; where the target environment can run none, each is skipped and says why.
+def _run(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
+    """Runs the tests; if the target environment cannot run any, each is skipped with the reason.
 
-    Interrupted ones return what was found by then.
+    An interrupted run returns the results so far.
 
     Raises:
         CommandError: when the matrix cannot be read, or a GPU is named that is not there.
@@ -161,13 +171,13 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
     from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
-    interpreter = _found(python) or ""
+    interpreter = _find_interpreter(python) or ""
     source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
     snapshot, matrix = get_both(source, None)
     place = place_of(interpreter, source, snapshot, matrix, started)
     try:
-        with usage_errors(ValueError):  # --gpu names none
+        with usage_errors(ValueError):  # --gpu matches none
             result = run_tests(order, place, matrix)
     except Unusable as error:
         skipped = without_proof(order, place, str(error), now())
@@ -178,7 +188,7 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
 
 
 def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
-    """The result compared with an earlier one, which may have been saved with pseudonyms for its GPUs."""
+    """The result compared with an earlier one, whose GPUs may be pseudonyms."""
     from gpuenv.report.redact import pseudonym
     from gpuenv.smoke.baseline import compare
 
@@ -187,39 +197,39 @@ def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
     return result._replace(compared=compare(result, baseline._replace(tests=tests)) + result.compared)
 
 
-def _keep(done: SmokeRun, place: Path, *, redact: bool) -> None:
-    """The result as a baseline for later runs; one that is there stays where there is nothing to put in its place."""
-    interrupted = done.result.exit_code == ExitCode.INTERRUPTED
-    if interrupted or not any(test.measured for test in done.result.tests):
+def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
+    """Saves the result as a baseline, unless the run was interrupted or measured nothing."""
+    interrupted = run.result.exit_code == ExitCode.INTERRUPTED
+    if interrupted or not any(test.measured for test in run.result.tests):
         why = "the tests were interrupted" if interrupted else "nothing was measured"
-        announce(f"{place} is not written: {why}")
+        announce(f"{path} is not written: {why}")
         return
     from gpuenv.cli.output import emit_json
 
-    emit_json(done.result, place, redacted=redact)
+    emit_json(run.result, path, redacted=redact)
 
 
-def _report(done: SmokeRun, python: str | None) -> Report:
-    """The result as a report, whose findings are those of the tests alone."""
+def _report(run: SmokeRun, python: str | None) -> Report:
+    """A report with the findings of the tests only."""
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
     from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
-    result, snapshot, matrix = done.result, done.snapshot, done.matrix
+    result, snapshot, matrix = run.result, run.snapshot, run.matrix
     of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
-    terms = DiagnosisOptions(
+    diagnosis_options = DiagnosisOptions(
         left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python
     )
     resolution = resolve(snapshot, matrix)
-    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
+    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, diagnosis_options, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
-    report = make_report(diagnosis, resolution, snapshot, result.duration, terms, result)
+    report = make_report(diagnosis, resolution, snapshot, result.duration, diagnosis_options, result)
     return report._replace(exit_code=result.exit_code)
 
 
 def _read(path: Path | None) -> SmokeResult | None:
-    """A saved result."""
+    """Reads a saved result."""
     import json
 
     from gpuenv.cli.sources import malformed_file, read_at_most

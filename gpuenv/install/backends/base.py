@@ -111,11 +111,11 @@ def succeeded(result: ChildResult) -> bool:
 def complaint(result: ChildResult) -> str:
     """The installer's error message: ASCII, shortened, without secrets."""
     if result.ending is Ending.TIMED_OUT:
-        return f"no end within {result.duration:.0f} s"
+        return f"timed out after {result.duration:.0f} s"
     if result.ending is Ending.NOT_STARTED:
         return f"it could not be started: {result.error}"
     if result.ending is Ending.CRASHED:
-        return f"it was ended by {result.signal_name}"
+        return f"it was killed by {result.signal_name}"
     printed = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
     lines = [line.strip(" ?|") for line in _FRAMES.sub("", printed).splitlines()]
     kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]

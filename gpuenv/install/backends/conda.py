@@ -137,7 +137,7 @@ def parse_change(printed: str) -> CondaChange:
 def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
     problems = answer.get("solver_problems")
     kind = str(answer.get("exception_name", ""))
-    message = answer.get("message") or answer.get("error") or "it said no more"
+    message = answer.get("message") or answer.get("error") or "no message"
     messages = problems if isinstance(problems, list) else [message]
     text = " ".join(" ".join(str(entry).split()) for entry in messages)
     unfit = bool(problems) or any(name in kind for name in _UNFIT)
