@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.preflight import with_retry_code
-from gpuenv.cli.output import OutputSpec, RenderOptions, emit_report
+from gpuenv.cli.output import FORMATS, OutputSpec, RenderOptions, emit_report
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected

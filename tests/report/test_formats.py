@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.cli.output import FORMATS
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.machine import materialise
