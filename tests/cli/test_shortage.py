@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REFUSED = [
-    (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no further process"),
-    (RuntimeError("can't start new thread"), "no further process"),
-    (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no further file"),
-    (MemoryError(), "no memory"),
-    (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "no memory"),
-    (ImportError("_ssl.so: failed to map segment from shared object"), "no memory"),
+    (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no more processes"),
+    (RuntimeError("can't start new thread"), "no more processes"),
+    (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no more files"),
+    (MemoryError(), "out of memory"),
+    (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory"),
+    (ImportError("_ssl.so: failed to map segment from shared object"), "out of memory"),
 ]
 # A reader that is slow, and faults of programs.
 OTHERS = (
@@ -36,17 +36,17 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(("error", "what"), REFUSED)
-def test_what_is_refused_is_told_with_its_remedy(error: Exception, what: str) -> None:
-    told = resource_error(error)
-    assert told is not None
-    assert told.exit_code == ExitCode.COULD_NOT_CHECK
-    assert told.remedy
-    assert what in told.message
-    assert told.message.endswith(str(error) or "cannot work here")
+def test_a_lack_of_resources_is_reported_with_its_remedy(error: Exception, what: str) -> None:
+    command_error = resource_error(error)
+    assert command_error is not None
+    assert command_error.exit_code == ExitCode.COULD_NOT_CHECK
+    assert command_error.remedy
+    assert what in command_error.message
+    assert command_error.message.endswith(str(error) or "gpuenv cannot run")
 
 
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_nothing_else_is_taken_for_it(error: Exception) -> None:
+def test_other_errors_are_no_lack_of_resources(error: Exception) -> None:
     assert resource_error(error) is None
 
 
