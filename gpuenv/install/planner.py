@@ -19,8 +19,8 @@ from gpuenv.install.environment import (
     RecordEntry,
     Scheme,
     below,
+    first_damaged_file,
     has_digest,
-    is_damaged,
     is_inside,
     read_record,
 )
@@ -242,7 +242,9 @@ def undo_command(scheme: Scheme) -> PlannedCommand:
 def _damaged(inventory: Inventory) -> tuple[str, ...]:
     """The CuPys whose files are not all there as they were installed."""
     records = ((entry, read_record(entry.metadata)) for entry in inventory.own.values() if is_cupy(entry.name))
-    return tuple(entry.name for entry, record in records if record and is_damaged(entry.folder, record) is not None)
+    return tuple(
+        entry.name for entry, record in records if record and first_damaged_file(entry.folder, record) is not None
+    )
 
 
 def _refuse_hidden_rivals(inventory: Inventory, scope: ChangeScope) -> None:
@@ -265,7 +267,7 @@ def _refuse_what_others_need(inventory: Inventory, scope: ChangeScope, requireme
     markers = inventory.scheme.markers
     before = set(unmet_requirements(inventory.visible, markers))
     after = unmet_requirements([entry for entry in inventory.visible if entry.name not in scope.remove], markers)
-    lost = [fault.want for fault in after if fault not in before and is_cupy(fault.want.name)]
+    lost = [fault.dependency for fault in after if fault not in before and is_cupy(fault.dependency.name)]
     if lost:
         raise NothingFits(
             f"{' '.join(requirements)} takes the place of {', '.join(dict.fromkeys(want.name for want in lost))}, and "

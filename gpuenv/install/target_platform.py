@@ -1,4 +1,4 @@
-"""Locks for another machine, recorded or assumed: the installer resolves for its Python and platform."""
+"""Locks for another machine, recorded or assumed, by its Python and platform."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 @dataclass(frozen=True, slots=True)
 class TargetPlatform:
-    """The platform that wheels have to fit."""
+    """The platform of the wheels."""
 
     python: str  # such as ``3.12``
     arch: str  # ``x86_64`` or ``aarch64``
-    glibc: int  # the minor of its glibc 2
+    glibc: int  # minor version of glibc 2
 
     @property
     def platform(self) -> str:
-        """As a bundle's manifest has it."""
+        """The name in a bundle's manifest."""
         return f"linux-{self.arch}"
 
     @property
     def uv_platform(self) -> str:
-        """The name, in uv, of the newest platform that this one takes the wheels of."""
+        """The name in uv of the newest platform whose wheels fit this one."""
         minor = max((entry for entry in _UV_MINORS if entry <= self.glibc), default=_UV_MINORS[0])
         return f"{self.arch}-manylinux_2_{minor}"
 
     @property
     def uv_options(self) -> tuple[str, ...]:
-        """What tells uv to resolve for it."""
+        """Options of uv that select it."""
         return (f"--python-version={self.python}", f"--python-platform={self.uv_platform}")
 
     @property
     def pip_options(self) -> tuple[str, ...]:
-        """What tells pip of it (its documentation, "pip download"): every tag, for none implies another."""
+        """Options of pip that select it (its documentation, "pip download"): every tag, since none implies another."""
         tag = f"cp{self.python.replace('.', '')}"
         minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
         names = [f"manylinux_2_{minor}" for minor in minors] + ["manylinux2014", "manylinux2010", "manylinux1", "linux"]
@@ -70,17 +70,17 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
         snapshot.host.libc.value,
     )
     if system not in (None, "linux") or (libc is not None and libc.family != "glibc"):
-        found = " with ".join(str(word) for word in (system or "linux", libc) if word is not None)
+        found = " with ".join(str(part) for part in (system or "linux", libc) if part is not None)
         raise TargetUnusable(
             f"gpuenv collects wheels for Linux with glibc alone, and the machine has {found}",
             "Run gpuenv bundle on a machine like it.",
         )
-    lacking = [
+    unknown = [
         name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
     ]
-    if lacking or python is None or arch is None or libc is None:
-        words = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in lacking)
-        raise TargetUnusable(f"unknown for the machine: {', '.join(lacking)}", f"Pass: {words}")
+    if unknown or python is None or arch is None or libc is None:
+        options = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in unknown)
+        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass: {options}")
     if python.free_threaded:
         raise TargetUnusable(
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
@@ -90,10 +90,10 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
 
 
 def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requirements: tuple[str, ...]) -> Lock:
-    """The lock of these requirements for a recorded machine, together with what is known to be there.
+    """Locks requirements for a recorded machine, with its known packages.
 
     Raises:
-        InstallError: when there can be none.
+        InstallError: when it fails.
     """
     if not isinstance(installer_run.installer, Uv):
         raise InstallError("only uv can make a lock for another machine", "Install uv: python -m pip install uv")
@@ -104,7 +104,7 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requireme
     # No index has a local version (``2.6.0+cu124``).
     packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
     scope = change_scope(requirements, packages, {})
-    lock, why = make_lock(installer_run, requirements, frozen(scope, packages))
+    lock, reason = make_lock(installer_run, requirements, frozen(scope, packages))
     if lock is None:
-        raise nothing_fits(why, requirements, scope.stay, installer_run)
+        raise nothing_fits(reason, requirements, scope.stay, installer_run)
     return lock

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.environment import RecordEntry, Scheme, count_damaged, is_damaged, read_installed, read_record
+from gpuenv.install.environment import (
+    RecordEntry,
+    Scheme,
+    count_damaged,
+    first_damaged_file,
+    read_installed,
+    read_record,
+)
 from gpuenv.install.planner import left_metadata
 
 if TYPE_CHECKING:
@@ -81,5 +88,5 @@ def test_a_record_of_zeros_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["a\0b.py", "\ud800.py"])
 def test_what_no_file_can_be_called_is_missing(tmp_path: Path, path: str) -> None:
     entries = (RecordEntry(path, None, 3),)
-    assert is_damaged(str(tmp_path), entries) == path
+    assert first_damaged_file(str(tmp_path), entries) == path
     assert count_damaged(str(tmp_path), entries) == 1
