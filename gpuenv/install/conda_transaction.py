@@ -1,4 +1,4 @@
-"""Plans and carries out an install by conda: conda changes the environment; the result is verified, kept or undone."""
+"""Plans and executes an install by conda: conda changes the environment; the result is verified, kept or undone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpuenv.install.conda_environment import (
     CondaPackage,
     CondaState,
     FormerPackage,
+    failure_reason,
     pixi_manifest,
     read_history,
     read_packages,
     stems,
     torn_packages,
-    why_not,
     write_state,
     wrong_files,
 )
@@ -57,18 +57,18 @@ from gpuenv.model.text import enumerated
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
-_YOUNG = (
+_EXPERIMENTAL = (
     "installing with conda is experimental: conda itself changes the environment, and a rollback restores "
     "the former packages, not every byte"
 )
 _WITH_NETWORK = "Offline, conda has only its cache: without --offline it may find more."
-# CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
-_OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
+# CUDA packages of conda-forge and NVIDIA's channel, and dependencies of CuPy's packages.
+_CUDA_OR_CUPY = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 _SHOWN = 3
 
 
 class CondaRun(NamedTuple):
-    """A run of conda: which one, the user's variables, how long it may take, its children, and whether offline."""
+    """A run of conda: the tool, the user's variables, the time budget, the child processes, and whether offline."""
 
     tool: CondaTool
     environment: Mapping[str, str]
@@ -77,27 +77,27 @@ class CondaRun(NamedTuple):
     offline: bool
 
     def run(self, command: Sequence[str]) -> ChildResult:
-        """Runs conda with the user's own settings."""
+        """Runs conda with the user's settings."""
         return self.time_budget.run(command, self.tool.environment(self.environment), self.group)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCondaInstall:
-    """A plan and what it takes to carry it out."""
+    """A plan and the data to execute it."""
 
     plan: Plan
-    command: tuple[str, ...]  # what changes the environment
+    command: tuple[str, ...]  # changes the environment
     scheme: Scheme
-    packages: Mapping[str, CondaPackage]  # those that were there, by their records' names
-    visible: tuple[InstalledDistribution, ...]  # the Python distributions that were there
+    packages: Mapping[str, CondaPackage]  # installed before, by the names of their records
+    visible: tuple[InstalledDistribution, ...]  # Python distributions installed before
     conda_run: CondaRun
 
 
 def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> PreparedCondaInstall:
-    """The plan to install these specifications; first so that nothing else moves.
+    """Plans the install of a choice, if possible without changing other packages.
 
     Raises:
-        InstallError: when there can be no plan.
+        InstallError: when planning fails.
     """
     prefix = scheme.prefix
     refuse_pixi(prefix, choice)
@@ -113,20 +113,22 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         raise TargetUnusable(f"{prefix}: the environment is not writable", "Install as a user with write access.")
     packages = read_packages(prefix)
     asking, hold, change = _ask(prefix, conda_run, choice)
-    _refuse_silence(conda_run.tool, choice.specs, change, packages)
+    _refuse_unmet(conda_run.tool, choice.specs, change, packages)
     command = conda_run.tool.installing(
         prefix, choice.specs, choice.channel, dry_run=False, offline=conda_run.offline, hold=hold
     )
-    there = {entry.name: entry for entry in packages.values()}
+    installed = {entry.name: entry for entry in packages.values()}
     coming = {pin.name for pin in change.link}
-    install = tuple(replace(pin, former=there[pin.name].release if pin.name in there else None) for pin in change.link)
-    remove = tuple(
-        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(there[name].files))
-        for name, release in change.unlink.items()
-        if name in there
+    install = tuple(
+        replace(pin, former=installed[pin.name].release if pin.name in installed else None) for pin in change.link
     )
-    moving = [pin.name for pin in install if pin.former not in (None, pin.release)]
-    moving += [entry.name for entry in remove if entry.name not in coming]
+    remove = tuple(
+        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(installed[name].files))
+        for name, release in change.unlink.items()
+        if name in installed
+    )
+    changed = [pin.name for pin in install if pin.former not in (None, pin.release)]
+    changed += [entry.name for entry in remove if entry.name not in coming]
     plan = Plan(
         target=TargetEnvironment(scheme.executable, prefix, prefix, "conda"),
         installer=conda_run.tool.label,
@@ -134,36 +136,36 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         remove=remove,
         leftovers=(),
         install=install,
-        moves=tuple(name for name in dict.fromkeys(moving) if not _OURS.fullmatch(name)),
+        moves=tuple(name for name in dict.fromkeys(changed) if not _CUDA_OR_CUPY.fullmatch(name)),
         commands=(
             PlannedCommand("query what would change", asking),
             PlannedCommand("install with conda", command),
         ),
         undo=undo_command(scheme),
         space=Space(change.fetch, free_space(prefix)),
-        notes=(_YOUNG,),
+        notes=(_EXPERIMENTAL,),
     )
     return PreparedCondaInstall(plan, command, scheme, packages, visible, conda_run)
 
 
 def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
-    """Refuses pixi's environments: what is not in the manifest goes at pixi's next command.
+    """Refuses pixi environments, from which pixi removes everything that its manifest does not list.
 
     Raises:
-        TargetUnusable: with the right command, where the environment is pixi's.
+        TargetUnusable: with the pixi command that installs the choice.
     """
     manifest = pixi_manifest(prefix)
     if manifest is None:
         return
-    where = (f"--manifest-path={manifest}",) if manifest else ()
+    options = (f"--manifest-path={manifest}",) if manifest else ()
     raise TargetUnusable(
         f"{prefix} belongs to a pixi project: pixi removes everything that its manifest does not list",
-        f"Use pixi: {command_text(('pixi', 'add', *where, *choice.specs))}",
+        f"Use pixi: {command_text(('pixi', 'add', *options, *choice.specs))}",
     )
 
 
 def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
-    """Conda's answer, with the command and whether everything else was held."""
+    """Runs conda's dry run; returns the command, whether it froze other packages, and the changes."""
     why = ""
     for hold in (True, False):
         command = conda_run.tool.installing(
@@ -192,13 +194,13 @@ def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[s
     )
 
 
-def _refuse_silence(
+def _refuse_unmet(
     tool: CondaTool, specs: tuple[str, ...], change: CondaChange, packages: Mapping[str, CondaPackage]
 ) -> None:
-    """Refuses an answer that leaves a specification unmet: conda's word is checked against its own records.
+    """Refuses a dry run that leaves a specification unmet, by its own list of changes.
 
     Raises:
-        InstallFailed: when it would be.
+        InstallFailed: when one is unmet.
     """
     after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
     after.update({pin.name: pin.release for pin in change.link})
@@ -206,19 +208,19 @@ def _refuse_silence(
         name, _, wanted = spec.partition("=")
         found = after.get(name)
         if found is None or not f"{found}.".startswith(f"{wanted.strip('=*.')}."):
-            told = f"{name} would be {found}" if found else f"{name} would not be there"
+            result = f"{name} would be {found}" if found else f"{name} would be missing"
             raise InstallFailed(
-                f"{tool.label} says that {spec} can be installed, and by what else it says {told}",
+                f"{tool.label} reports that {spec} can be installed, but by its changes {result}",
                 f"Check its answer: {command_text((tool.program, 'install', '--dry-run', spec))}",
             )
 
 
 def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> InstallOutcome:
-    """One transaction.
+    """Executes a plan as one transaction.
 
     Raises:
         InstallError: when nothing was changed.
-        KeyboardInterrupt: when interrupted, after the former state has been put back.
+        KeyboardInterrupt: when interrupted, after restoring the former state.
     """
     conda_run, store, prefix = prepared.conda_run, ctx.store, prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
@@ -260,10 +262,10 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
 
     def change(made: list[Verification]) -> None:
         ctx.clock.begin("download and unpack")
-        ctx.announce(f"{conda_run.tool.label} changes {len(plan.install)} packages")
+        ctx.announce(f"{conda_run.tool.label} is downloading and installing {len(plan.install)} packages")
         result = conda_run.run(prepared.command)
         if not succeeded(result):
-            why = why_not(result)
+            why = failure_reason(result)
             remedy = remedy_for(why)
             raise InstallFailed(f"{conda_run.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
         ctx.clock.begin("proof")
@@ -297,7 +299,7 @@ def _as_planned(prepared: PreparedCondaInstall) -> Verification:
         expected.pop(gone.name, None)
     expected.update({pin.name: pin.release for pin in plan.install})
     wrong = [
-        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is there"
+        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is installed"
         for name in sorted({*expected, *now})
         if expected.get(name) != now.get(name)
     ]

@@ -1,4 +1,4 @@
-"""Asks the installer what it would install and for the digests, and explains why it refuses."""
+"""Runs the installer's resolver: what it would install, the digests, and the reasons for a failure."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildResult
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-# What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
-# says the same as of a release that no index has.
+# Messages of uv 0.13.9, offline, for a package that its cache lacks: the last for one with an extra, which reads the
+# same as for a release that no index has.
 _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
 )
 _NO_INDEX = re.compile(
     rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
 )
-_NAMED = 5
-OF_ITS_OWN = "Install into a separate environment: python -m venv NAME, then gpuenv install --python NAME."
-_OF_THE_INDEX = (
+_MAX_NAMES = 5
+SEPARATE_ENVIRONMENT = "Install into a separate environment: python -m venv NAME, then gpuenv install --python NAME."
+_CHECK_INDEX = (
     "Check the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
     "this Python and platform."
 )
 
 
 class SolverResult(NamedTuple):
-    """What the installer would install, and the commands that it was asked with."""
+    """What the installer would install, and the commands that were run."""
 
     pins: tuple[Pin, ...]
     commands: tuple[PlannedCommand, ...]
 
 
 class Lock(NamedTuple):
-    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
+    """Exact versions with digests, and the installer's ``pylock.toml``, if it writes one."""
 
     pins: tuple[Pin, ...]
     pylock: str | None
 
 
 class _InstallerCall(NamedTuple):
-    """A call of the installer: the command, its result, and the file that it has written, if any."""
+    """A call of the installer: the command, its result, and the text of the file it wrote."""
 
     command: tuple[str, ...]
     result: ChildResult
@@ -63,13 +63,13 @@ def _run(
     command: Callable[[InstallerOptions, Files], tuple[str, ...]],
     requirements: Sequence[str],
     constraints: Sequence[str] = (),
-    words: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> _InstallerCall:
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = Files(*(Path(name, file) for file in ("requirements.txt", "constraints.txt", "answer.json")))
         files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
         files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
-        argv = (*command(installer_run.options, files), *words)
+        argv = (*command(installer_run.options, files), *options)
         result = installer_run.run(argv)
         with _unreadable_answers(installer_run):
             answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
@@ -79,7 +79,7 @@ def _run(
 def resolve_pins(
     installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str]
 ) -> tuple[SolverResult, str]:
-    """What would be installed under these constraints; nothing and the reason where that is impossible.
+    """Resolves under constraints; returns no pins and the reason if that is impossible.
 
     Raises:
         InstallFailed: when the installer fails for another reason, such as no network.
@@ -95,16 +95,16 @@ def resolve_pins(
 
 
 def make_lock(
-    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
+    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], options: Sequence[str] = ()
 ) -> tuple[Lock | None, str]:
-    """What an empty environment would be given under these constraints; the reason where that is impossible.
+    """Locks requirements for an empty environment under constraints; None and the reason if that is impossible.
 
-    ``words`` are further options of the installer, such as another Python and platform.
+    ``options`` are further options of the installer, such as another Python and platform.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
-    run = _run(installer_run, installer_run.installer.locking, requirements, constraints, words)
+    run = _run(installer_run, installer_run.installer.locking, requirements, constraints, options)
     why = _conflict(installer_run, run.result, "could not make the lock")
     if why is not None:
         return None, why
@@ -115,12 +115,12 @@ def make_lock(
 
 
 def resolve_at_once(
-    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], there: Mapping[str, str]
+    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], installed: Mapping[str, str]
 ) -> SolverResult | None:
-    """What would be installed, digests included, by one call that locks everything that is ``there``.
+    """Resolves with digests in one call, by locking all ``installed`` packages.
 
-    None where that fails: pip makes no such lock, or something has to move, or is there in a version that no index has.
-    ``resolve_pins`` then reports more, and takes two calls.
+    None if that fails: with pip, or if a package has to change, or is installed in a version that no index has.
+    ``resolve_pins`` then takes two calls and reports the reason.
     """
     if not installer_run.installer.locks_as_toml:
         return None
@@ -131,20 +131,20 @@ def resolve_at_once(
         pins = installer_run.installer.locked(run.result.stdout, run.answer)
     except ValueError:
         return None
-    coming = tuple(pin for pin in pins if not same_release(there.get(pin.name, ""), pin.release))
+    coming = tuple(pin for pin in pins if not same_release(installed.get(pin.name, ""), pin.release))
     return SolverResult(coming, (PlannedCommand("query what would change", run.command),))
 
 
 def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverResult:
-    """The same pins with the digests of their wheels, and their sizes where the index has them.
+    """Adds the digests of the wheels, and their sizes if the index reports them.
 
     Raises:
         InstallFailed: when the installer fails, or has no digest of a pin.
     """
-    offline_failure = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
-    if not offline_failure:
+    undigested = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
+    if not undigested:
         return resolved
-    run = _run(installer_run, installer_run.installer.digesting, offline_failure)
+    run = _run(installer_run, installer_run.installer.digesting, undigested)
     if not succeeded(run.result):
         why = complaint(run.result)
         raise InstallFailed(
@@ -162,10 +162,10 @@ def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverR
 
 
 def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) -> str | None:
-    """Why the resolver found no solution; None where it found one.
+    """The reason if the resolver found no solution; None on success.
 
     Raises:
-        InstallFailed: when the installer fails for another reason: no index, say.
+        InstallFailed: when the installer fails for another reason, such as no index.
     """
     if succeeded(result):
         return None
@@ -177,7 +177,7 @@ def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) ->
 
 @contextmanager
 def _unreadable_answers(installer_run: InstallerRun) -> Iterator[None]:
-    """Makes a failure of the installer of an answer that cannot be read."""
+    """Turns parse errors of the installer's output into install errors."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -187,70 +187,68 @@ def _unreadable_answers(installer_run: InstallerRun) -> Iterator[None]:
 
 
 def refuse_other(installer_run: InstallerRun, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
-    """Refuses an answer other than what was required: uv's settings can exclude and override packages.
+    """Refuses a resolution that ignores a requirement: uv's settings can exclude and override packages.
 
-    ``releases`` are the versions that would be there, by normalised name.
+    ``releases`` are the resulting versions by normalised name.
 
     Raises:
-        NothingFits: when a requirement is missing, or not in a version that it allows.
+        NothingFits: when a required package is missing, or has another version.
     """
     required = [(text, name) for text in requirements if (name := required_name(text)) is not None]
     left_out = [name for _, name in required if name not in releases]
     other = [f"{name} {releases[name]} for {text}" for text, name in required if not allows(text, releases.get(name))]
     if left_out or other:
-        what = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
+        problem = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
         raise NothingFits(
-            f"{installer_run.installer.label} {what}, because of one of its settings",
+            f"{installer_run.installer.label} {problem}, because of one of its settings",
             "Check exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
             "at UV_EXCLUDE and UV_OVERRIDE.",
         )
 
 
 def remedy_of(why: str, installer_run: InstallerRun) -> str | None:
-    """What to do about a failure of the installer; without a network, that may be the user's own choice."""
+    """The remedy for a failure of the installer, which may be offline by the user's choice."""
     if not _lacks_files(why, installer_run):
-        usual = remedy_for(why)
-        return usual if DISK_OR_NETWORK.search(why) else settings_hint(installer_run, why) or usual
+        remedy = remedy_for(why)
+        return remedy if DISK_OR_NETWORK.search(why) else settings_hint(installer_run, why) or remedy
     ways = ["leave out --offline"] if installer_run.options.offline else []
     way = " and ".join(
         [*ways, f"unset {installer_run.installer.offline_variable}"] if _is_offline_by_variable(installer_run) else ways
     )
-    over = "Or transfer a bundle: gpuenv bundle on a machine with a network, then gpuenv install --bundle here."
+    transfer = "Or transfer a bundle: gpuenv bundle on a machine with a network, then gpuenv install --bundle here."
     if installer_run.installer.telling_cache() is None:
-        return f"Allow the network, without which pip's cache cannot be used (uv's can): {way}. {over}"
-    return f"Fill the cache while online: {way}. {over}"
+        return f"Allow the network, without which pip's cache cannot be used (uv's can): {way}. {transfer}"
+    return f"Fill the cache while online: {way}. {transfer}"
 
 
 def settings_hint(installer_run: InstallerRun, why: str) -> str | None:
-    """Names the user's own settings that may cause a failure; no-index only where nothing was found."""
+    """Names the user's settings that may cause a failure; no-index only if no version was found."""
     settings = [
         entry for entry in relevant_settings(installer_run) if "no-index" not in entry.key or _NO_INDEX.search(why)
     ]
-    return f"Check your own settings first: {settings_text(settings[:_NAMED])}." if settings else None
+    return f"Check your own settings first: {settings_text(settings[:_MAX_NAMES])}." if settings else None
 
 
 def offline_failure(why: str, requirements: Sequence[str], installer_run: InstallerRun) -> InstallFailed | None:
-    """The failure of an installer that may use no network and lacks files; None where that is not the reason."""
+    """The failure of an offline installer that lacks files; None if that is not the reason."""
     if not _lacks_files(why, installer_run):
         return None
     command = installer_run.installer.telling_cache()
     cache = installer_run.run(command).stdout.strip() if command else ""
     held = f"its cache holds ({cache})" if cache else "is at hand on this machine"
-    message = (
-        f"{installer_run.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
-    )
-    return InstallFailed(f"{message}{held}, and says: {why}", remedy_of(why, installer_run))
+    message = f"{installer_run.installer.label} lacks files of {' '.join(requirements)}: offline it can only use what "
+    return InstallFailed(f"{message}{held}, and it reports: {why}", remedy_of(why, installer_run))
 
 
 def _lacks_files(why: str, installer_run: InstallerRun) -> bool:
-    """Whether files are missing because no network may be used; a bundle has its own."""
+    """Whether files are missing because the installer is offline, other than from a bundle."""
     offline = installer_run.options.offline or _is_offline_by_variable(installer_run)
-    wanting = _NOT_CACHED.search(why) or NO_VERSIONS.search(why)
-    return offline and installer_run.options.find_links is None and wanting is not None
+    is_missing = _NOT_CACHED.search(why) or NO_VERSIONS.search(why)
+    return offline and installer_run.options.find_links is None and is_missing is not None
 
 
 def _is_offline_by_variable(installer_run: InstallerRun) -> bool:
-    """Whether a variable of the installer's own keeps it from every index."""
+    """Whether an environment variable makes the installer offline."""
     return installer_run.environment.get(installer_run.installer.offline_variable, "").lower() not in FALSE
 
 
@@ -261,35 +259,35 @@ def nothing_fits(
     installer_run: InstallerRun,
     kept: Sequence[Dependency] = (),
     *,
-    beside: bool = True,
+    fits_empty: bool = True,
 ) -> InstallError:
-    """The error for requirements that conflict with the environment or with the user's own settings.
+    """The error for requirements that conflict with the environment or with the user's settings.
 
-    Where the installer lacks files and may use no network, that is the error instead.
+    If an offline installer lacks files, that is the error instead.
 
     Args:
         why: the installer's message.
-        requirements: what is required.
+        requirements: the requirements.
         stay: the CUDA wheels that the environment keeps.
         installer_run: the installer with its options and time budget.
-        kept: the needs of what is there.
-        beside: whether an empty environment would take it: if not, what is there is not the reason.
+        kept: the dependencies of the packages that stay.
+        fits_empty: whether it fits an empty environment; if not, the environment is not the reason.
     """
     failed = offline_failure(why, requirements, installer_run)
     if failed is not None:
         return failed
-    pinned = f" It holds {', '.join(stay)}, which other packages need." if stay and beside else ""
+    details = f" It contains {', '.join(stay)}, which other packages need." if stay and fits_empty else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
-    needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
-    if needing and beside:
-        pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
-    forbidding = [name for name in CONSTRAINTS if installer_run.environment.get(name)]
-    under = "".join(f" and under {name}={hide_secrets(installer_run.environment[name])}" for name in forbidding)
-    remedy = settings_hint(installer_run, why) or (OF_ITS_OWN if beside else _OF_THE_INDEX)
-    if forbidding:
-        remedy = f"Check these constraints first; to remove them: unset {' '.join(forbidding)}"
+    dependents = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
+    if dependents and fits_empty:
+        details += f" Installed packages: {', '.join(dependents[:_MAX_NAMES])}."
+    constraints = [name for name in CONSTRAINTS if installer_run.environment.get(name)]
+    under = "".join(f" and under {name}={hide_secrets(installer_run.environment[name])}" for name in constraints)
+    remedy = settings_hint(installer_run, why) or (SEPARATE_ENVIRONMENT if fits_empty else _CHECK_INDEX)
+    if constraints:
+        remedy = f"Check these constraints first; to remove them: unset {' '.join(constraints)}"
     elif "exclude-newer" in why:
         remedy = "Check exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
     here = "be installed with the packages in the environment"
-    where = here if beside or forbidding else "be installed in any environment"
-    return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{pinned} {why}", remedy)
+    where = here if fits_empty or constraints else "be installed in any environment"
+    return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{details} {why}", remedy)

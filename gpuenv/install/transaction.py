@@ -32,7 +32,7 @@ from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verificatio
 from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
 from gpuenv.install.solver import remedy_of, settings_hint
-from gpuenv.install.swap import CACHE, BackgroundSync, carry_out, everything_in, keep_of, touched
+from gpuenv.install.swap import CACHE, BackgroundSync, everything_in, files_at, move_files, touched
 from gpuenv.install.verify import ANOTHER, CONSISTENT, DoctorComparison, ImportSettings, proofs, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
@@ -227,7 +227,7 @@ def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcom
 
     def change(made: list[Verification]) -> None:
         ctx.clock.begin("swap")
-        carry_out(store, journal)
+        move_files(store, journal)
         writing = BackgroundSync(store.root, touched(store, journal))  # while it is verified
         ctx.clock.begin("proof")
         ctx.announce("verifying the install")
@@ -316,7 +316,7 @@ def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, st
     missing = frozenset(created)
     new = {file.place for file in staged if os.path.dirname(file.place) in missing}
     moving = [f for f in staged if f.place in new or f.place in leaving or not _is_there(root, f)]
-    keep = keep_of(root, (*leaving, *(file.place for file in moving if file.place not in new)))
+    keep = files_at(root, (*leaving, *(file.place for file in moving if file.place not in new)))
     return Journal(
         number=number,
         created_at=ctx.created_at,
