@@ -31,7 +31,7 @@ from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, query_scheme
 from gpuenv.install.exceptions import ConsentNeeded, InstallFailed, TargetUnusable
-from gpuenv.install.installer_config import choose_conda
+from gpuenv.install.installer_config import select_conda
 from gpuenv.install.journal import Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
 from gpuenv.install.plan_text import plan_lines
@@ -247,7 +247,7 @@ def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerReq
             "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
         )
     refuse_pixi(scheme.prefix, choice)
-    tool = choose_conda(request.installer.value, scheme.prefix, os.environ, time.monotonic() + request.seconds)
+    tool = select_conda(request.installer.value, scheme.prefix, os.environ, time.monotonic() + request.seconds)
     installer_run = CondaRun(tool, dict(os.environ), TimeBudget(request.seconds), ChildGroup(), request.offline)
     return prepare_conda(scheme, installer_run, choice)
 

@@ -16,7 +16,7 @@ from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.environment import Inventory
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
-from gpuenv.install.installer_config import Installer, InstallerRun, choose
+from gpuenv.install.installer_config import Installer, InstallerRun, select_installer
 from gpuenv.install.journal import store_of
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import InstallOutcome, Pin, Result
@@ -245,7 +245,7 @@ def installer_for(scheme: Scheme, request: InstallerRequest) -> Installer:
     if request.installer in CONDAS:
         message = f"{request.installer.value} installs conda packages, and this needs wheels"
         raise CommandError(ExitCode.USAGE, message, "use uv or pip")
-    return choose(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
+    return select_installer(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
 
 
 def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Installer | None = None) -> InstallerRun:

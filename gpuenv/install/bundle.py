@@ -27,7 +27,7 @@ from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
 from gpuenv.install.exceptions import InstallError, InstallFailed, TargetUnusable, Unreadable
-from gpuenv.install.installer_config import InstallerRun, choose
+from gpuenv.install.installer_config import InstallerRun, select_installer
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import remedy_of
@@ -248,7 +248,9 @@ def _program(installer_run: InstallerRun, scheme: Scheme) -> tuple[str, ...]:
     """The target's pip, gpuenv's own, the one in ensurepip, or one run by uv."""
     target = ("--python", scheme.executable)
     try:
-        found = choose("pip", scheme, installer_run.environment, time.monotonic() + installer_run.time_budget.left)
+        found = select_installer(
+            "pip", scheme, installer_run.environment, time.monotonic() + installer_run.time_budget.left
+        )
     except TargetUnusable:
         wheel = _bundled_pip()
         if wheel is not None:

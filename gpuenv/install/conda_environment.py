@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from gpuenv.files import read_regular, replace_file
 from gpuenv.install.backends.base import complaint, succeeded
-from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change
+from gpuenv.install.backends.conda import CondaRefusal, CondaTool, clean_url, parse_change
 from gpuenv.install.environment import hex_digest, is_inside
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, unreadable
@@ -74,7 +74,7 @@ def read_packages(prefix: str) -> Mapping[str, CondaPackage]:
 
 
 def _package(stem: str, record: Any) -> CondaPackage:  # noqa: ANN401 - JSON
-    url, md5 = bare_address(str(record.get("url") or "")), record.get("md5")
+    url, md5 = clean_url(str(record.get("url") or "")), record.get("md5")
     paths = (record.get("paths_data") or {}).get("paths") or [{"_path": file} for file in record.get("files") or ()]
     files = tuple(CondaFile(str(entry["_path"]), _digest(entry)) for entry in paths)
     url = f"{url}#{md5}" if url and md5 else url

@@ -41,13 +41,13 @@ from gpuenv.install.plan import (
 )
 from gpuenv.install.planner import free_space, numbered, undo_command
 from gpuenv.install.rollback import failed_outcome, restore
-from gpuenv.install.transaction import TransactionContext, keep_or_put_back
+from gpuenv.install.transaction import TransactionContext, commit_or_restore
 from gpuenv.install.verify import (
-    doctor_proof,
-    framework_proof,
-    import_proof,
     timed,
-    until_one_fails,
+    until_failure,
+    verify_doctor,
+    verify_framework,
+    verify_import,
     working_frameworks,
 )
 from gpuenv.model.cupy import is_cupy
@@ -272,13 +272,13 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
         ctx.announce("verifying the install")
         steps: list[Callable[[], Verification]] = [
             lambda: _as_planned(prepared),
-            lambda: _files_proof(prepared),
-            lambda: import_proof(plan, ctx.child, prepared.scheme),
-            *(partial(framework_proof, ctx.child, module) for module in frameworks),
-            lambda: doctor_proof(ctx.doctor),
+            lambda: _verify_files(prepared),
+            lambda: verify_import(plan, ctx.child, prepared.scheme),
+            *(partial(verify_framework, ctx.child, module) for module in frameworks),
+            lambda: verify_doctor(ctx.doctor),
             *ctx.more,
         ]
-        made += until_one_fails(map(timed, steps))
+        made += until_failure(map(timed, steps))
         if all(proof.passed is not False for proof in made):
             write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
 
@@ -288,7 +288,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
         ctx.announce("restoring the former packages")
         return failed_outcome(plan, journal, made, why, restore(store, journal, conda_run.environment))
 
-    return keep_or_put_back(ctx, plan, journal, change, put_back)
+    return commit_or_restore(ctx, plan, journal, change, put_back)
 
 
 def _as_planned(prepared: PreparedCondaInstall) -> Verification:
@@ -308,7 +308,7 @@ def _as_planned(prepared: PreparedCondaInstall) -> Verification:
     )
 
 
-def _files_proof(prepared: PreparedCondaInstall) -> Verification:
+def _verify_files(prepared: PreparedCondaInstall) -> Verification:
     coming = {pin.name for pin in prepared.plan.install}
     prefix = prepared.scheme.prefix
     packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]

@@ -1,8 +1,8 @@
-"""The journal of an environment's transactions, written before any file moves, and the lock of the environment.
+"""The journal of an environment's transactions, written before any file moves, and its exclusive lock.
 
-``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (the progress), ``kept`` (removed
-files) and ``stage`` (new files). All paths are relative to ROOT, so that a moved environment can still be rolled back.
-Numbers increase: no clock decides which transaction is older.
+``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (the progress), ``kept``
+(removed files) and ``stage`` (new files). All paths are relative to ROOT, so that a moved environment can still
+be rolled back. Numbers increase: no clock decides which transaction is older.
 """
 
 from __future__ import annotations

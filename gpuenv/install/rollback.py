@@ -1,4 +1,4 @@
-"""Puts a transaction back: one that failed, one that was interrupted, or a finished one that the user rolls back."""
+"""Undoes a transaction that failed, was interrupted, or that the user rolls back."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SCHEMA = "gpuenv.history/1"
 
 
 class RestoreResult(NamedTuple):
-    """Result of putting a transaction back: ``packages`` of conda's, or ``files``, and those that are not back."""
+    """Result of undoing a transaction: ``of`` is ``packages`` (conda) or ``files``; and those not restored."""
 
     of: str
     missing: tuple[str, ...]
-    remedy: str | None  # where some are missing
+    remedy: str | None  # if some are missing
 
     def __str__(self) -> str:
         shown = ", ".join(self.missing[:_LISTED])
@@ -45,10 +45,10 @@ class RestoreResult(NamedTuple):
 def restore(
     store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
 ) -> RestoreResult:
-    """Puts a transaction back and looks whether all is as it was.
+    """Undoes a transaction and checks that everything is restored.
 
-    Where it was one of conda's, conda runs with the variables ``environment``; with ``offline`` it may use no network,
-    whatever the transaction did.
+    For an install by conda, conda runs with the variables ``environment``, and ``offline`` forbids it the network even
+    if the transaction used it.
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)
@@ -57,8 +57,8 @@ def restore(
     )
     try:
         if conda:
-            way = replace(conda, offline=conda.offline or offline)
-            missing, remedy = go_back(store, journal.number, way, environment or {})
+            state = replace(conda, offline=conda.offline or offline)
+            missing, remedy = go_back(store, journal.number, state, environment or {})
         else:
             undo(store, journal)
             write_out(store.root, touched(store, journal))
@@ -72,26 +72,26 @@ def restore(
 
 
 def forget_old(store: Store) -> None:
-    """Drops all but the last few transactions, so that their backups do not fill the disk."""
+    """Deletes all but the last few transactions, so that backups do not fill the disk."""
     for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
         if store.state(number) is TransactionState.COMMITTED:
             store.drop(number)
 
 
 def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
-    """Puts back every unfinished transaction, the newest first, as ``restore`` does; the caller holds the lock.
+    """Undoes every unfinished transaction, the newest first, with ``restore``; the caller holds the lock.
 
     Returns:
         The numbers of those that had begun to change the environment.
 
     Raises:
-        InstallFailed: when one cannot be put back; nothing else may be done before.
+        InstallFailed: when one cannot be undone; this blocks further installs.
     """
     found = []
     for number in reversed(store.numbers()):
         state = store.state(number)
         if state is TransactionState.COMMITTED:
-            continue  # its journal may be long, and is not needed
+            continue  # skip its journal, which may be long
         journal = store.read(number) if state is not TransactionState.UNDONE else None
         if journal is None:
             store.drop(number)
@@ -120,30 +120,28 @@ def committed(store: Store) -> tuple[Journal, ...]:
     return tuple(journal for journal in found if journal is not None)
 
 
-def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
-    """The committed transactions that a rollback to ``number`` undoes, of those that are there, newest first.
-
-    Without a number that is the newest alone.
+def up_to(journals: Sequence[Journal], number: str | None) -> Sequence[Journal]:
+    """The journals, newest first, that a rollback to ``number`` undoes; without a number, only the newest.
 
     Raises:
-        InstallError: when there is none, or none of that number.
+        InstallError: when there is no journal, or none with that number.
     """
-    numbers = [journal.number for journal in there]
-    if not there:
+    numbers = [journal.number for journal in journals]
+    if not journals:
         raise InstallError("there is no install to roll back in this environment")
     if number is not None and number not in numbers:
         raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
-    return there[: numbers.index(number) + 1 if number is not None else 1]
+    return journals[: numbers.index(number) + 1 if number is not None else 1]
 
 
 def roll_back(
     store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
 ) -> tuple[Journal, ...]:
-    """Undoes a transaction and every later one, as ``restore`` does; the newest alone where no number is given.
+    """Undoes a transaction and every later one with ``restore``; without a number, only the newest.
 
     Raises:
-        InstallError: when there is none, or others have changed its files since.
-        InstallFailed: when something could not be put back.
+        InstallError: when there is none, or other programs have changed its files since.
+        InstallFailed: when something could not be restored.
     """
     undone: list[Journal] = []
     for journal in up_to(committed(store), number):
@@ -183,7 +181,7 @@ def failed_outcome(
     back: RestoreResult,
     others: Sequence[str] = (),
 ) -> InstallOutcome:
-    """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
+    """The outcome of a failed install; ``others`` are changes by other programs meanwhile."""
     missing = back.missing
     former = "the former packages were restored" if back.of == "packages" else "the former state was restored"
     if others:
@@ -207,7 +205,7 @@ class PastInstall:
     """An install that can be rolled back."""
 
     number: str  # the argument of ``gpuenv rollback``
-    created_at: str | None  # by the clock that the machine had then
+    created_at: str | None  # by the clock of the machine
     summary: str
     removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
@@ -223,19 +221,18 @@ class History:
 
 
 def history_of(journals: Sequence[Journal]) -> History:
-    """The journals without the files they moved."""
+    """The journals without their files."""
     return History(
         tuple(PastInstall(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals)
     )
 
 
 def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, condas: Mapping[str, str]) -> Plan:
-    """What undoing these installs, the newest first, would take out and bring back.
+    """The plan to undo these installs, newest first.
 
-    ``condas`` names the program that leads back for the number of an install of conda's; for the others, nothing is
-    downloaded.
+    ``condas`` maps the numbers of installs by conda to its program; the others need no download.
     """
-    there = {
+    installed = {
         name: release
         for journal in reversed(journals)
         for name, _, release in (text.partition("==") for text in journal.installed)
@@ -248,8 +245,8 @@ def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, con
         how = f"{conda} restores the former packages from its cache or its channels"
         files = f"{len(journal.put)} files are removed, and the files that they replaced restored"
         notes.append(f"install {journal.number}: {how if conda is not None else files}")
-    back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
-    gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
+    back = tuple(Pin(name, former[name], former=installed.get(name)) for name in sorted(coming) if name in former)
+    gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(installed.items()))
     return Plan(
         target=target,
         installer=" and ".join(dict.fromkeys(condas.get(journal.number, "the journal") for journal in journals)),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change, tool_version
+from gpuenv.install.backends.conda import CondaRefusal, CondaTool, clean_url, parse_change, tool_version
 
 DIST = {
     "base_url": "https://conda.anaconda.org/conda-forge",
@@ -174,5 +174,5 @@ def test_variables_that_change_what_is_asked() -> None:
 
 
 def test_addresses_without_what_lets_somebody_in() -> None:
-    assert bare_address("https://a:b@host/t/tk-1/c/noarch/x-1-0.conda") == "https://host/c/noarch/x-1-0.conda"
-    assert bare_address("file:///c/noarch/x-1-0.conda") == "file:///c/noarch/x-1-0.conda"
+    assert clean_url("https://a:b@host/t/tk-1/c/noarch/x-1-0.conda") == "https://host/c/noarch/x-1-0.conda"
+    assert clean_url("file:///c/noarch/x-1-0.conda") == "file:///c/noarch/x-1-0.conda"

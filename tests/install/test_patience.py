@@ -15,7 +15,7 @@ import pytest
 
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import query_scheme
-from gpuenv.install.installer_config import choose, choose_conda
+from gpuenv.install.installer_config import select_conda, select_installer
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
@@ -71,7 +71,7 @@ def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path
     old.chmod(0o755)
     environment = {"PATH": f"{old.parent}:{os.defpath}", "HOME": str(tmp_path)}
     scheme = replace(query_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
-    found = choose("uv", scheme, environment, time.monotonic() + LIMIT)
+    found = select_installer("uv", scheme, environment, time.monotonic() + LIMIT)
     assert isinstance(found, Uv)
     assert found.program == str(Path(sys.executable).with_name("uv"))
 
@@ -108,5 +108,5 @@ def test_a_conda_that_hangs_leaves_time_for_the_next_one(conda: Conda) -> None:
     (conda.folder / "conda/conda").write_text(HANGS, encoding="utf-8")
     environment = conda.environment(MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
     environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
-    found = choose_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
+    found = select_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
     assert found.family == "micromamba"
