@@ -61,7 +61,7 @@ _EXPERIMENTAL = (
     "installing with conda is experimental: conda itself changes the environment, and a rollback restores "
     "the former packages, not every byte"
 )
-_WITH_NETWORK = "Offline, conda has only its cache: without --offline it may find more."
+_WITH_NETWORK = "Offline, conda has only its cache; leave out --offline to search its channels."
 # CUDA packages of conda-forge and NVIDIA's channel, and dependencies of CuPy's packages.
 _CUDA_OR_CUPY = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 _SHOWN = 3

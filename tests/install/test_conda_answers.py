@@ -80,7 +80,7 @@ def test_nothing_to_do() -> None:
         ({"error": "x", "exception_name": "UnsatisfiableError", "message": "conflict"}, True, "conflict"),
         ({"success": False, "solver_problems": ["nothing provides cupy 99", "b"]}, True, "nothing provides cupy 99 b"),
         ({"error": "x", "exception_name": "CondaHTTPError", "message": "HTTP 000 FAILED"}, False, "HTTP 000"),
-        ({"success": False}, False, "said no more"),
+        ({"success": False}, False, "no message"),
     ],
 )  # fmt: skip
 def test_what_is_refused(told: dict[str, Any], said: str, *, unfit: bool) -> None:

@@ -31,4 +31,4 @@ def test_a_busy_gpu_fails_no_install_and_what_has_passed_is_said() -> None:
     held = replace(WRONG, status=TestStatus.BUSY, trouble=Trouble.MEMORY_HELD_BY_OTHERS, detail="needs 2.0 GiB")
     proof = smoke_verification(smoke(PASSED, held))
     assert proof.passed is None
-    assert proof.detail == "1 test passed; others use the GPU: kernels.atomics: needs 2.0 GiB"
+    assert proof.detail == "1 test passed; other programs use the GPU: kernels.atomics: needs 2.0 GiB"

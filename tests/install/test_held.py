@@ -90,5 +90,5 @@ def test_a_file_system_without_locks_is_said_to_be_one(ground: Ground, tmp_path:
     assert done.returncode == 7, done.stderr
     said = " ".join(done.stderr.split())
     assert f"cannot be locked: {os.strerror(errno.ENOLCK)}" in said
-    assert "a disk of this machine" in said
+    assert "a local disk" in said
     assert contents(target) == before

@@ -115,7 +115,7 @@ def test_what_cannot_live_together_is_told_and_left(ground: Ground) -> None:
     done = ground.install(target, "--assume", "numpy=2.1.0")
     assert done.returncode == 3, done.stderr
     assert "numpy" in done.stderr
-    assert "environment of its own" in done.stderr
+    assert "Install into a separate environment" in done.stderr
     assert contents(target) == before
 
 
@@ -193,7 +193,7 @@ def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) 
     done = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
     assert done.returncode == 3, done.stderr
     assert "old-tool needs cupy-cuda11x" in done.stderr
-    assert "environment of its own" in done.stderr
+    assert "Install into a separate environment" in done.stderr
     assert (contents(target), len(ground.index.asked)) == (before, asked)
 
 

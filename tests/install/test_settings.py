@@ -149,7 +149,7 @@ def test_what_limits_pip_is_named(ground: Ground, tmp_path: Path, settings: str,
     assert done.returncode == code, done.stderr
     key = settings.split()[1]
     assert f".{key}='{settings.format(held=held).split()[-1]}' in pip's configuration" in done.stderr
-    assert "an environment of its own" not in done.stderr
+    assert "a separate environment" not in done.stderr
     assert ("numpy<2" in done.stderr) is (code == 3), "who is in whose way"
 
 
@@ -201,7 +201,7 @@ def test_what_limits_uv_is_named_with_its_file(ground: Ground, tmp_path: Path, s
     key = settings.removeprefix("[pip]\n").split()[0]
     said = " ".join((done.stdout + done.stderr).split())
     assert f"{key} in {file}" in said
-    assert "an environment of its own" not in said
+    assert "a separate environment" not in said
     assert contents(target) == before
     assert not outside.exists()
 
@@ -238,5 +238,5 @@ def test_what_no_index_has_is_not_for_the_environment_to_mend(ground: Ground) ->
         done = ground.install(target, "--installer", installer)
         assert done.returncode == 3, done.stderr
         assert "it lacks that release" in done.stderr
-        assert "an environment of its own" not in done.stderr
+        assert "a separate environment" not in done.stderr
         assert "with the packages in the environment" not in done.stderr
