@@ -1,4 +1,4 @@
-"""Assumed facts in a verdict: what nobody told is unknown, whichever way the rest was told."""
+"""Verdicts on assumed facts: whatever is not assumed or pasted is unknown."""
 
 from __future__ import annotations
 

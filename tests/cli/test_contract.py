@@ -1,4 +1,4 @@
-"""What scripts rely on: exit codes, and that text, JSON and the explanations say the same."""
+"""What scripts rely on: exit codes, and the agreement of text, JSON and explanations."""
 
 from __future__ import annotations
 

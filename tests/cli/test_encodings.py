@@ -1,4 +1,4 @@
-"""What editors and PowerShell make of a text: a mark before it, UTF-16, and line ends of two characters."""
+"""Encodings of editors and PowerShell: byte order marks, UTF-16, and CRLF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command ends in which code: the table, every help and README say the same, and so does what happens."""
+"""The exit codes of each command: the table, every help, README and the actual behaviour agree."""
 
 from __future__ import annotations
 

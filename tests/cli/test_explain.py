@@ -1,4 +1,4 @@
-"""``gpuenv explain`` as a process: codes, causes and texts; exit codes, forms, sizes; it asks nobody unasked."""
+"""``gpuenv explain`` as a process: codes, causes and texts; exit codes, formats and sizes; no probing by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever is interrupted ends at once, whatever it waits for, and leaves no child behind."""
+"""An interrupted command ends at once, whatever it waits for, and leaves no child process behind."""
 
 from __future__ import annotations
 

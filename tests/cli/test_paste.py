@@ -1,4 +1,4 @@
-"""``--paste``: a verdict on what somebody pasted, without a look at this machine; and pastes beside an error."""
+"""``--paste``: a verdict on pasted outputs without probing this machine; and outputs pasted with an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the machine refuses what every program needs: could not check, said so, and no fault of gpuenv's."""
+"""A lack of processes, threads, files or memory is reported with a remedy, and is no internal error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One result on standard output, all else on standard error, under whatever surrounds the program."""
+"""The result goes to standard output, everything else to standard error, in any surroundings."""
 
 from __future__ import annotations
 

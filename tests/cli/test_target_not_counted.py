@@ -1,4 +1,4 @@
-"""``resolve`` for a target that tells nothing, or that is another one by now: whoever reads the answer is told."""
+"""``resolve`` announces a target that does not answer, or that is another environment than it seems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that cannot be understood and input that cannot be read: exit code 2 or 6, and a message that names it."""
+"""Wrong usage and unreadable input: exit code 2 or 6, and a message that names the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are none of what a command reads: exit code 2, and words that are meant for people."""
+"""Files of the wrong kind: exit code 2, and a readable message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles: what they hold, that exactly this is installed, and what is refused."""
+"""Bundles: their contents, exact installs from them, and refused ones."""
 
 from __future__ import annotations
 

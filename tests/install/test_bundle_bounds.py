@@ -1,4 +1,4 @@
-"""A bundle takes no more room than it is allowed to: its manifest is looked at before anything else of it."""
+"""A bundle takes no more space than its manifest states, which is read first."""
 
 from __future__ import annotations
 

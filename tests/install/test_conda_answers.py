@@ -1,4 +1,4 @@
-"""conda's and mamba's answers, in the forms that their sources give them, and the command lines that ask for them.
+"""Outputs of conda and mamba as in their sources, and the command lines that produce them.
 
 conda: ``conda.cli.install.handle_txn`` (actions: LINK and UNLINK as ``dist_fields_dump``, FETCH as whole records),
 ``conda.exceptions`` (``error``, ``exception_name``, ``message``), ``conda.history``. mamba and micromamba:

@@ -1,4 +1,4 @@
-"""A disk that is full when conda is done with its part: the former packages were restored, and it is said why."""
+"""A disk that is full after conda has finished: the former packages are restored, and the reason is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a network, conda is told so on every way: there, and back."""
+"""Offline, conda gets --offline for installs and for rollbacks."""
 
 from __future__ import annotations
 

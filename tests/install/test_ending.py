@@ -1,4 +1,4 @@
-"""Installs that end early: what is said of the environment, and the outcome as JSON."""
+"""Failed installs: the reported state of the environment, and the outcome as JSON."""
 
 from __future__ import annotations
 

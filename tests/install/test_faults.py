@@ -1,4 +1,4 @@
-"""Wrong wheels, an index that is gone, and a CuPy or a neighbour that is broken then: nothing is left between."""
+"""Wrong wheels, a missing index, and a broken CuPy or framework: the former state is restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proof of an install says of the GPU tests."""
+"""The verification of an install by GPU tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment that is held: who holds it, and what is told where nothing can be held."""
+"""The lock of an environment, and the messages if it is held or unsupported."""
 
 from __future__ import annotations
 

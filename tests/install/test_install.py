@@ -1,4 +1,4 @@
-"""Installs into real environments with the real uv and pip, of packages that stand in for CuPy's."""
+"""Installs into real environments with the real uv and pip, of stand-ins for CuPy's packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks, clocks, power, Ctrl-C and other installs: the former state was restored, or the new one is whole."""
+"""Full disks, wrong clocks, power failures, Ctrl-C and other installs: the former or the new state."""
 
 from __future__ import annotations
 

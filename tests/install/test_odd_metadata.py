@@ -1,4 +1,4 @@
-"""What installs make of metadata that others have left: twice there, in another encoding, or links to themselves."""
+"""Odd metadata of other tools: duplicates, other encodings, links to themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the installer may take: its own time, not that of the person who is asked, nor of a program that hangs."""
+"""The time budget of the installer excludes waiting for consent and for programs that hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as text: what is told of the room that it takes."""
+"""A plan as text: the space that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own settings of uv and pip: followed unless they spoil what was planned, and named where they do."""
+"""The user's settings of uv and pip: respected unless they break the plan, and then named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installer has put together is looked at before any of it is moved into the environment."""
+"""The staged files are checked before any is moved into the environment."""
 
 from __future__ import annotations
 

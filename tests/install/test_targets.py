@@ -1,4 +1,4 @@
-"""Other ways to name a target, and to agree: a Jupyter kernel, and a terminal."""
+"""A target named by a Jupyter kernel, and consent on a terminal."""
 
 from __future__ import annotations
 
