@@ -283,7 +283,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
     return OutputSpec(name, Path(path) if equals and path != "-" else None)  # by convention standard output
 
 
-def emit_report(report: Report, wanted: Sequence[OutputSpec], how: RenderOptions) -> None:
+def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: RenderOptions) -> None:
     """Writes every format, files first.
 
     Raises:
@@ -295,12 +295,12 @@ def emit_report(report: Report, wanted: Sequence[OutputSpec], how: RenderOptions
         """The redacted report, for all formats except text and JSON."""
         from gpuenv.report.redact import prepared
 
-        return prepared(report, identity() if how.redact else None)
+        return prepared(report, identity() if render_options.redact else None)
 
     first_error: CommandError | None = None
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         try:
-            _emit(report if entry.form in RECORD_FORMATS else redacted(), entry, how)
+            _emit(report if entry.form in RECORD_FORMATS else redacted(), entry, render_options)
         except CommandError as error:
             first_error = first_error or error
     if first_error is not None:
@@ -310,35 +310,39 @@ def emit_report(report: Report, wanted: Sequence[OutputSpec], how: RenderOptions
 def emit_record(
     value: object,
     lines: Callable[[], Iterable[Line]],
-    wanted: Sequence[OutputSpec],
+    specs: Sequence[OutputSpec],
     *,
     color: bool,
     redact: bool = False,
 ) -> None:
     """Writes a record in ``RECORD_FORMATS``, files first."""
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
 
 
-def _emit(report: Report, wanted: OutputSpec, how: RenderOptions) -> None:
-    smoke = report.smoke if how.of_the_tests else None
-    if wanted.form == "json":
-        emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
-    elif wanted.form == "text":
+def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:
+    smoke = report.smoke if render_options.of_the_tests else None
+    if spec.form == "json":
+        emit_json(smoke if render_options.of_the_tests else report, spec.path, redacted=render_options.redact)
+    elif spec.form == "text":
         from gpuenv.report.smoke import smoke_lines
         from gpuenv.report.text import report_lines
 
-        lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)
-        emit_lines(lines, wanted.path, color=how.color, redacted=how.redact)
-    elif wanted.form == "html":
+        lines = (
+            smoke_lines(smoke, verbose=render_options.verbose)
+            if smoke
+            else report_lines(report, verbose=render_options.verbose)
+        )
+        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redact)
+    elif spec.form == "html":
         from gpuenv.report.html import html_text
 
-        write_result(html_text(report, how.history), wanted.path)
+        write_result(html_text(report, render_options.history), spec.path)
     else:
-        text: str = importlib.import_module(f"gpuenv.report.{wanted.form}").render(report)
-        if wanted.form == "github":
+        text: str = importlib.import_module(f"gpuenv.report.{spec.form}").render(report)
+        if spec.form == "github":
             _append_summary(report)
-        write_result(text, wanted.path, shared=wanted.form == "prometheus")
+        write_result(text, spec.path, shared=spec.form == "prometheus")
 
 
 def _append_summary(report: Report) -> None:

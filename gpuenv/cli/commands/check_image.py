@@ -105,7 +105,7 @@ def check_image(opts: CheckImageOptions) -> None:
     from gpuenv.cli.output import read_formats
 
     started = time.monotonic()
-    wanted = read_formats(opts.formats, opts.output, _FORMS)
+    specs = read_formats(opts.formats, opts.output, _FORMS)
     if opts.image is not None and not opts.dockerfile:
         if opts.context or opts.target or opts.build_arg:
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
@@ -114,15 +114,15 @@ def check_image(opts: CheckImageOptions) -> None:
         report = _check_file(opts, opts.dockerfile)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
-    _emit(replace(report, duration=time.monotonic() - started), opts, wanted)
+    _emit(replace(report, duration=time.monotonic() - started), opts, specs)
     raise typer.Exit(report.exit_code)
 
 
-def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[OutputSpec]) -> None:
+def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSpec]) -> None:
     """Writes every format, files first."""
     from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
 
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":
@@ -197,11 +197,11 @@ def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     answers: dict[str, ImageFacts | ImageError] = {}  # by platform: each is fetched once
     verdicts = []
     for name, facts in machines.items():
-        wanted = platform or wanted_platform(needs_of(facts, rows))
-        key = str(wanted)
+        requested = platform or wanted_platform(needs_of(facts, rows))
+        key = str(requested)
         if key not in answers:
             try:
-                answers[key] = fetch(reference, wanted, fetching)
+                answers[key] = fetch(reference, requested, fetching)
             except ImageError as error:
                 if error.is_input:
                     raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error

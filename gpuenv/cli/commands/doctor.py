@@ -91,9 +91,9 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
     from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
     from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history
 
-    wanted = read_formats(opts.formats, opts.output)
+    specs = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
-        check_paths(entry.path for entry in wanted)
+        check_paths(entry.path for entry in specs)
     left_out = _left_out(opts)
     allowances = suppressions_of(read_settings(opts.config, no_config=opts.no_config))
 
@@ -113,10 +113,10 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
     if opts.fix:
         from gpuenv.cli.fix import fix
 
-        report = fix(report, examine, opts, source, wanted)
+        report = fix(report, examine, opts, source, specs)
     emit_report(
         report,
-        wanted,
+        specs,
         RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
     )
     if opts.verbose:
@@ -134,14 +134,14 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     from gpuenv.report.lines import Line
     from gpuenv.report.reference import list_lines, listed_checks
 
-    wanted = read_formats(opts.formats, opts.output, RECORD_FORMATS)
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS)
     _left_out(opts)
     suppressions_of(read_settings(opts.config, no_config=opts.no_config))
     validate_options(source, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
     plugin_lines = [Line(f"{plugin.code}  from {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
-    emit_record(listed, lambda: [*list_lines(all_checks()), *plugin_lines], wanted, color=not opts.no_color)
+    emit_record(listed, lambda: [*list_lines(all_checks()), *plugin_lines], specs, color=not opts.no_color)
 
 
 def _left_out(opts: DoctorOptions) -> frozenset[str]:

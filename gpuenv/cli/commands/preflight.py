@@ -99,7 +99,7 @@ def preflight(opts: PreflightOptions) -> None:
         read_history,
     )
 
-    wanted = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else FORMATS)
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else FORMATS)
     settings = read_settings(opts.config, no_config=opts.no_config)
     budget = opts.timeout if opts.timeout is not None else settings.timeout
     source = MachineSource(
@@ -118,10 +118,10 @@ def preflight(opts: PreflightOptions) -> None:
         from gpuenv.report.reference import grammar_lines, listed_requirements
 
         validate_options(source, opts.matrix)
-        emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
+        emit_record(listed_requirements(), grammar_lines, specs, color=not opts.no_color)
         return
     if gpu_tests is not None:
-        check_paths(entry.path for entry in wanted)
+        check_paths(entry.path for entry in specs)
     history = read_history(opts.history)
 
     def options_of(facts: Snapshot) -> DiagnosisOptions:
@@ -147,7 +147,7 @@ def preflight(opts: PreflightOptions) -> None:
         report = with_retry_code(report)
     emit_report(
         report,
-        wanted,
+        specs,
         RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
     )
     if opts.verbose:
@@ -157,14 +157,14 @@ def preflight(opts: PreflightOptions) -> None:
 
 def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None) -> GpuTestRequest | None:
     """The GPU tests within the time limit, which by default covers probing plus the level's budget."""
-    wanted = level or settings.smoke
-    if wanted is None:
+    selected = level or settings.smoke
+    if selected is None:
         return None
     from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.smoke.plan import BUDGET
 
-    seconds = options.TIMEOUT + _SLACK * BUDGET[wanted] if budget is None else budget
-    return GpuTestRequest(wanted, seconds, settings.file if level is None else None)
+    seconds = options.TIMEOUT + _SLACK * BUDGET[selected] if budget is None else budget
+    return GpuTestRequest(selected, seconds, settings.file if level is None else None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:

@@ -88,8 +88,8 @@ def smoke(
     )
     from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
 
-    wanted = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
-    check_paths([save_baseline, *(entry.path for entry in wanted)])
+    specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
+    check_paths([save_baseline, *(entry.path for entry in specs)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -105,15 +105,15 @@ def smoke(
     if list_tests:
         _find_interpreter(python)  # report invalid options, though the list does not need them
         _read(compare)
-        _list(order, wanted, color=not no_color)
+        _list(order, specs, color=not no_color)
     else:
         run = _run(order, python, driver_root, _read(compare))
         if save_baseline is not None:
             _save(run, save_baseline, redact=redact)
-        how = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
+        render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
-        forms = wanted if run.unusable is None else [entry for entry in wanted if entry != OutputSpec("text", None)]
-        emit_report(_report(run, python), forms, how)
+        forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
+        emit_report(_report(run, python), forms, render_options)
         if run.unusable is not None:
             from gpuenv.doctor.fixes.adapt import words_about
 
@@ -122,7 +122,7 @@ def smoke(
         raise typer.Exit(run.result.exit_code)
 
 
-def _list(order: Order, wanted: Sequence[OutputSpec], *, color: bool) -> None:
+def _list(order: Order, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.answers import ListedTest, Tests
     from gpuenv.report.lines import Line
@@ -140,7 +140,7 @@ def _list(order: Order, wanted: Sequence[OutputSpec], *, color: bool) -> None:
         if is_detailed:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
-    emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
+    emit_record(Tests(tuple(listed)), lambda: lines, specs, color=color)
 
 
 def _find_interpreter(python: str | None) -> str | None:
