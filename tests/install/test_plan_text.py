@@ -31,11 +31,11 @@ def shown(space: Space) -> str:
     [
         (
             Space(GIB, 10 * GIB, 3 * GIB),
-            "1.0 GiB, less what is cached; unpacked at most about 3.0 GiB; free on the disk: 10.0 GiB",
+            "1.0 GiB, minus cached files; unpacked at most about 3.0 GiB; free on the disk: 10.0 GiB",
             False,
         ),
         (Space(GIB, 2 * GIB, 3 * GIB), "free on the disk: 2.0 GiB", True),
-        (Space(None, 2 * GIB), "not told by the index; free on the disk: 2.0 GiB", False),
+        (Space(None, 2 * GIB), "the index reports no sizes; free on the disk: 2.0 GiB", False),
         (Space(GIB, None, 3 * GIB), "at most about 3.0 GiB", False),
     ],
 )
