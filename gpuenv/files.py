@@ -1,8 +1,8 @@
-"""Files: read whole within bounds, written whole or not at all, and the folders of a user.
+"""Files: bounded reads, atomic writes, and the user's folders.
 
-What lies in a well-known place may be anything by now: ``read_regular`` is for those. What a user names may be a pipe
-or a device on purpose, such as the ``<(...)`` of a shell: ``read_at_most`` waits for it. Neither trusts a size that is
-told beforehand.
+A well-known path may hold anything: ``read_regular`` refuses all but regular files. A path named by the user may be a
+pipe or a device on purpose, such as the ``<(...)`` of a shell: ``read_at_most`` waits for it. Neither trusts the size
+that the file system reports.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ _CHUNK = 1 << 20
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is there, as far as this user may look: ``Path.is_file`` raises where one may not (to 3.13)."""
+    """Whether a path is a readable file; ``Path.is_file`` raises on missing permissions (up to 3.13)."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is there; a name that is too long for the file system is none either."""
+    """Whether a path is a folder; False for a name that is too long for the file system."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 class TooLargeError(OSError):
-    """More than such a file may have."""
+    """A file is larger than allowed."""
 
     def __init__(self, path: str | os.PathLike[str], limit: int) -> None:
-        """Tells the bytes that were expected at most."""
+        """``limit`` is the largest allowed size in bytes."""
         super().__init__(errno.EFBIG, f"larger than {limit} bytes", os.fspath(path))
 
 
 class NotRegularError(OSError):
-    """A FIFO, a socket or a device, where a file was expected."""
+    """A FIFO, a socket or a device instead of a regular file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Tells where it is."""
+        """``path`` is its path."""
         super().__init__(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
-    """The descriptor of a regular file, for reading; a FIFO in its place is not waited for.
+    """Opens a regular file for reading and returns its descriptor; does not wait for a FIFO.
 
     Args:
-        path: where it lies.
-        follow: whether a link in its place is followed.
+        path: the file.
+        follow: whether to follow a symbolic link.
 
     Raises:
-        OSError: when it cannot be opened, or is anything else.
+        OSError: when it cannot be opened, or is not a regular file.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
-        if error.errno == errno.ENXIO:  # open(2): a socket, or a device that is not there
+        if error.errno == errno.ENXIO:  # open(2): a socket, or a missing device
             raise NotRegularError(path) from error
         raise
     mode = os.fstat(descriptor).st_mode
@@ -75,11 +75,11 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """The content of a regular file.
 
     Raises:
-        OSError: when it cannot be read, is none, or has more than ``limit`` bytes.
+        OSError: when it cannot be read, is not a regular file, or has more than ``limit`` bytes.
     """
     descriptor = open_regular(path)
     try:
-        return _within(descriptor, path, limit)
+        return _read_descriptor(descriptor, path, limit)
     finally:
         os.close(descriptor)
 
@@ -92,34 +92,34 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     try:
-        return _within(descriptor, path, limit)
+        return _read_descriptor(descriptor, path, limit)
     finally:
         os.close(descriptor)
 
 
-def _within(descriptor: int, path: str | os.PathLike[str], limit: int) -> bytes:
-    parts: list[bytes] = []
-    left = limit + 1
-    while left > 0 and (part := os.read(descriptor, min(left, _CHUNK))):
-        parts.append(part)
-        left -= len(part)
-    if left <= 0:
+def _read_descriptor(descriptor: int, path: str | os.PathLike[str], limit: int) -> bytes:
+    chunks: list[bytes] = []
+    remaining = limit + 1
+    while remaining > 0 and (chunk := os.read(descriptor, min(remaining, _CHUNK))):
+        chunks.append(chunk)
+        remaining -= len(chunk)
+    if remaining <= 0:
         raise TooLargeError(path, limit)
-    return b"".join(parts)
+    return b"".join(chunks)
 
 
 def replace_file(path: Path, text: str, *, durable: bool = False, private: bool = False, shared: bool = False) -> None:
-    """Puts a text in a file's place by one rename: a reader meets the former content or the new one.
+    """Writes a file atomically, by one rename.
 
     Args:
-        path: the file; its permissions stay where it is there already, and a new one is its owner's alone.
-        text: in UTF-8; what cannot be written so is written as an escape.
-        durable: when this returns, the new content outlives a power cut.
-        private: the owner alone may read it, whatever it was before.
-        shared: made to be read by others: a new one has the rights that the umask leaves.
+        path: the file; an existing one keeps its permissions, a new one gets 0600.
+        text: written in UTF-8, with escapes for what it cannot encode.
+        durable: whether the new content survives a power failure once this returns.
+        private: set the permissions to 0600 in any case.
+        shared: a new file gets the permissions of the umask.
 
     Raises:
-        OSError: when it cannot be written; what was there is untouched.
+        OSError: when it cannot be written; an existing file is unchanged.
     """
     import tempfile  # noqa: PLC0415 - most runs write no file
 
@@ -144,7 +144,7 @@ def replace_file(path: Path, text: str, *, durable: bool = False, private: bool 
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder outlive a power cut.
+    """Makes the entries of a folder survive a power failure.
 
     Raises:
         OSError: when the folder cannot be opened.
@@ -157,7 +157,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _umask() -> int:
-    """The permissions that new files lack; reading it means setting it."""
+    """The umask; it can only be read by setting it."""
     current = os.umask(0o077)
     os.umask(current)
     return current
@@ -167,30 +167,30 @@ _NAME = "gpuenv"
 
 
 def user_data(environment: Mapping[str, str]) -> Path | None:
-    """The folder of the user's data; None where there is no home."""
+    """The folder of the user's data; None without a home."""
     return _folder(environment, "XDG_DATA_HOME", ".local/share", "Library/Application Support")
 
 
 def user_cache(environment: Mapping[str, str]) -> Path | None:
-    """The folder of what can be made again; None where there is no home."""
+    """The user's cache folder; None without a home."""
     return _folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches")
 
 
 def user_matrix(environment: Mapping[str, str]) -> Path | None:
-    """The refreshed matrix of a user; it need not exist."""
+    """The path of the user's refreshed matrix, which need not exist."""
     folder = user_data(environment)
     return folder / "matrix.yaml" if folder else None
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
-    """The home, as programs find it where HOME does not say; ``~`` where there is none."""
+    """HOME, else the home folder of the account, else ``~``."""
     return Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home
 
 
 def _folder(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path | None:
-    named = environment.get(variable, "")
-    if os.path.isabs(named):  # noqa: PTH117 - relative ones are to be ignored, says the XDG specification
-        return Path(named) / _NAME
+    folder = environment.get(variable, "")
+    if os.path.isabs(folder):  # noqa: PTH117 - the XDG specification: ignore relative ones
+        return Path(folder) / _NAME
     if sys.platform == "win32":
         local = environment.get("LOCALAPPDATA")
         return Path(local) / _NAME if local else None
@@ -201,10 +201,10 @@ def _folder(environment: Mapping[str, str], variable: str, usual: str, on_macos:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """A TOML document as plain values.
+    """Parses a TOML document.
 
     Raises:
-        ValueError: when it is none.
+        ValueError: when it is invalid.
     """
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 - few runs read TOML

@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite request to end: what they raise, and when. Imported before the first child is started."""
+"""Signal handlers for SIGINT, SIGTERM and SIGHUP, which raise KeyboardInterrupt. Imported before any child starts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ TYPE_CHECKING = False  # importing typing takes as long as starting a child
 if TYPE_CHECKING:
     from types import FrameType
 
-_AGAIN = getattr(signal, "SIGALRM", None)  # Windows has none, nor the next
-_HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal is closed
-# Whatever may raise KeyboardInterrupt in this program: to be held back where a child is started.
-INTERRUPTIONS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANG_UP, _AGAIN) if number is not None)
-_MOMENT, _MOST_MOMENTS = 0.002, 500  # seconds; how often an interruption is put off
-_put_off: list[int] = []
+_RETRY = getattr(signal, "SIGALRM", None)  # neither this nor SIGHUP exists on Windows
+_HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal was closed
+# Every signal that may raise KeyboardInterrupt here: blocked while a child is started.
+INTERRUPTIONS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANG_UP, _RETRY) if number is not None)
+_DELAY, _MAX_DELAYS = 0.002, 500  # seconds; how often an interrupt is delayed
+_delayed: list[int] = []
 _raised: list[int] = []
 
 
-def heed() -> None:
-    """Treats a polite request to end like Ctrl-C, so that the children are ended too; what is ignored stays so."""
+def install_signal_handlers() -> None:
+    """Handles SIGTERM and SIGHUP like Ctrl-C, so that children are ended too; ignored signals stay ignored."""
     signal.signal(signal.SIGTERM, interrupt)
     if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:  # not under nohup
         signal.signal(_HANG_UP, interrupt)
@@ -27,22 +27,22 @@ def heed() -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt, but not amid an import: it is asked again in a moment.
+    """Raises KeyboardInterrupt, delayed while a module is being imported.
 
-    An import that is broken off at the wrong place keeps the lock of all imports, and every thread waits for that until
-    the end of days (seen with CPython 3.11).
+    An import that is interrupted at the wrong point keeps the import lock, and every other thread waits for it forever
+    (seen with CPython 3.11).
     """
-    if _AGAIN is not None and len(_put_off) < _MOST_MOMENTS and _is_importing(frame):
-        _put_off.append(number)
-        signal.signal(_AGAIN, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, _MOMENT)
+    if _RETRY is not None and len(_delayed) < _MAX_DELAYS and _is_importing(frame):
+        _delayed.append(number)
+        signal.signal(_RETRY, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, _DELAY)
         return
     _raised.append(number)
     raise KeyboardInterrupt
 
 
 def was_interrupted() -> bool:
-    """Whether that was raised, whatever others have made of it: Typer 0.28 makes it the exit code 130, silently."""
+    """Whether KeyboardInterrupt was raised; Typer 0.28 swallows it and returns the exit code 130."""
     return bool(_raised)
 
 

@@ -32,12 +32,12 @@ MAY_IMPORT = {
     "image": {
         *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files"),
     },
-    "install": {"model", "matrix", "doctor", "probe", "report", "files", "ondisk"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata"},
     "smoke": {"model", "probe"},
-    "plugins": {"model", "doctor", "probe", "files", "ondisk"},
+    "plugins": {"model", "doctor", "probe", "files", "dist_metadata"},
     "data": set[str](),
     "files": set[str](),
-    "ondisk": {"files"},
+    "dist_metadata": {"files"},
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
         *("simulate", "refresh", "data", "plugins", "paste", "interrupt", "files"),
@@ -95,7 +95,7 @@ BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
-    ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
+    ("gpuenv.cli.main", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
     (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream
     (f"{SCRIPTS}.module_import", "main"),  # someone else's module

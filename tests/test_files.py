@@ -20,7 +20,7 @@ from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
 from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
 from gpuenv.install.environment import digest, read_installed, read_record
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import called

@@ -11,15 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from gpuenv import __version__
-from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
+from gpuenv.cli.command_errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import reason_of
 
-# Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
+# Depending on its version, Typer vendors click or imports it: take the class that Typer uses.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-# Each has a module in gpuenv.cli.commands (with _ for -), with a function of the same name or an ``app`` of several.
+# Each is a module of gpuenv.cli.commands (_ for -) with a function of that name, or an ``app`` with subcommands.
 _COMMANDS = (
     "doctor",
     "preflight",
@@ -39,17 +39,17 @@ _COMMANDS = (
     "check-image",
     "build-image",
 )
-_PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
-# What follows the first word of run's command is that command's own, with or without --.
+_WITH_SMOKE = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
+# Options after the first argument of run belong to that command, with or without --.
 _SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
 
 def make_app(arguments: list[str]) -> typer.Typer:
-    """The application, with the named command alone where the first argument names one: the others cost time."""
+    """The application; if the first argument names a command, only that one, since each import costs time."""
     names = [name for name in arguments[:1] if name in _COMMANDS]
     app = typer.Typer(
         name="gpuenv",
-        help="Names the one true cause of a broken CuPy environment, and the cure.",
+        help="Find the root cause of a broken CuPy environment, and the fix.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -68,9 +68,9 @@ def make_app(arguments: list[str]) -> typer.Typer:
 
 
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""
     if version:
         from gpuenv.cli.output import write_stdout
 
@@ -81,29 +81,29 @@ def root(
 def run(arguments: list[str]) -> int:
     """Runs a command line with Typer, and returns the exit code."""
     command = typer.main.get_command(make_app(arguments))
-    if arguments[:1] in _PROVING:
+    if arguments[:1] in _WITH_SMOKE:
         arguments = with_level(arguments)
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:
-        raise KeyboardInterrupt from None  # which is what it was
+        raise KeyboardInterrupt from None
     except (BrokenPipeError, OutputClosed):
         raise
     except (OSError, UnicodeError) as error:
-        refused = _refused(arguments, error)
-        if refused is None:
+        output_error = _output_error(arguments, error)
+        if output_error is None:
             raise
-        raise refused from error
+        raise output_error from error
     except _USAGE_ERRORS as error:
         _show(error)
         return int(error.exit_code)
-    if code == ExitCode.INTERRUPTED and was_interrupted():  # else it is that of a program that was run
+    if code == ExitCode.INTERRUPTED and was_interrupted():  # otherwise it is the exit code of gpuenv run
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
 def with_level(arguments: list[str]) -> list[str]:
-    """The arguments with ``--smoke`` alone as ``--smoke=quick``: Typer has no option whose value may be left out."""
+    """Replaces a bare ``--smoke`` by ``--smoke=quick``, since Typer has no options with an optional value."""
     following = [*arguments[1:], "-"]
     return [
         "--smoke=quick" if text == "--smoke" and after.startswith("-") else text
@@ -111,21 +111,21 @@ def with_level(arguments: list[str]) -> list[str]:
     ]
 
 
-def _show(error: Any) -> None:  # noqa: ANN401 - Typer hands on a class of the library that it brings
+def _show(error: Any) -> None:  # noqa: ANN401 - a class of click, which Typer may vendor
     """Prints a usage error to standard error, if there is one."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             error.show()
 
 
-def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
-    """The message where Typer's own output, help or shell completion, cannot be written."""
+def _output_error(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
+    """The error if Typer cannot write its own output, help or shell completion; None for any other error."""
     reason = reason_of(error)
     if "--install-completion" in arguments[:1]:
         remedy = "gpuenv --show-completion prints what it would add"
-        return CommandError(ExitCode.USAGE, f"the files of your shell cannot be changed: {reason}", remedy)
-    own = list(takewhile(lambda word: word != "--", arguments))
-    if {"--help", "-h", "--show-completion"} & set(own) or not own:
+        return CommandError(ExitCode.USAGE, f"cannot edit the startup files of your shell: {reason}", remedy)
+    options = list(takewhile(lambda text: text != "--", arguments))
+    if {"--help", "-h", "--show-completion"} & set(options) or not options:
         drop_stdout()
         return CommandError(ExitCode.USAGE, f"standard output cannot be written: {reason}")
     return None

@@ -1,6 +1,6 @@
-"""The time of day, by UTC, in ISO 8601: what is written means the same everywhere.
+"""The current time and date in UTC, in ISO 8601.
 
-Without the ``datetime`` module, which takes as long to import as a machine takes to be diagnosed.
+Avoids the ``datetime`` module, whose import takes as long as a diagnosis.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ _DAY = 86_400  # seconds
 
 
 def now() -> str:
-    """The second."""
+    """The current time, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
 
 
 def today(*, days_ago: int = 0) -> str:
-    """The day, or an earlier one; of two days, the earlier one is less as a text."""
+    """The current date, or an earlier one; dates compare as texts."""
     return time.strftime("%Y-%m-%d", time.gmtime(time.time() - days_ago * _DAY))

@@ -1,4 +1,4 @@
-"""What doctor and preflight share: the configuration file, the checks of other packages, and the steps to a report."""
+"""Steps shared by doctor and preflight: configuration, suppressions, checks of plug-ins, and the report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, get_matrix, probing
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.doctor.diagnose import Diagnosis, DiagnosisOptions
     from gpuenv.model.finding import Suppression
     from gpuenv.model.snapshot import Snapshot
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def read_settings(path: Path | None, *, no_config: bool) -> Config:
-    """The configuration file that was named, or the nearest one.
+    """Reads the named configuration file, or the nearest one.
 
     Raises:
-        CommandError: when it cannot be read or understood, with every fault.
+        CommandError: when it cannot be read or is invalid, with every error.
     """
     from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
 
@@ -37,49 +37,49 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
             raise CommandError(ExitCode.USAGE, "--config and --no-config exclude each other")
         return Config()
     try:
-        here = Path.cwd()
-        found = path or find_config(here)
+        folder = Path.cwd()
+        found = path or find_config(folder)
         if found is None:
             return Config()
-        shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
-        return load_config(found, shown)
+        name = str(found) if path is not None or not found.is_relative_to(folder) else str(found.relative_to(folder))
+        return load_config(found, name)
     except ConfigError as error:
         remedy = None if error.unread else "gpuenv preflight --list-requirements shows the grammar"
         raise CommandError(ExitCode.USAGE, str(error), remedy) from error
-    except OSError as error:  # the working folder is gone
+    except OSError as error:  # the working folder was removed
         remedy = "--no-config looks for no configuration file"
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
-def allowed(settings: Config) -> tuple[Suppression, ...]:
-    """The allow-list; an entry that has expired is announced.
+def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
+    """The suppressions of the configuration; announces expired ones.
 
     Raises:
-        CommandError: for a code that no check has, with file, line and the nearest right one.
+        CommandError: for an unknown code, with file, line and the nearest known code.
     """
     if not settings.allowances:
         return ()
     import difflib
 
     codes = known_codes()
-    faults = []
+    errors = []
     for entry in settings.allowances:
         if entry.code not in codes:
-            near = difflib.get_close_matches(entry.code, codes, 9)
-            swapped = [other for other in near if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
-            hint = f"; did you mean {(swapped or near)[0]}?" if near else ""
-            faults.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
-    if faults:
-        raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv doctor --list names the checks")
+            matches = difflib.get_close_matches(entry.code, codes, 9)
+            swapped = [other for other in matches if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
+            hint = f"; did you mean {(swapped or matches)[0]}?" if matches else ""
+            errors.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
+    if errors:
+        raise CommandError(ExitCode.USAGE, "\n".join(errors), "gpuenv doctor --list names the checks")
     for entry in settings.allowances:
         if entry.has_expired(today()):
-            announce(f"{entry.source}: allowing {entry.code} has expired on {entry.expires}, and does not count")
+            announce(f"{entry.source}: the suppression of {entry.code} expired on {entry.expires} and is ignored")
     return settings.allowances
 
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """The checks of other packages in this environment."""
+    """The checks of plug-ins in this environment."""
     from gpuenv.plugins.discovery import find_plugins
 
     return find_plugins(_own_codes)
@@ -92,31 +92,31 @@ def _own_codes() -> tuple[str, ...]:
 
 
 def known_codes() -> tuple[str, ...]:
-    """The code of every check: gpuenv's own, then those of other packages."""
+    """The codes of all checks: gpuenv's own, then those of plug-ins."""
     return (*_own_codes(), *(plugin.code for plugin in plugins()))
 
 
-def examine(
-    subject: MachineSource,
+def make_diagnosis_report(
+    source: MachineSource,
     matrix: Path | None,
-    terms_of: Callable[[Snapshot], DiagnosisOptions],
+    options_of: Callable[[Snapshot], DiagnosisOptions],
     started: float | None = None,
-    proof: Proof | None = None,
+    gpu_tests: GpuTestRequest | None = None,
 ) -> Report:
-    """Probes the machine that is meant and judges it, on the terms that ``terms_of`` has for it.
+    """Probes the machine and diagnoses it, with the options that ``options_of`` returns for its snapshot.
 
-    ``started`` is when the command began, by the monotonic clock in seconds, and now by default.
+    ``started`` is when the command began, in seconds of the monotonic clock; now by default.
 
     Raises:
-        CommandError: when the machine or the matrix cannot be read, or GPU tests are to run elsewhere.
+        CommandError: when the machine or the matrix cannot be read, or GPU tests are requested for another machine.
     """
-    looked = time.monotonic()
-    if proof is not None:
-        from gpuenv.cli.gpu_tests import check_subject
+    probing_since = time.monotonic()
+    if gpu_tests is not None:
+        from gpuenv.cli.gpu_tests import check_source
 
-        check_subject(subject, proof)
-    with probing(subject) as finish:
-        from gpuenv.doctor.diagnose import diagnose  # all is imported while the machine answers
+        check_source(source, gpu_tests)
+    with probing(source) as finish:
+        from gpuenv.doctor.diagnose import diagnose  # imports overlap with probing
         from gpuenv.doctor.registry import all_checks
         from gpuenv.matrix.resolve import resolve
         from gpuenv.report.report import make_report
@@ -124,36 +124,36 @@ def examine(
         rows = get_matrix(matrix)
         found = plugins()
         all_checks()
-        facts = finish(rows)
-    resolution = resolve(facts, rows)
-    terms = terms_of(facts)._replace(python=subject.named)
+        snapshot = finish(rows)
+    resolution = resolve(snapshot, rows)
+    options = options_of(snapshot)._replace(python=source.named_target)
     smoke = None
-    if proof is not None:
-        from gpuenv.cli.gpu_tests import prove_report
+    if gpu_tests is not None:
+        from gpuenv.cli.gpu_tests import run_report_tests
 
-        smoke = prove_report(proof, subject, facts, rows, terms, looked)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms, smoke)
+        smoke = run_report_tests(gpu_tests, source, snapshot, rows, options, probing_since)
+    diagnosis = diagnose(snapshot, rows, resolution, time.monotonic, options, smoke)
     if found:
-        diagnosis = _with_plugins(diagnosis, found, facts, terms, subject.timeout)
-    begun = looked if started is None else started
-    return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms, smoke)
+        diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
+    begun = probing_since if started is None else started
+    return make_report(diagnosis, resolution, snapshot, time.monotonic() - begun, options, smoke)
 
 
 def _with_plugins(
-    diagnosis: Diagnosis, found: Sequence[Plugin], facts: Snapshot, options: DiagnosisOptions, seconds: float
+    diagnosis: Diagnosis, found: Sequence[Plugin], snapshot: Snapshot, options: DiagnosisOptions, seconds: float
 ) -> Diagnosis:
-    """The diagnosis with the findings of the checks of other packages, within so many seconds."""
+    """The diagnosis with the findings of plug-ins, which may take ``seconds``."""
     from gpuenv.doctor.diagnose import add_plugin_findings, excluded_run
     from gpuenv.plugins.runner import MOST_SECONDS, run_plugins
 
-    wanted = [plugin for plugin in found if plugin.code not in options.excluded]
-    results = run_plugins(wanted, facts, os.environ, min(seconds, MOST_SECONDS))
+    enabled = [plugin for plugin in found if plugin.code not in options.excluded]
+    results = run_plugins(enabled, snapshot, os.environ, min(seconds, MOST_SECONDS))
     runs = [entry.run for entry in results] + [excluded_run(p.code) for p in found if p.code in options.excluded]
     return add_plugin_findings(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
 
 
 def show_phases(snapshot: Snapshot) -> None:
-    """Where the time went, on standard error."""
+    """Prints timings to standard error."""
     from gpuenv.cli.output import write_stderr
     from gpuenv.report.snapshot import phase_lines
 

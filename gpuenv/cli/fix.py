@@ -1,4 +1,4 @@
-"""``gpuenv doctor --fix``: repairs what lies inside the target, by the installer's transaction."""
+"""``gpuenv doctor --fix``: repairs packages of the target in one transaction."""
 
 from __future__ import annotations
 
@@ -8,81 +8,85 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.errors import announce, complain, folded
-from gpuenv.cli.inputs import MachineSource, get_matrix
-from gpuenv.cli.installer import Means, caller_for, command_error, interpreter_of, put_back_first, resolved_for, stood
-from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
-from gpuenv.cli.output import Output
-from gpuenv.cli.transaction import (
-    Examined,
-    Planned,
-    Terms,
-    Way,
+from gpuenv.cli.command_errors import announce, complain, wrapped
+from gpuenv.cli.environment_change import (
+    ConsentOptions,
+    ExaminedMachine,
+    ExecutablePlan,
+    PlanFactory,
     by_conda,
     by_wheels,
     show_plan,
     target_scheme,
     transact,
 )
-from gpuenv.doctor.installed_cupy import is_managed_by_conda
-from gpuenv.doctor.repair import (
-    RepairPlan,
-    installed_requirement,
-    loses_libraries,
-    repair_matrices,
-    repair_plan,
-    satisfies,
-    with_any_numpy,
+from gpuenv.cli.install_steps import (
+    InstallerRequest,
+    command_error,
+    installer_run_for,
+    interpreter_of,
+    recover_interrupted,
+    resolved_for,
+    with_environment_state,
 )
-from gpuenv.install.environment import read_record, take_stock
-from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits, TargetUnusable
-from gpuenv.install.plan import Clock, Outcome, Plan, Result
-from gpuenv.install.planner import Prepared, prepare
-from gpuenv.install.text import plan_lines
+from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
+from gpuenv.cli.output import Output
+from gpuenv.cli.sources import MachineSource, get_matrix
+from gpuenv.doctor.installed_cupy import is_managed_by_conda
+from gpuenv.doctor.repair import RepairPlan, installed_requirement, repair_matrices, loses_libraries, repair_plan, satisfies, with_any_numpy
+from gpuenv.install.environment import read_inventory, read_record
+from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable
+from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result
+from gpuenv.install.plan_text import plan_lines
+from gpuenv.install.planner import PreparedInstall, prepare
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.doctor import DoctorOptions
-    from gpuenv.cli.output import Wanted
+    from gpuenv.cli.output import OutputSpec
     from gpuenv.install.environment import Scheme
     from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
 
 def fix(
-    found: Report, examine: Callable[[], Report], opts: DoctorOptions, subject: MachineSource, forms: Sequence[Wanted]
+    found: Report,
+    examine: Callable[[], Report],
+    opts: DoctorOptions,
+    source: MachineSource,
+    forms: Sequence[OutputSpec],
 ) -> Report:
-    """Repairs what it may; returns the report afterwards (made by ``examine``), which says what is left.
+    """Repairs the target; returns the report afterwards (made by ``examine``), which contains what is left.
 
-    A plan that is only to be shown is in the report, unless the forms of output are text alone.
+    With ``--dry-run`` the report contains the plan, unless text is the only output format.
 
     Raises:
         CommandError: when consent is missing, or there is no target.
-        Exit: after a plan that was only to be shown, as text; the code is that of what was found.
+        Exit: after the plan of a dry run as text, with the exit code of the findings.
     """
     repairs = repair_plan(found.findings, found.snapshot)
     if repairs is None:
-        return _nothing(found, "nothing here is for gpuenv to mend")
+        return _nothing(found, "nothing here that gpuenv can fix")
     for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in repairs.codes):
-        announce(f"to be mended: {title}")
+        announce(f"will fix: {title}")
     as_json = any(entry.form == "json" and entry.path is None for entry in forms)
     out = Output(None, as_json, not opts.no_color, opts.redact, opts.verbose)
     try:
-        outcome = _transaction(found, opts, subject, repairs, out)
+        outcome = _transaction(found, opts, source, repairs, out)
     except NothingFits as error:
-        return _nothing(found, f"what would mend it cannot be had: {error.message}")
+        return _nothing(found, f"the fix cannot be installed: {error.message}")
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        # What was found stays found; that it could not be repaired has an exit code of its own.
-        ended = stood(error, python=subject.named)
-        announce(ended.message)
-        if ended.remedy:
-            complain(folded(ended.remedy))
+        # The findings remain; a failed repair has its own exit code.
+        failure = with_environment_state(error, python=source.named_target)
+        announce(failure.message)
+        if failure.remedy:
+            complain(wrapped(failure.remedy))
         status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
-        repair = Repair(status, _sentence(ended.message), left=_codes(found))
-        return found._replace(repair=repair, exit_code=ended.exit_code)
+        repair = Repair(status, _sentence(failure.message), left=_codes(found))
+        return found._replace(repair=repair, exit_code=failure.exit_code)
     if isinstance(outcome, Plan):
         if all(entry.form == "text" and entry.path is None for entry in forms):
             show_plan(outcome, out)
@@ -91,9 +95,7 @@ def fix(
         repair = Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines)
         return found._replace(repair=repair)
     if outcome is None or outcome.status is Result.UNCHANGED:
-        return _nothing(
-            found, "nothing that gpuenv could install would mend it; what else to do stands with each finding"
-        )
+        return _nothing(found, "no package that gpuenv could install fixes this; each finding has its own fix")
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.MENDED)
@@ -106,7 +108,6 @@ def fix(
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
-    # A failed repair has its own exit code.
     exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
     return after._replace(repair=repair, exit_code=exit_code)
 
@@ -125,97 +126,105 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 
 def _transaction(
-    found: Report, opts: DoctorOptions, subject: MachineSource, repairs: RepairPlan, out: Output
-) -> Outcome | Plan | None:
-    """Plans, asks, and carries it out; the plan alone for a dry run, None where no CuPy fits."""
-    means = Means(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
-    interpreter = interpreter_of(subject)
-    put_back_first(interpreter, None, dry_run=opts.dry_run, offline=opts.offline)
-    scheme = target_scheme(interpreter, subject, means)
-    rows = get_matrix(opts.matrix)
-    way = _way(scheme, Examined(subject, found.snapshot, rows, found.resolution), means, repairs)
-    if way is None:
+    found: Report, opts: DoctorOptions, source: MachineSource, repairs: RepairPlan, out: Output
+) -> InstallOutcome | Plan | None:
+    """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
+    request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
+    interpreter = interpreter_of(source)
+    recover_interrupted(interpreter, None, dry_run=opts.dry_run, offline=opts.offline)
+    scheme = target_scheme(interpreter, source, request)
+    matrix = get_matrix(opts.matrix)
+    plan_factory = _plan_factory(
+        scheme, ExaminedMachine(source, found.snapshot, matrix, found.resolution), request, repairs
+    )
+    if plan_factory is None:
         return None
     if opts.dry_run:
-        return way()[0]
-    return transact(interpreter, scheme, way, Terms(out, opts.yes, dry_run=False, offline=opts.offline), Clock())
+        return plan_factory()[0]
+    return transact(
+        interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, dry_run=False, offline=opts.offline), Clock()
+    )
 
 
-def _way(scheme: Scheme, examined: Examined, means: Means, repairs: RepairPlan) -> Way | None:
-    """By conda where CuPy is conda's business, else by wheels; None where neither would repair it.
+def _plan_factory(
+    scheme: Scheme, examined: ExaminedMachine, request: InstallerRequest, repairs: RepairPlan
+) -> PlanFactory | None:
+    """Plans with conda if it manages CuPy, else with wheels; None if neither repairs the target.
 
     Raises:
-        TargetUnusable: where the environment is pixi's to change.
+        TargetUnusable: when pixi manages the environment.
     """
-    facts = examined.facts
-    if facts.target.made_by.value == "pixi":
+    snapshot = examined.snapshot
+    if snapshot.target.made_by.value == "pixi":
         raise TargetUnusable(
-            f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
-            "Let pixi do it: gpuenv doctor tells the commands.",
+            f"{scheme.prefix} belongs to a pixi project: pixi removes everything that its manifest does not list",
+            "Use pixi: gpuenv doctor shows the commands.",
         )
-    if is_managed_by_conda(facts.target):
+    if is_managed_by_conda(snapshot.target):
         resolution = examined.resolution
-        # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        if repairs.may_replace and resolution.conda is None:  # with the installed NumPy: else with one that conda moves
-            resolution = resolve(with_any_numpy(facts), examined.rows)
+        # Conda replaces whole packages; it cannot reinstall the same ones here: the fix has the command.
+        if repairs.may_replace and resolution.conda is None:  # nothing fits the installed NumPy: let conda change it
+            resolution = resolve(with_any_numpy(snapshot), examined.matrix)
         if not repairs.may_replace or resolution.conda is None:
             return None
-        return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), means))
+        return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), request))
     wheel = _chosen(examined, scheme, repairs) if repairs.may_replace else None
     if repairs.may_replace and wheel is None:
         return None
-    requirements = (*(wheel.requirements if wheel else installed_requirement(facts)), *repairs.additions)
-    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, means, repairs), examined))
+    requirements = (*(wheel.requirements if wheel else installed_requirement(snapshot)), *repairs.additions)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, request, repairs), examined))
 
 
-def _numpy_may_move(way: Way) -> Way:
-    """That NumPy moves is a fix that the doctor names: consent to the plan is consent to it."""
+def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
+    """Removes NumPy from the changes that need ``--allow-changes``: the doctor's fix is to change it."""
 
-    def planned() -> Planned:
-        plan, carry_out = way()
+    def planned() -> ExecutablePlan:
+        plan, carry_out = plan_factory()
         return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
 
     return planned
 
 
-def _chosen(examined: Examined, scheme: Scheme, repairs: RepairPlan) -> WheelChoice | None:
-    """The wheel that repairs it: with the installed NumPy, else with one that comes with it; None where none does.
+def _chosen(examined: ExaminedMachine, scheme: Scheme, repairs: RepairPlan) -> WheelChoice | None:
+    """The wheel that repairs the target, with the installed NumPy or else another one; None if there is none.
 
-    NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
+    NumPy is no requirement: CuPy's metadata changes it as far as other packages allow.
     """
-    facts = examined.facts
-    # A toolkit of the host that CuPy has not found so far is none to count on.
-    counted = facts._replace(toolkits=()) if repairs.with_libraries else facts
-    holdings = take_stock(scheme)
+    snapshot = examined.snapshot
+    # A host toolkit that CuPy does not find now does not count.
+    counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
+    inventory = read_inventory(scheme)
     tried: list[WheelChoice] = []
-    for given in (counted, with_any_numpy(counted)):
-        for narrowed in repair_matrices(facts, examined.rows, examined.resolution):
-            wheel = resolved_for(given, narrowed, holdings).wheel
-            if wheel is not None and satisfies(wheel, repairs, facts):
+    for candidate in (counted, with_any_numpy(counted)):
+        for narrowed in repair_matrices(snapshot, examined.matrix, examined.resolution):
+            wheel = resolved_for(candidate, narrowed, inventory).wheel
+            if wheel is not None and satisfies(wheel, repairs, snapshot):
                 return wheel
-            tried += [wheel] if wheel is not None and given is counted else []
-        # The resolver's free choice came last; what it lacks is for a person.
-        if tried and not repairs.with_libraries and not loses_libraries(tried[-1], repairs, facts):
+            tried += [wheel] if wheel is not None and candidate is counted else []
+        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
+        if tried and not repairs.with_libraries and not loses_libraries(tried[-1], repairs, snapshot):
             return tried[-1]
     return None
 
 
-def _prepare(scheme: Scheme, requirements: Sequence[str], means: Means, repairs: RepairPlan) -> Prepared:
-    holdings = take_stock(scheme)
-    caller = caller_for(scheme, means)
-    if repairs.bypasses_cache and not means.offline:
+def _prepare(
+    scheme: Scheme, requirements: Sequence[str], request: InstallerRequest, repairs: RepairPlan
+) -> PreparedInstall:
+    inventory = read_inventory(scheme)
+    installer_run = installer_run_for(scheme, request)
+    if repairs.bypasses_cache and not request.offline:
         announce(
-            "uv's cache may share the damage and is not used; to repair it too: uv cache clean "
-            + " ".join(repairs.reinstalled)
+            "uv's cache may hold the same damaged files and is not used; "
+            f"to clean it: uv cache clean {' '.join(repairs.reinstalled)}"
         )
-        caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
-    # With the distributions that own a file of these names.
+        installer_run = replace(installer_run, environment={**installer_run.environment, "UV_NO_CACHE": "1"})
+    # Also reinstall the distributions that own a file with one of these names.
     owners = {
         entry.name
-        for entry in (holdings.own.values() if repairs.sonames else ())
+        for entry in (inventory.own.values() if repairs.sonames else ())
         for file in read_record(entry.metadata) or ()
         if file.path.rsplit("/", 1)[-1].startswith(tuple(repairs.sonames))
     }
     return prepare(
-        holdings, caller, requirements, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
+        inventory, installer_run, requirements, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
     )

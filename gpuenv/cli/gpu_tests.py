@@ -1,4 +1,4 @@
-"""The GPU tests behind ``smoke``, ``--smoke`` and an install, and the cause that the message of a failure names."""
+"""Runs GPU tests for ``smoke``, ``--smoke`` and installs, and finds the causes of failures by their messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.inputs import MachineSource
+    from gpuenv.cli.sources import MachineSource
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.causes import Cause
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from gpuenv.smoke.prove import Place
 
 _WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
-_SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
+_MIN_CONFIDENCE = 0.5  # at which the cause of an error text becomes the cause of the failed test
 
 
-class Proof(NamedTuple):
-    """The GPU tests of a report."""
+class GpuTestRequest(NamedTuple):
+    """The GPU tests that a report includes."""
 
     level: SmokeLevel
-    seconds: float | None = None  # for probing and testing together, if that is bounded
-    file: str | None = None  # the configuration file that asks for them, where the option does not
+    seconds: float | None = None  # for probing and testing together; None for no limit
+    file: str | None = None  # the configuration file that requests them, if not the option
 
 
-def planted() -> str | None:
-    """The fault to plant into every test, by an environment variable."""
+def planted_fault() -> str | None:
+    """The fault to plant into every test, from the environment variable."""
     from gpuenv.model.smoke import FAULT_VARIABLE
 
     name = os.environ.get(FAULT_VARIABLE) or None
@@ -49,36 +49,41 @@ def planted() -> str | None:
 
 
 def check_names(kind: str, names: Sequence[str], known: Sequence[str], listed: str | None = None) -> None:
-    """Refuses unknown names, with the nearest known ones and a list, or with ``listed``: how to list them."""
+    """Refuses unknown names, with the nearest known ones and a list, or with ``listed``, how to list them."""
     import difflib
 
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            every = listed or f"one of {', '.join(known)}"
-            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{every}")
+            matches = difflib.get_close_matches(name, known, 3)
+            hint = f"did you mean {' or '.join(matches)}? " if matches else ""
+            all_names = listed or f"one of {', '.join(known)}"
+            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{all_names}")
 
 
-def check_subject(subject: MachineSource, proof: Proof) -> None:
-    """Refuses GPU tests for another machine than this one, and an unknown fault to plant."""
-    planted()
-    for is_given, name in (
-        (subject.snapshot is not None, "--snapshot"),
-        (subject.paste is not None, "--paste"),
-        (subject.no_probe, "--no-probe"),
-        (bool(subject.assume), "--assume"),
+def check_source(source: MachineSource, tests: GpuTestRequest) -> None:
+    """Refuses GPU tests of another machine, and an unknown fault to plant."""
+    planted_fault()
+    for is_set, name in (
+        (source.snapshot is not None, "--snapshot"),
+        (source.paste is not None, "--paste"),
+        (source.no_probe, "--no-probe"),
+        (bool(source.assume), "--assume"),
     ):
-        if is_given:
-            wanted, remedy = ("--smoke", None) if proof.file is None else (f"{proof.file}: smoke", _WITHOUT_FILE)
-            message = f"{wanted} and {name} exclude each other: GPU tests run on this machine"
+        if is_set:
+            option, remedy = ("--smoke", None) if tests.file is None else (f"{tests.file}: smoke", _WITHOUT_FILE)
+            message = f"{option} and {name} exclude each other: GPU tests run on this machine"
             raise CommandError(ExitCode.USAGE, message, remedy)
 
 
-def prove_report(
-    proof: Proof, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, options: DiagnosisOptions, started: float
+def run_report_tests(
+    tests: GpuTestRequest,
+    source: MachineSource,
+    snapshot: Snapshot,
+    matrix: Matrix,
+    options: DiagnosisOptions,
+    started: float,
 ) -> SmokeResult:
-    """The GPU tests of a report; where they cannot run, each is skipped and says why.
+    """Runs the GPU tests of a report; if they cannot run, each is skipped with the reason.
 
     ``started`` is when probing began, by the monotonic clock in seconds.
     """
@@ -86,10 +91,10 @@ def prove_report(
     from gpuenv.smoke.plan import Order
     from gpuenv.smoke.prove import Unusable, without_proof
 
-    order = Order(level=proof.level, fault=planted())
-    place = place_of(find_interpreter(subject.python, os.environ) or "", subject, snapshot, matrix, started)
-    if proof.seconds is not None:
-        place = replace(place, until=started + proof.seconds)
+    order = Order(level=tests.level, fault=planted_fault())
+    place = place_of(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
+    if tests.seconds is not None:
+        place = replace(place, until=started + tests.seconds)
     if options.no_gpu:
         return without_proof(order, place, "no GPU is expected here", now())
     try:
@@ -98,8 +103,8 @@ def prove_report(
         return without_proof(order, place, str(error), now())
 
 
-def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
-    """Where the tests run; ``started`` is when the command began, by the monotonic clock in seconds."""
+def place_of(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+    """The surroundings of the tests; ``started`` is when the command began, in seconds of the monotonic clock."""
     from gpuenv.matrix.products import peaks_of
     from gpuenv.smoke.prove import Place
 
@@ -108,34 +113,34 @@ def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matri
         environment=dict(os.environ),
         folder=str(Path.cwd()),
         snapshot=snapshot,
-        driver_root=subject.driver_root,
+        driver_root=source.driver_root,
         started=started,
         peaks=peaks_of(matrix),
     )
 
 
 def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
-    """Runs the tests; a failure without a known cause is explained by its message.
+    """Runs the tests; a failure without a known cause gets the cause of its message.
 
     Raises:
-        Unusable: when the target environment can run no test.
+        Unusable: when the target environment cannot run any test.
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
     from gpuenv.smoke.prove import prove
 
-    def obstacle(facts: Snapshot) -> str | None:
-        found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
+    def obstacle(snapshot: Snapshot) -> str | None:
+        found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
     return with_causes(prove(order, place, obstacle, announce, now()))
 
 
 def with_causes(result: SmokeResult) -> SmokeResult:
-    """The result, with the cause of each failed test that its message names."""
+    """The result with the causes of failed tests, by their messages."""
     from gpuenv.model.smoke import BROKEN, Trouble
 
-    silent = (Trouble.WRONG_ANSWER, Trouble.DEADLINE)  # their words are numbers, and ours
+    silent = (Trouble.WRONG_ANSWER, Trouble.DEADLINE)  # their messages are numbers, or gpuenv's own
     tests = (
         replace(test, cause=cause_of(test.detail))
         if test.cause is None and test.status in BROKEN and test.trouble not in silent and test.detail
@@ -146,7 +151,7 @@ def with_causes(result: SmokeResult) -> SmokeResult:
 
 
 def cause_of(text: str) -> Cause | None:
-    """The cause that a test's message names, if that is sure enough."""
+    """The cause of a test's message, if the confidence suffices."""
     from gpuenv.explain.answer import explanation
     from gpuenv.explain.scan import Scanner
     from gpuenv.smoke.run import OF_PROGRAMS
@@ -156,4 +161,4 @@ def cause_of(text: str) -> Cause | None:
     scanner.close()
     causes = explanation(scanner).causes
     likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]
-    return likely[0].cause if likely and likely[0].confidence >= _SURE else None
+    return likely[0].cause if likely and likely[0].confidence >= _MIN_CONFIDENCE else None

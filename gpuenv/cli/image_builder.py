@@ -1,4 +1,4 @@
-"""What ``gpuenv build-image`` does with its choices: locks the wheels, renders the plans, builds with an engine."""
+"""Plans and builds the images of ``gpuenv build-image``: locks wheels, renders Dockerfiles, drives an engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, announce, complain, failure_as_result, folded, with_stand
-from gpuenv.cli.installer import Means, caller_for, command_error
+from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, with_state, wrapped
+from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.data import data_path
 from gpuenv.files import is_file
@@ -27,9 +27,9 @@ from gpuenv.image.plan import Order, Templates, files_of, plan_image, tag_for
 from gpuenv.image.records import Built, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.image.render import SECRETS, RenderError, Rendering
 from gpuenv.image.text import outcome_lines, plan_lines
-from gpuenv.install.environment import ask_scheme
-from gpuenv.install.errors import InstallError
-from gpuenv.install.plan import Command, Pin
+from gpuenv.install.environment import query_scheme
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import whole_number
 
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from gpuenv.image.engine import Engine
     from gpuenv.matrix.records import Matrix
 
-_LAST_SECOND = 253402300799  # of the year 9999, behind which there is no date
-# Where the caller's own certificates are named, for pip and for uv.
+_LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
+# Variables of pip and uv that name certificates.
 _CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 @contextmanager
-def ending(out: Output, *, building: bool) -> Iterator[None]:
-    """Makes what ends early in here the command's outcome; of a build, the message says what was left undone.
+def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
+    """Turns errors into the outcome of the command; for a build, the message includes that nothing was built.
 
     Raises:
         CommandError: with the exit code of what ended it.
     """
-    left = "nothing was built, and no name was changed" if building else ""
+    state = "nothing was built, and no name was changed" if building else ""
 
     def failure(error: CommandError) -> ImageOutcome:
         return ImageOutcome(Built.FAILED, error.exit_code, error.message, (), None, error.remedy)
@@ -60,32 +60,34 @@ def ending(out: Output, *, building: bool) -> Iterator[None]:
         try:
             yield
         except (NoImageError, NoWheelsError) as error:
-            raise CommandError(ExitCode.NOTHING_FITS, with_stand(str(error), left)) from error
+            raise CommandError(ExitCode.NOTHING_FITS, with_state(str(error), state)) from error
         except RenderError as error:
             raise CommandError(ExitCode.USAGE, str(error)) from error
         except EngineError as error:
-            raise CommandError(ExitCode.FAILED, with_stand(error.message, left), error.remedy) from error
+            raise CommandError(ExitCode.FAILED, with_state(error.message, state), error.remedy) from error
         except InstallError as error:
-            ended = command_error(error)
-            raise CommandError(ended.exit_code, with_stand(ended.message, left), ended.remedy) from error
+            install_error = command_error(error)
+            raise CommandError(
+                install_error.exit_code, with_state(install_error.message, state), install_error.remedy
+            ) from error
 
 
 def plan_all(
     opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix
 ) -> list[ImagePlan]:
-    """The plans; with ``--dry-run`` as an engine would build them, if one answers."""
+    """The plans; with ``--dry-run``, as the engine would build them, if one answers."""
     with ExitStack() as stack:
-        site = None
+        session = None
         if opts.dry_run:
             try:
-                site = _site(opts, stack)
+                session = _session(opts, stack)
             except EngineError as error:
                 announce(f"planned without an engine: {error.message.splitlines()[0]}")
         plans = []
         for choice in choices:
-            pinned = replace(choice, base=site.engine.pinned(choice.base)) if site else choice
-            plan = _plan(opts, labels, pinned, rows, site, several=len(choices) > 1)
-            plans.append(_with_commands(plan, site, opts) if site else plan)
+            pinned = replace(choice, base=session.engine.pinned(choice.base)) if session else choice
+            plan = _plan(opts, labels, pinned, rows, session, several=len(choices) > 1)
+            plans.append(_with_commands(plan, session, opts) if session else plan)
         return plans
 
 
@@ -98,41 +100,41 @@ def show_plans(plans: ImagePlans, out: Output, *, as_dockerfiles: bool) -> None:
 
 
 def write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
-    """Writes all that an image is built from to a folder; of several images, to one each below it."""
+    """Writes the build context of an image to a folder; for several images, each to its own subfolder."""
     for plan in plans:
-        place = folder / plan.choice.name if len(plans) > 1 else folder
+        path = folder / plan.choice.name if len(plans) > 1 else folder
         try:
-            place.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             for name, text in files_of(plan, _templates(plan.choice)).items():
-                (place / name).write_text(text, encoding="utf-8")
+                (path / name).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise CommandError(ExitCode.USAGE, f"{place}: cannot be written: {error.strerror or error}") from error
-        announce(f"{place}: written; to build it: docker build {place}")
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+        announce(f"{path}: written; to build it: docker build {path}")
 
 
 def build_all(
     opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix, out: Output
 ) -> int:
-    """Builds one after the other; one that fails keeps none of the others from being built.
+    """Builds the images in turn, going on after a failure.
 
     Raises:
         EngineError: when there is no engine to build with.
         NoWheelsError: when the only image has no wheels.
-        InstallError: when its wheels cannot be told.
+        InstallError: when its wheels cannot be resolved.
     """
     with ExitStack() as stack:
-        site = _site(opts, stack)
+        session = _session(opts, stack)
         from gpuenv.image.building import build_image
 
-        pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
-        shop = _workshop(site, opts)
+        pinned = [replace(choice, base=session.engine.pinned(choice.base)) for choice in choices]
+        build_context = _build_context(session, opts)
         done: list[BuiltImage] = []
         remedies: dict[str, None] = {}
         several = len(choices) > 1
         for choice in pinned:
             tag = tag_for(opts.tag, choice, several=several)
             try:
-                plan = _plan(opts, labels, choice, rows, site, several=several)
+                plan = _plan(opts, labels, choice, rows, session, several=several)
             except (NoWheelsError, InstallError) as error:
                 if not several:
                     raise
@@ -140,36 +142,36 @@ def build_all(
                 done.append(BuiltImage(tag, Built.FAILED, str(error), base=choice.base.pinned))
                 continue
             try:
-                done.append(build_image(plan, files_of(plan, _templates(choice)), shop))
+                done.append(build_image(plan, files_of(plan, _templates(choice)), build_context))
             except EngineError as error:
                 remedies |= {error.remedy: None} if error.remedy else {}
                 done.append(BuiltImage(tag, Built.FAILED, error.message, base=choice.base.pinned))
             except KeyboardInterrupt:
-                announce(f"interrupted; the build was ended, and {tag} is what it was before")
+                announce(f"interrupted; the build was stopped, and {tag} is unchanged")
                 raise
-    good = sum(image.status is Built.BUILT for image in done)
-    code = ExitCode.OK if good == len(done) else ExitCode.FAILED
+    built = sum(image.status is Built.BUILT for image in done)
+    code = ExitCode.OK if built == len(done) else ExitCode.FAILED
     status = max((image.status for image in done), key=list(Built).index)
-    engine = site.engine.facts.label
-    rest = "" if good == len(done) else "; no other name was changed"
-    message = f"{good} of {len(done)} images built by {engine}{rest}"
+    engine = session.engine.facts.label
+    rest = "" if built == len(done) else "; no other name was changed"
+    message = f"{built} of {len(done)} images built by {engine}{rest}"
     outcome = ImageOutcome(status, code, message, tuple(done), engine)
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
     for image in done:
         if image.status is not Built.BUILT:
             announce(image.message)
     for remedy in remedies:
-        complain(folded(remedy))
+        complain(wrapped(remedy))
     return code
 
 
 def _created(rows: Matrix) -> int:
-    """SOURCE_DATE_EPOCH where it is set, else the day of the matrix: the same for the same inputs."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    if given is not None:
-        seconds = whole_number(given, len(str(_LAST_SECOND)))
+    """The creation time: SOURCE_DATE_EPOCH, else the date of the matrix, so that builds are reproducible."""
+    value = os.environ.get("SOURCE_DATE_EPOCH")
+    if value is not None:
+        seconds = whole_number(value, len(str(_LAST_SECOND)))
         if seconds is None or seconds > _LAST_SECOND:
-            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={given[:20]!r}: expected seconds since 1970")
+            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={value[:20]!r}: expected seconds since 1970")
         return seconds
     try:
         return int(datetime.fromisoformat(rows.revision).replace(tzinfo=timezone.utc).timestamp())
@@ -188,77 +190,79 @@ def _plan(
     labels: Mapping[str, str],
     choice: Choice,
     rows: Matrix,
-    site: _Site | None,
+    session: _EngineSession | None,
     *,
     several: bool,
 ) -> ImagePlan:
-    """The plan of an image, with the exact wheels that the installer, as it is configured on this machine, names."""
+    """The plan of an image, with the exact wheels that the installer resolves with this machine's configuration."""
     pins: tuple[Pin, ...] = ()
     if not opts.show:
         announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
-        means = Means(opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout)
-        scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + 60)
-        pins = lock_image(caller_for(scheme, means), choice.requirements, choice.python, choice.platform)
-    secrets = site.secrets if site else opts.secrets
-    mounts = site.cli is not None if site else opts.builder.value == "buildkit" or bool(secrets)
+        request = InstallerRequest(
+            opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
+        )
+        scheme = query_scheme(sys.executable, os.environ, time.monotonic() + 60)
+        pins = lock_image(installer_run_for(scheme, request), choice.requirements, choice.python, choice.platform)
+    secrets = session.secrets if session else opts.secrets
+    mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
     order = Order(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
     return plan_image(choice, order, rendering, _templates(choice))
 
 
-def _with_commands(plan: ImagePlan, site: _Site, opts: BuildImageOptions) -> ImagePlan:
+def _with_commands(plan: ImagePlan, session: _EngineSession, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
     from gpuenv.image.building import proxies
 
-    if site.cli is None:
+    if session.cli is None:
         return replace(plan, builder="classic")
     arguments = {**proxies(os.environ), "SOURCE_DATE_EPOCH": str(plan.created)}
-    build = Build({}, arguments, site.secrets, None, opts.no_cache)
-    words = command(site.cli, build, "CONTEXT", "ID-FILE")
-    return replace(plan, builder="buildkit", commands=(Command("build", words),))
+    build = Build({}, arguments, session.secrets, None, opts.no_cache)
+    argv = command(session.cli, build, "CONTEXT", "ID-FILE")
+    return replace(plan, builder="buildkit", commands=(PlannedCommand("build", argv),))
 
 
-class _Site(NamedTuple):
-    """The engine, its BuildKit (None for the classic builder), and the files that are shown to its builds."""
+class _EngineSession(NamedTuple):
+    """The engine, its BuildKit (None for the classic builder), and the secrets of the builds."""
 
     engine: Engine
     cli: Cli | None
     secrets: Mapping[str, Path]
 
 
-def _site(opts: BuildImageOptions, stack: ExitStack) -> _Site:
-    """The engine, its builder, and the secrets.
+def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
+    """Connects to the engine; finds its builder and the secrets.
 
     Raises:
-        EngineError: when there is no engine, or its builder cannot do what is needed.
+        EngineError: when there is no engine, or its builder lacks a required feature.
     """
     try:
         from gpuenv.image.engine import connect
     except ImportError as error:
         remedy = "python -m pip install 'gpuenv[image]'"
-        raise EngineError(f"building needs more of gpuenv: {error}", remedy) from error
+        raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
 
     builder = opts.builder.value
     engine = connect(os.environ, opts.timeout)
     stack.callback(engine.close)
     cli = None
     if engine.facts.has_buildkit and builder != "classic":
-        # Every one on PATH: an older one further on may have BuildKit where the first lacks its plug-in.
+        # Every docker on PATH: a later one may have the BuildKit plug-in that the first lacks.
         folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
         programs = dict.fromkeys(str(Path(folder, "docker")) for folder in folders)
         cli = find_cli([path for path in programs if os.access(path, os.X_OK)], os.environ, engine.facts.host)
     if cli is None and builder == "buildkit":
-        what = f"{engine.facts.label}: no docker command with BuildKit is on PATH"
-        raise EngineError(what, "Install docker-buildx, or take --builder classic.")
-    # The files that were named, and this machine's own index and certificates: as secrets, or not at all.
+        message = f"{engine.facts.label}: no docker command with BuildKit is on PATH"
+        raise EngineError(message, "Install docker-buildx, or pass --builder classic.")
+    # The named files, and this machine's index and certificates, only as secrets.
     secrets = {name: path.resolve() for name, path in opts.secrets.items()}
     index = None if opts.public_index or "pip" in secrets else pip_configuration(os.environ)
     if index is not None:
         secrets["pip"] = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuenv-image-")), "pip.conf")
         secrets["pip"].touch(0o600)
         secrets["pip"].write_text(index, encoding="utf-8")
-    named = (os.environ.get(name) for name in _CERTIFICATES)
-    certificates = next((Path(path) for path in named if path and is_file(path)), None)
+    paths = (os.environ.get(name) for name in _CERTIFICATES)
+    certificates = next((Path(path) for path in paths if path and is_file(path)), None)
     if cli is not None and certificates is not None and "ca" not in secrets:
         secrets["ca"] = certificates.resolve()
     if secrets and cli is None:
@@ -266,21 +270,21 @@ def _site(opts: BuildImageOptions, stack: ExitStack) -> _Site:
             f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
             "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
         )
-    return _Site(engine, cli, secrets)
+    return _EngineSession(engine, cli, secrets)
 
 
-def _workshop(site: _Site, opts: BuildImageOptions) -> Workshop:
+def _build_context(session: _EngineSession, opts: BuildImageOptions) -> Workshop:
     from gpuenv.image.building import Workshop
 
-    # An engine may hand over GPUs without saying so (the toolkit's hook alone): tried where this machine has some.
+    # An engine may support GPUs without reporting it (a hook of the toolkit): try if this machine has GPUs.
     nodes = Path(opts.driver_root, "dev")
     has_gpus = (nodes / "nvidiactl").exists() or (nodes / "dxg").exists()
     return Workshop(
-        engine=site.engine,
-        cli=site.cli,
-        secrets=site.secrets,
+        engine=session.engine,
+        cli=session.cli,
+        secrets=session.secrets,
         environment=os.environ,
-        gpu_ways=site.engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
+        gpu_ways=session.engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
         announce=announce,
         verbose=opts.verbose,
         fresh=opts.no_cache,

@@ -1,4 +1,4 @@
-"""The options that several commands share, and how a command gets all of its options as one record."""
+"""Options shared by several commands, and ``takes``, which passes all options of a command as one record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import typer
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
-TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
+TIMEOUT = DEFAULT_TIMEOUT  # seconds; default of --timeout
 
 
 T = TypeVar("T")
 
 
 def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Lets Typer call a function of one record: each field of the named tuple is a parameter of the command."""
+    """Makes a Typer command of a function of one record: each field of the named tuple is an option."""
     hints = get_type_hints(record, include_extras=True)
     defaults: dict[str, Any] = record._field_defaults  # type: ignore[attr-defined] # mypy has no name for named tuples
     parameters = [
@@ -29,7 +29,7 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
     ]
 
     def decorate(function: Callable[[T], None]) -> Callable[..., None]:
-        def command(**values: Any) -> None:  # noqa: ANN401 - each is of its own type
+        def command(**values: Any) -> None:  # noqa: ANN401 - each option has its own type
             function(record(**values))
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -41,14 +41,14 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
 
 
 class Format(str, Enum):
-    """Forms of output."""
+    """Output formats."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class InstallerName(str, Enum):
-    """What to install with."""
+    """Installers of wheels and of conda packages."""
 
     AUTO = "auto"
     UV = "uv"
@@ -59,7 +59,7 @@ class InstallerName(str, Enum):
 
 
 class WheelsFrom(str, Enum):
-    """What tells and downloads wheels where nothing is installed."""
+    """Installers that resolve and download wheels for commands that install nothing."""
 
     AUTO = "auto"
     UV = "uv"
@@ -67,7 +67,7 @@ class WheelsFrom(str, Enum):
 
     @property
     def installer(self) -> InstallerName:
-        """The same where conda's are among them."""
+        """The same member of ``InstallerName``."""
         return InstallerName(self.value)
 
 
@@ -81,7 +81,7 @@ Python = Annotated[
 ]
 SnapshotFile = Annotated[
     Optional[Path],
-    typer.Option("--snapshot", metavar="FILE", help="Decide for a recorded machine instead of this one."),
+    typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one."),
 ]
 Assume = Annotated[
     Optional[list[str]],
@@ -89,13 +89,13 @@ Assume = Annotated[
         "--assume", metavar="KEY=VALUE", help="Replace one fact, such as driver=580.95.05 or gpu=H100. Repeatable."
     ),
 ]
-NoProbe = Annotated[bool, typer.Option("--no-probe", help="Ask nothing of this machine; start from nothing.")]
+NoProbe = Annotated[bool, typer.Option("--no-probe", help="Do not probe this machine; start without facts.")]
 Paste = Annotated[
     Optional[Path],
     typer.Option(
         "--paste",
         metavar="FILE",
-        help="Decide for what somebody pasted, such as the output of nvidia-smi and pip list; - reads standard input.",
+        help="Use pasted output, such as that of nvidia-smi and pip list; - reads standard input.",
     ),
 ]
 ConfigFile = Annotated[
@@ -106,10 +106,10 @@ ConfigFile = Annotated[
         help="Configuration in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
     ),
 ]
-NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
+NoConfig = Annotated[bool, typer.Option("--no-config", help="Ignore configuration files.")]
 STANDARD_OUTPUT = Path("-")
-MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
-OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
+MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Compatibility matrix to use.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="Output format.")]
 Formats = Annotated[
     Optional[list[str]],
     typer.Option(
@@ -120,7 +120,7 @@ Formats = Annotated[
 ]
 History = Annotated[
     Optional[Path],
-    typer.Option("--history", metavar="DIR", help="Reports of earlier runs in JSON, for the page in HTML."),
+    typer.Option("--history", metavar="DIR", help="Folder of earlier JSON reports, shown in the HTML page."),
 ]
 OutputFile = Annotated[
     Optional[Path],
@@ -133,8 +133,8 @@ OutputFile = Annotated[
     ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never use the network. This command never does.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Verbose output.")]
 Timeout = Annotated[
     float,
     typer.Option(
@@ -142,15 +142,15 @@ Timeout = Annotated[
         metavar="SECONDS",
         min=SHORTEST_TIMEOUT,
         max=LONGEST_TIMEOUT,
-        help="How long the machine may take to answer.",
+        help="Time limit for probing the machine.",
     ),
 ]
 Smoke = Annotated[
     Optional[SmokeLevel],
-    typer.Option("--smoke", metavar="[LEVEL]", help="Also prove it on the GPU: quick (if not said), normal or deep."),
+    typer.Option("--smoke", metavar="[LEVEL]", help="Also run GPU tests: quick (default), normal or deep."),
 ]
 Deep = Annotated[
-    bool, typer.Option("--deep", help="Also what takes long: compare the digests of CuPy's and CUDA's installed files.")
+    bool, typer.Option("--deep", help="Also slow checks: compare the digests of CuPy's and CUDA's installed files.")
 ]
 Redact = Annotated[
     bool,
@@ -159,10 +159,12 @@ Redact = Annotated[
     ),
 ]
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-Yes = Annotated[bool, typer.Option("-y", "--yes", help="Agree to the plan beforehand.")]
-Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
-WheelInstaller = Annotated[WheelsFrom, typer.Option("--installer", help="What to ask for the wheels.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Accept the plan without a prompt.")]
+Installer = Annotated[InstallerName, typer.Option("--installer", help="Installer to use.")]
+WheelInstaller = Annotated[
+    WheelsFrom, typer.Option("--installer", help="Installer that resolves and downloads the wheels.")
+]
 Kernel = Annotated[
     Optional[str],
     typer.Option(
@@ -170,9 +172,9 @@ Kernel = Annotated[
     ),
 ]
 NetworkOffline = Annotated[
-    bool, typer.Option("--offline", help="Use no network: what the cache of the installer holds.")
+    bool, typer.Option("--offline", help="Do not use the network, only the cache of the installer.")
 ]
 InstallTimeout = Annotated[
-    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
+    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="Time limit for the installer.")
 ]
 INSTALL_TIMEOUT = 3600.0  # seconds

@@ -1,4 +1,4 @@
-"""How a result reaches the user: in one or several forms, to standard output or to files, which are written whole."""
+"""Writes results in one or several formats, to standard output or atomically to files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
+from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import harmless, reason_of
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
 
-# Each but text, JSON and HTML is a module of gpuenv.report with a function ``render``.
-NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
-OWN = ("text", "json")  # which are made fit for others while they are written
-_SUMMARY = "GITHUB_STEP_SUMMARY"
-_MOST_EARLIER = 200  # reports
+# Each except text, JSON and HTML is a module of gpuenv.report with a function ``render``.
+FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
+_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+_MAX_HISTORY = 200  # reports
 _LARGEST_EARLIER = 16 * 1024 * 1024
 _NARROW_HANG = 4
-_PAD = "\0"  # in no line: it is a control
+_PAD = "\0"  # control character that no line contains
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -46,7 +46,7 @@ _STYLES = {
 
 
 class Output(NamedTuple):
-    """Where the result of a command goes, and in which form."""
+    """The destination and format of a command's result."""
 
     file: Path | None  # None is standard output
     as_json: bool
@@ -55,7 +55,7 @@ class Output(NamedTuple):
     verbose: bool = False
 
     def emit(self, value: object, lines: Callable[[], Iterable[Line]]) -> None:
-        """A record as JSON, or the lines that are made of it."""
+        """Writes a record as JSON, or its lines as text."""
         if self.as_json:
             emit_json(value, self.file, redacted=self.redacted)
         else:
@@ -63,7 +63,7 @@ class Output(NamedTuple):
 
 
 def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
-    """One record as one JSON object."""
+    """Writes a record as a JSON object."""
     from gpuenv.model.codec import encode
 
     data = encode(value)
@@ -75,10 +75,10 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
 
 
 def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
-    """Lines of text: coloured and wrapped on a terminal, one line each anywhere else.
+    """Writes lines of text, coloured and wrapped on a terminal, unchanged anywhere else.
 
-    What goes to a file is meant for others and loses every identity; what is printed loses secrets alone. A recording
-    from somebody else may neither command a terminal nor forge a line.
+    Files are redacted fully, since others may read them; printed text loses secrets only. Control characters are
+    escaped: a foreign snapshot must not control the terminal or forge a line.
     """
     from gpuenv.model.secrets import hide_secrets
     from gpuenv.report.redact import redact_lines
@@ -89,7 +89,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
         texts = [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
     cleaned = [line._replace(text=harmless(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
+        _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty counts as unset
         return
     write_result("".join(line.text.rstrip() + "\n" for line in cleaned), output)
 
@@ -110,7 +110,7 @@ def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
 
 
 def _padded(text: str) -> str:
-    """The text with a filler behind each character that takes two columns, so that its length is its width."""
+    """The text with a filler after each wide character, so that its length is its width."""
     if text.isascii():
         return text
     from unicodedata import east_asian_width
@@ -119,15 +119,15 @@ def _padded(text: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """The text with substitutes for what standard output's encoding lacks."""
+    """The text with escapes for characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _wrap(line: Line, width: int) -> list[str]:
-    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied.
+    """Wraps a line at spaces; a command is continued with backslashes, so that it can be copied.
 
-    A column of a table that leaves less than half of a narrow terminal is given up.
+    A hanging indent of more than half of the width is reduced.
     """
     if line.style.value == "command":
         return _continued(line, width)
@@ -143,20 +143,20 @@ def _wrap(line: Line, width: int) -> list[str]:
 
 
 def _continued(line: Line, width: int) -> list[str]:
-    """A command over several lines, each but the last ending in a backslash; a quoted argument stays in one piece."""
-    words = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
+    """A command over several lines with backslashes; never breaks a quoted argument."""
+    arguments = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
     indent = line.text[: len(line.text) - len(line.text.lstrip())]
-    rows = [indent + words[0]]
-    for word in words[1:]:
-        if len(rows[-1]) + len(word) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
-            rows[-1] += f" {word}"
+    rows = [indent + arguments[0]]
+    for argument in arguments[1:]:
+        if len(rows[-1]) + len(argument) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
+            rows[-1] += f" {argument}"
         else:
-            rows.append(" " * line.hang + word)
+            rows.append(" " * line.hang + argument)
     return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
 def write_result(text: str, output: Path | None, *, shared: bool = False) -> None:
-    """Writes to a file, or to standard output where that is None."""
+    """Writes to a file, or to standard output if ``output`` is None."""
     if output is not None:
         write_file(output, text, shared=shared)
     else:
@@ -164,11 +164,11 @@ def write_result(text: str, output: Path | None, *, shared: bool = False) -> Non
 
 
 def write_stdout(text: str) -> None:
-    """Writes to standard output, with substitutes for what its encoding lacks.
+    """Writes to standard output, with escapes for what it cannot encode.
 
     Raises:
         OutputClosed: when the reader has gone.
-        CommandError: when standard output cannot take it: a full disk, say.
+        CommandError: when writing fails, on a full disk for example.
     """
     if sys.stdout is None:
         raise CommandError(ExitCode.USAGE, "standard output is closed", "write the result to a file with -o")
@@ -190,10 +190,10 @@ def write_stderr(lines: Iterable[Line]) -> None:
 
 
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:
-    """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
+    """Writes a file atomically, following links; writes directly to a pipe or a device.
 
-    A new file is its owner's alone, since a report tells much of a machine; one that is there keeps its rights. What is
-    made to be read by others, as a lock file is (``shared``), has the rights that the umask leaves.
+    A new file gets 0600, since a report reveals much about a machine, or the permissions of the umask if ``shared``, as
+    for a lock file. An existing file keeps its permissions.
 
     Raises:
         CommandError: when it cannot be written.
@@ -210,7 +210,7 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
 
 
 def identity() -> Identity:
-    """The user, home and host that a report hides."""
+    """The user, home folder and host name to redact."""
     import getpass
 
     from gpuenv.report.redact import Identity
@@ -222,42 +222,46 @@ def identity() -> Identity:
     return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home
 
 
-class Wanted(NamedTuple):
-    """A form, and the file that it goes to; None is standard output."""
+class OutputSpec(NamedTuple):
+    """A format and its destination; None is standard output."""
 
     form: str
     path: Path | None
 
 
-class How(NamedTuple):
-    """How a report is shown."""
+class RenderOptions(NamedTuple):
+    """How to render a report."""
 
     verbose: bool
     color: bool
     redact: bool
     history: tuple[Earlier, ...] = ()  # the oldest first
-    of_the_tests: bool = False  # text and JSON show the GPU tests' own result
+    of_the_tests: bool = False  # text and JSON contain only the result of the GPU tests
 
 
-def read_formats(texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
-    """The forms that are wanted; text goes to standard output (or ``-o``, ``output``) unless another form does.
+def read_formats(
+    texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = FORMATS
+) -> tuple[OutputSpec, ...]:
+    """Parses ``--format``; text goes to standard output (or to ``-o``, ``output``) unless another format does.
 
     Raises:
-        CommandError: for an unknown form (``names`` are those of the command), or two forms for one place.
+        CommandError: for a format that is not in ``names``, or two formats for one destination.
     """
-    wanted = tuple(_wanted(text, names) for text in texts or ())
-    if not any(entry.path is None for entry in wanted):
-        wanted = (Wanted("text", None), *wanted)
-    placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
-    places = [str(entry.path or "standard output") for entry in placed]
-    twice = next((place for place in places if places.count(place) > 1), None)
-    if twice is not None:
-        raise CommandError(ExitCode.USAGE, f"--format: two forms for {twice}", "name a file: --format FORMAT=FILE")
+    specs = tuple(_parse_format(text, names) for text in texts or ())
+    if not any(entry.path is None for entry in specs):
+        specs = (OutputSpec("text", None), *specs)
+    placed = tuple(OutputSpec(entry.form, output) if entry.path is None else entry for entry in specs)
+    destinations = [str(entry.path or "standard output") for entry in placed]
+    duplicate = next((name for name in destinations if destinations.count(name) > 1), None)
+    if duplicate is not None:
+        raise CommandError(
+            ExitCode.USAGE, f"--format: two formats for {duplicate}", "name a file: --format FORMAT=FILE"
+        )
     return placed
 
 
-def check_places(paths: Iterable[Path | None]) -> None:
-    """Refuses a file that cannot be there before any work is done: GPU tests may take many minutes."""
+def check_paths(paths: Iterable[Path | None]) -> None:
+    """Refuses unwritable paths before a long run, such as GPU tests."""
     for path in paths:
         if path is not None and not is_folder(path.parent):
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
@@ -265,76 +269,85 @@ def check_places(paths: Iterable[Path | None]) -> None:
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
 
 
-def _wanted(text: str, names: Sequence[str]) -> Wanted:
+def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"
     if name not in names:
         import difflib
 
-        near = difflib.get_close_matches(name.lower(), names, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
+        matches = difflib.get_close_matches(name.lower(), names, 1)
+        hint = f"; did you mean {matches[0]}?" if matches else ""
+        raise CommandError(ExitCode.USAGE, f"--format {text}: unknown format {name!r}{hint}", known)
     if equals and not path:
         raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
-    return Wanted(name, Path(path) if equals and path != "-" else None)  # as of programs everywhere: standard output
+    return OutputSpec(name, Path(path) if equals and path != "-" else None)  # by convention standard output
 
 
-def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
-    """Writes every form, files first.
+def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: RenderOptions) -> None:
+    """Writes every format, files first.
 
     Raises:
-        CommandError: when a place cannot be written to, after the others have been.
+        CommandError: when one cannot be written, after writing the others.
     """
 
     @cache
-    def clean() -> Report:
-        """The report as others may see it, for all forms but text and JSON."""
+    def redacted() -> Report:
+        """The redacted report, for all formats except text and JSON."""
         from gpuenv.report.redact import prepared
 
-        return prepared(report, identity() if how.redact else None)
+        return prepared(report, identity() if render_options.redact else None)
 
-    failed: CommandError | None = None
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    first_error: CommandError | None = None
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         try:
-            _emit(report if entry.form in OWN else clean(), entry, how)
+            _emit(report if entry.form in RECORD_FORMATS else redacted(), entry, render_options)
         except CommandError as error:
-            failed = failed or error
-    if failed is not None:
-        raise failed
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
 
 
 def emit_record(
-    value: object, lines: Callable[[], Iterable[Line]], wanted: Sequence[Wanted], *, color: bool, redact: bool = False
+    value: object,
+    lines: Callable[[], Iterable[Line]],
+    specs: Sequence[OutputSpec],
+    *,
+    color: bool,
+    redact: bool = False,
 ) -> None:
-    """Writes a record that has no forms but text and JSON (``OWN``), files first."""
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    """Writes a record in ``RECORD_FORMATS``, files first."""
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
 
 
-def _emit(report: Report, wanted: Wanted, how: How) -> None:
-    smoke = report.smoke if how.of_the_tests else None
-    if wanted.form == "json":
-        emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
-    elif wanted.form == "text":
+def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:
+    smoke = report.smoke if render_options.of_the_tests else None
+    if spec.form == "json":
+        emit_json(smoke if render_options.of_the_tests else report, spec.path, redacted=render_options.redact)
+    elif spec.form == "text":
         from gpuenv.report.smoke import smoke_lines
         from gpuenv.report.text import report_lines
 
-        lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)
-        emit_lines(lines, wanted.path, color=how.color, redacted=how.redact)
-    elif wanted.form == "html":
+        lines = (
+            smoke_lines(smoke, verbose=render_options.verbose)
+            if smoke
+            else report_lines(report, verbose=render_options.verbose)
+        )
+        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redact)
+    elif spec.form == "html":
         from gpuenv.report.html import html_text
 
-        write_result(html_text(report, how.history), wanted.path)
+        write_result(html_text(report, render_options.history), spec.path)
     else:
-        text: str = importlib.import_module(f"gpuenv.report.{wanted.form}").render(report)
-        if wanted.form == "github":
+        text: str = importlib.import_module(f"gpuenv.report.{spec.form}").render(report)
+        if spec.form == "github":
             _append_summary(report)
-        write_result(text, wanted.path, shared=wanted.form == "prometheus")
+        write_result(text, spec.path, shared=spec.form == "prometheus")
 
 
 def _append_summary(report: Report) -> None:
-    """Appends the job summary to the runner's file; a failure is announced and does not change the verdict."""
-    path = os.environ.get(_SUMMARY)
+    """Appends the job summary to the runner's file; announces a failure without changing the exit code."""
+    path = os.environ.get(_SUMMARY_VARIABLE)
     if not path:
         return
     from gpuenv.report.markdown import render as markdown_text
@@ -343,11 +356,11 @@ def _append_summary(report: Report) -> None:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(markdown_text(report))
     except (OSError, ValueError) as error:
-        announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")
+        announce(f"{_SUMMARY_VARIABLE}={path}: cannot be written: {reason_of(error)}; no job summary was written")
 
 
 def read_history(folder: Path | None) -> tuple[Earlier, ...]:
-    """The last reports in JSON of a folder, the oldest first; other files are passed over.
+    """The newest JSON reports in a folder, the oldest first; skips other files.
 
     Raises:
         CommandError: when the folder cannot be read.
@@ -365,4 +378,4 @@ def read_history(folder: Path | None) -> tuple[Earlier, ...]:
         with contextlib.suppress(OSError, ValueError, RecursionError):
             found.append(earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
     known = (entry for entry in found if entry is not None)
-    return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])
+    return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MAX_HISTORY:])

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from packaging.version import Version
 
 from gpuenv.install.backends.pip import Pip
-from gpuenv.install.errors import InstallError
-from gpuenv.install.installers import Caller
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.plan import Pin
-from gpuenv.install.solver import lacking, make_lock
-from gpuenv.install.target_platform import Elsewhere
+from gpuenv.install.solver import make_lock, offline_failure
+from gpuenv.install.target_platform import TargetPlatform
 
 _GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it
 # Before, pip held what a wheel says of its Python against the one that pip itself runs in, and before 23.3 it took no
@@ -24,7 +24,7 @@ class NoWheelsError(ValueError):
     """The index has no wheels for an image; the message is the installer's."""
 
 
-def lock_image(caller: Caller, requirements: Sequence[str], python: str, platform: str) -> tuple[Pin, ...]:
+def lock_image(caller: InstallerRun, requirements: Sequence[str], python: str, platform: str) -> tuple[Pin, ...]:
     """The wheels for a Python and a platform such as ``linux/amd64``.
 
     Raises:
@@ -32,15 +32,15 @@ def lock_image(caller: Caller, requirements: Sequence[str], python: str, platfor
         InstallError: when the installer fails.
     """
     _require_foresight(caller)
-    image = Elsewhere(python, _ARCH[platform], _GLIBC)
-    words = image.uv_words if caller.installer.locks_as_toml else image.pip_words
+    image = TargetPlatform(python, _ARCH[platform], _GLIBC)
+    words = image.uv_options if caller.installer.locks_as_toml else image.pip_options
     lock, why = make_lock(caller, requirements, (), words)
     if lock is None:
-        raise lacking(why, requirements, caller) or NoWheelsError(why)
+        raise offline_failure(why, requirements, caller) or NoWheelsError(why)
     return tuple(sorted(lock.pins, key=lambda pin: pin.name))
 
 
-def _require_foresight(caller: Caller) -> None:
+def _require_foresight(caller: InstallerRun) -> None:
     installer = caller.installer
     if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
         raise InstallError(

@@ -12,7 +12,7 @@ from gpuenv.image.engine import Engine
 from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
 from gpuenv.image.records import Choice
-from gpuenv.install.plan import Proof
+from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
@@ -33,7 +33,7 @@ class Proven:
         notes: why a GPU was not to be had.
     """
 
-    proofs: tuple[Proof, ...]
+    proofs: tuple[Verification, ...]
     gpus: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -81,40 +81,40 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
     return Proven(proofs, (), tuple(notes))
 
 
-def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Proof, ...]:
+def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
     """What the payload told without a GPU, held against what the image is said to hold."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
         found = str((versions or {}).get(name))
-        proofs.append(Proof(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), f"{found}"))
-    proofs.append(Proof("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
+        proofs.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), f"{found}"))
+    proofs.append(Verification("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
     for key, value in facts.items():
         kind = key.partition(".")[0]
         if kind in ("import", "compiled"):
-            proofs.append(Proof(key, value is None, "" if value is None else str(value)))
+            proofs.append(Verification(key, value is None, "" if value is None else str(value)))
         elif kind in ("library", "cache") and isinstance(value, dict):
-            proofs.append(Proof(key, value.get("error") is None, str(value.get("error") or _where(value))))
+            proofs.append(Verification(key, value.get("error") is None, str(value.get("error") or _where(value))))
     return (*proofs, _nvrtc(facts.get("library.nvrtc"), choice))
 
 
-def _ended(facts: Mapping[str, Any], end: ContainerEnd) -> Proof:
+def _ended(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
     if facts.get("done") is True:
-        return Proof("payload", passed=True, detail="ran to its end")
+        return Verification("payload", passed=True, detail="ran to its end")
     how = "was killed at its deadline" if end.exit_code is None else f"ended with exit code {end.exit_code}"
-    return Proof("payload", passed=False, detail=f"{how}: {tidy_text(end.stderr)[-300:]}")
+    return Verification("payload", passed=False, detail=f"{how}: {tidy_text(end.stderr)[-300:]}")
 
 
 def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(told: object, choice: Choice) -> Proof:
+def _nvrtc(told: object, choice: Choice) -> Verification:
     found = str(told.get("version")) if isinstance(told, dict) else "none"
-    return Proof("version.nvrtc", found == str(choice.cuda), found)
+    return Verification("version.nvrtc", found == str(choice.cuda), found)
 
 
-def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[Proof, ...]:
+def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[Verification, ...]:
     """The smoke tests of the quick level, each on each GPU."""
     image, way, payload = where
     tests = [
@@ -138,15 +138,15 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[P
         image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
     )
     told = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
-    missing = Proof("smoke", passed=len(told) == len(tests), detail=f"{len(told)} of {len(tests)} tests ended")
+    missing = Verification("smoke", passed=len(told) == len(tests), detail=f"{len(told)} of {len(tests)} tests ended")
     return (missing, *(_of_test(entry) for entry in told))
 
 
-def _of_test(entry: Mapping[str, Any]) -> Proof:
+def _of_test(entry: Mapping[str, Any]) -> Verification:
     status, seconds = str(entry.get("status")), entry.get("duration")
     passed = None if status == TestStatus.SKIPPED.value else status == TestStatus.PASSED.value
     duration = float(seconds) if isinstance(seconds, int | float) else 0.0
-    return Proof(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
+    return Verification(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
 
 
 def _command(name: str, order: Mapping[str, object]) -> list[str]:

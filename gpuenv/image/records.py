@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gpuenv.install.plan import OUTCOME, PLAN, Command, Phase, Pin, Proof
+from gpuenv.install.plan import OUTCOME, PLAN, Phase, Pin, PlannedCommand, Verification
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
@@ -109,7 +109,7 @@ class ImagePlan:
     created: int
     builder: str | None
     secrets: tuple[str, ...] = ()
-    commands: tuple[Command, ...] = ()
+    commands: tuple[PlannedCommand, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -172,7 +172,7 @@ class BuiltImage:
     sizes: Sizes | None = None
     cached: int | None = None
     steps: int | None = None
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[Verification, ...] = ()
     gpu: bool = False
     phases: tuple[Phase, ...] = ()
 

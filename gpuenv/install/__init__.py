@@ -1,16 +1,16 @@
-"""Installing CuPy into a target environment as one transaction: planned, verified, kept, or put back as it was.
+"""Installs CuPy into a target environment as one transaction: planned, verified, then kept or rolled back.
 
 Each module imports only those above it:
 
-errors, plan                      errors, and the records of plans and outcomes
-dependencies, environment         what is installed, and what requires what
+exceptions, plan                  errors; the records of plans and outcomes
+dependencies, environment         installed distributions and their dependencies
 backends.base, lockfile           pins and lock files
-backends.pip, .uv, .conda         command lines, and how to read what is printed
-installers, solver                which installer, its settings, and what it would install
-journal, planner                  where transactions are recorded; from a resolution to a plan
+backends.pip, .uv, .conda         command lines, and parsers of what the tools print
+installer_config, solver          the installer and its configuration; what it would install
+journal, planner                  the record of transactions; from a resolution to a plan
 target_platform, bundle           locks for another machine; bundles
-swap, conda_environment           what moves where; what conda keeps of an environment
-rollback, verify                  the way back; what is checked before an install is kept
-transaction, conda_transaction    carrying a plan out
-text                              plans and outcomes for people
+swap, conda_environment           file moves; the state of a conda environment
+rollback, verify                  undoing a transaction; verification before it is kept
+transaction, conda_transaction    executing a plan
+plan_text                         plans and outcomes as text
 """

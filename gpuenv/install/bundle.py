@@ -1,7 +1,7 @@
 """Bundles: the wheels of an install, its lock and a manifest of digests, in one folder or one tar file.
 
-A bundle is untrusted input: only the files that its manifest names are extracted, each a plain file below it, and each
-with the content that the manifest states. The wheels are downloaded by a pip, since uv keeps none as files.
+A bundle is untrusted input: only files that its manifest lists are extracted, each a regular file with the listed size
+and digest. pip downloads the wheels, since uv does not keep them as files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
-from gpuenv.install.errors import InstallError, InstallFailed, TargetUnusable, Unreadable
-from gpuenv.install.installers import Caller, choose
+from gpuenv.install.exceptions import InstallError, InstallFailed, TargetUnusable, Unreadable
+from gpuenv.install.installer_config import InstallerRun, select_installer
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import remedy_of
@@ -38,7 +38,7 @@ SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"
 LOCK = "requirements.txt"
 WHEELS = "wheels"
-_PLACE = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
+_PATH = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
 _LARGEST_TEXT = 16 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
@@ -46,7 +46,7 @@ _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-
 
 @dataclass(frozen=True, slots=True)
 class BundledFile:
-    """A file of a bundle: its place, SHA-256 and size in bytes."""
+    """A file of a bundle: its path, SHA-256 and size in bytes."""
 
     path: str
     sha256: str
@@ -54,28 +54,28 @@ class BundledFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a bundle holds, and what it is for."""
+class BundleManifest:
+    """The contents of a bundle, and its target platform."""
 
     requirements: tuple[str, ...]  # the resolver's
     python: str  # such as ``3.11``
     platform: str  # such as ``linux-x86_64``
     gpuenv_version: str
     matrix_revision: str
-    files: tuple[BundledFile, ...]  # every one but this
+    files: tuple[BundledFile, ...]  # all except the manifest
     schema: str = SCHEMA
 
 
 class Bundle(NamedTuple):
-    """A verified bundle: everything in it is what its manifest says; the folder of its wheels, and its lock."""
+    """A verified bundle, with the folder of its wheels and the pins of its lock."""
 
-    manifest: Manifest
+    manifest: BundleManifest
     wheels: Path
     pins: tuple[Pin, ...]
 
 
-def write_bundle(folder: Path, manifest: Manifest) -> None:
-    """Writes the manifest of a folder that holds the files already.
+def write_bundle(folder: Path, manifest: BundleManifest) -> None:
+    """Writes the manifest of a folder with the files of a bundle.
 
     Raises:
         OSError: when a file cannot be read or written.
@@ -89,7 +89,7 @@ def write_bundle(folder: Path, manifest: Manifest) -> None:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Puts a bundle's folder into one tar file, without names of users or times in it.
+    """Packs a bundle's folder into a tar file, without user names and times.
 
     Raises:
         OSError: when it cannot be written.
@@ -104,69 +104,69 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def open_bundle(path: Path, scratch: Path) -> Bundle:
-    """Verifies a bundle; of a tar file only what its manifest names is extracted below ``scratch``, in that size.
+    """Verifies a bundle; extracts the listed files of a tar file to ``scratch``.
 
     Raises:
         Unreadable: when it is neither a folder nor a tar file.
-        InstallError: with what does not match.
+        InstallError: when something does not match.
     """
     is_folder = files.is_folder(path)
-    if not is_folder:  # a plain tar file, as ``pack`` writes it: a compressed one may be of any size once unpacked
+    if not is_folder:  # uncompressed, as ``pack`` writes it: a compressed one may unpack to any size
         try:
             tarfile.open(path, "r:").close()
         except OSError as error:
             raise Unreadable(f"{path}: {reason_of(error)}") from error
         except tarfile.TarError as error:
-            what = "a compressed tar file" if tarfile.is_tarfile(path) else "no tar file"
-            raise Unreadable(f"{path}: {what}; expected a bundle, as gpuenv bundle writes it") from error
+            found = "a compressed tar file" if tarfile.is_tarfile(path) else "not a tar file"
+            raise Unreadable(f"{path}: {found}; expected a bundle written by gpuenv bundle") from error
     try:
         folder, manifest = (path, _manifest_in(path)) if is_folder else (scratch, _unpacked(path, scratch))
         _compare(folder, manifest)
-        # It is for one target: no marker in it says what is for which.
+        # A bundle is for one target, so its lock has no markers.
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise InstallError(f"{path}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
+        raise InstallError(f"{path}: {reason_of(error)}", "Create it again: gpuenv bundle") from error
 
 
-def _unpacked(archive: Path, scratch: Path) -> Manifest:
-    """The manifest comes first; every other member is a plain file that it names, in its place and in its size."""
+def _unpacked(archive: Path, scratch: Path) -> BundleManifest:
+    """Extracts a tar file: the manifest first, then regular files that it lists, with their sizes."""
     with tarfile.open(archive, "r:") as tar:
         manifest = _manifest(_first(tar))
         left = {file.path: file for file in manifest.files}
         for member in islice(tar, 1, None):
-            place = member.name
-            if not _is_plain(member) or not _PLACE.fullmatch(place):
-                what = "has no place in a bundle" if _is_plain(member) else "is no plain file"
-                raise ValueError(f"{place!r} {what}")
-            file = left.pop(place, None)
+            path = member.name
+            if not _is_plain(member) or not _PATH.fullmatch(path):
+                problem = "does not belong in a bundle" if _is_plain(member) else "is not a regular file"
+                raise ValueError(f"{path!r} {problem}")
+            file = left.pop(path, None)
             if file is None:
-                raise ValueError(f"{place!r} is not in its manifest, or there twice")
+                raise ValueError(f"{path!r} is not in its manifest, or is a duplicate")
             if member.size != file.size:
-                raise ValueError(f"{place!r} is not what the manifest says")
+                raise ValueError(f"{path!r} does not match the manifest")
             source = tar.extractfile(member)
-            (scratch / place).parent.mkdir(exist_ok=True)
-            with (scratch / place).open("xb") as to:
+            (scratch / path).parent.mkdir(exist_ok=True)
+            with (scratch / path).open("xb") as to:
                 shutil.copyfileobj(source or io.BytesIO(), to)
     return manifest
 
 
 def _first(tar: tarfile.TarFile) -> str:
-    """The text of the first member, which is the manifest's."""
+    """The text of the manifest, which must be the first member."""
     member = tar.next()
     if member is None or member.name != MANIFEST or not _is_plain(member):
-        raise ValueError(f"its first file is no {MANIFEST}")
+        raise ValueError(f"its first file is not {MANIFEST}")
     if member.size > _LARGEST_TEXT:
-        raise ValueError(f"{MANIFEST} is larger than any is")
+        raise ValueError(f"{MANIFEST} is too large")
     source = tar.extractfile(member)
     return source.read(_LARGEST_TEXT).decode("utf-8") if source is not None else ""
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:
-    """Whether a member is a file that is not sparse: a sparse one can be larger than the archive."""
+    """Whether a member is a regular file, and not sparse: a sparse one can be larger than the archive."""
     return member.isreg() and not member.issparse()
 
 
-def _manifest_in(folder: Path) -> Manifest:
+def _manifest_in(folder: Path) -> BundleManifest:
     path = folder / MANIFEST
     if path.is_symlink() or not path.is_file():
         raise ValueError(f"there is no {MANIFEST} in it")
@@ -175,92 +175,96 @@ def _manifest_in(folder: Path) -> Manifest:
 
 def _text(path: Path) -> str:
     if path.stat().st_size > _LARGEST_TEXT:
-        raise ValueError(f"{path.name} is larger than any is")
+        raise ValueError(f"{path.name} is too large")
     return path.read_text(encoding="utf-8")
 
 
-def _manifest(text: str) -> Manifest:
+def _manifest(text: str) -> BundleManifest:
     try:
-        manifest = decode(Manifest, json.loads(text))
+        manifest = decode(BundleManifest, json.loads(text))
     except (ValueError, DecodeError, RecursionError) as error:
         raise ValueError(f"{MANIFEST}: {error}") from error
     if manifest.schema != SCHEMA:
         raise ValueError(f"{MANIFEST}: expected schema {SCHEMA}, found {manifest.schema!r}")
-    odd = [file.path for file in manifest.files if not _PLACE.fullmatch(file.path)]
+    odd = [file.path for file in manifest.files if not _PATH.fullmatch(file.path)]
     if odd:
-        raise ValueError(f"{odd[0]!r} has no place in a bundle")
+        raise ValueError(f"{odd[0]!r} does not belong in a bundle")
     if len({file.path for file in manifest.files}) != len(manifest.files):
         raise ValueError("its manifest names a file twice")
     return manifest
 
 
-def _compare(folder: Path, manifest: Manifest) -> None:
-    """Compares a folder with its manifest: the same files, and no links."""
-    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
-    there.pop(MANIFEST, None)
-    linked = [place for place, path in there.items() if path.is_symlink()]
+def _compare(folder: Path, manifest: BundleManifest) -> None:
+    """Checks that a folder has exactly the files of its manifest, and no links."""
+    present = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    present.pop(MANIFEST, None)
+    linked = [name for name, path in present.items() if path.is_symlink()]
     if linked or (folder / WHEELS).is_symlink():
         raise ValueError(f"{(linked or [WHEELS])[0]!r} is a link")
     named = {file.path: file for file in manifest.files}
-    odd = sorted({*there} ^ {*named})
+    odd = sorted({*present} ^ {*named})
     if odd:
-        raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
-    for place, file in named.items():
-        if there[place].stat().st_size != file.size or hex_digest(str(there[place])) != file.sha256:
-            raise ValueError(f"{place!r} is not what the manifest says")
+        raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in present else 'missing'}")
+    for path, file in named.items():
+        if present[path].stat().st_size != file.size or hex_digest(str(present[path])) != file.sha256:
+            raise ValueError(f"{path!r} does not match the manifest")
 
 
 def download(
-    caller: Caller,
+    installer_run: InstallerRun,
     scheme: Scheme,
-    places: tuple[Path, Path],
+    paths: tuple[Path, Path],
     announce: Callable[[str], None],
-    words: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
 ) -> None:
-    """Downloads every wheel of a lock into a folder (``places``); pip checks the digests.
+    """Downloads the wheels of a lock; pip checks the digests.
 
-    ``words`` are options that make pip download for another machine.
+    ``paths`` are the lock and the folder; ``options`` make pip download for another machine.
 
     Raises:
-        InstallFailed: when one cannot be had.
+        InstallFailed: when a download fails.
         TargetUnusable: when there is no pip.
     """
-    pip = Pip(_program(caller, scheme), "")
-    lock, folder = places
-    command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
+    pip = Pip(_program(installer_run, scheme), "")
+    lock, folder = paths
+    command = [*pip.program, "download", *_OPTIONS, *options, "--dest", str(folder), "--requirement", str(lock)]
     announce("downloading the wheels")
-    environment = pip.environment(caller.environment)
-    # An index that is set for uv alone is the one that the lock came from.
+    environment = pip.environment(installer_run.environment)
+    # An index configured for uv only is the one that the lock came from.
     index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
-    result = caller.patience.run(command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, caller.group)
+    result = installer_run.time_budget.run(
+        command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, installer_run.group
+    )
     if not succeeded(result):
         why = complaint(result)
         raise InstallFailed(
-            f"the wheels could not be downloaded: {why}", remedy_of(why, replace(caller, installer=pip))
+            f"the wheels could not be downloaded: {why}", remedy_of(why, replace(installer_run, installer=pip))
         )
     if not any(folder.iterdir()):
         raise InstallFailed("pip downloaded nothing")
 
 
-def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
-    """The target's pip, gpuenv's own, the one that Python itself brings, or one through uv."""
+def _program(installer_run: InstallerRun, scheme: Scheme) -> tuple[str, ...]:
+    """The target's pip, gpuenv's own, the one in ensurepip, or one run by uv."""
     target = ("--python", scheme.executable)
     try:
-        found = choose("pip", scheme, caller.environment, time.monotonic() + caller.patience.left)
+        found = select_installer(
+            "pip", scheme, installer_run.environment, time.monotonic() + installer_run.time_budget.left
+        )
     except TargetUnusable:
         wheel = _bundled_pip()
         if wheel is not None:
             return (sys.executable, f"{wheel}/pip", *target)
-        if not isinstance(caller.installer, Uv):
+        if not isinstance(installer_run.installer, Uv):
             raise
-        return (caller.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
+        return (installer_run.installer.program, "tool", "run", "--quiet", "--from", "pip", "pip", *target)
     return found.program if isinstance(found, Pip) else ()
 
 
 def _bundled_pip() -> Path | None:
-    """The wheel that ensurepip installs pip from; it can be run as it is."""
-    elsewhere = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    """The pip wheel of ensurepip, which runs without installation."""
+    wheel_folder = sysconfig.get_config_var("WHEEL_PKG_DIR")
     spec = find_spec("ensurepip")
     folders = [Path(spec.origin).parent / "_bundled"] if spec is not None and spec.origin else []
-    folders += [Path(elsewhere)] if elsewhere else []
+    folders += [Path(wheel_folder)] if wheel_folder else []
     return next((wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"))), None)

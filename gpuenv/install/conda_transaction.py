@@ -1,4 +1,4 @@
-"""Plans and carries out an install by conda: conda changes the environment; the result is verified, kept or undone."""
+"""Plans and executes an install by conda: conda changes the environment; the result is verified, kept or undone."""
 
 from __future__ import annotations
 
@@ -11,34 +11,43 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv import __version__
-from gpuenv.install.backends.base import Patience, complaint, succeeded
+from gpuenv.install.backends.base import TimeBudget, complaint, succeeded
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_environment import (
     CondaPackage,
     CondaState,
-    Former,
+    FormerPackage,
+    failure_reason,
     pixi_manifest,
     read_history,
     read_packages,
     stems,
     torn_packages,
-    why_not,
     write_state,
     wrong_files,
 )
-from gpuenv.install.environment import Installed, Scheme, read_installed
-from gpuenv.install.errors import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
+from gpuenv.install.environment import InstalledDistribution, Scheme, read_installed
+from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
 from gpuenv.install.journal import Journal
-from gpuenv.install.plan import Command, Outcome, Place, Plan, Proof, Reason, Removal, Space
+from gpuenv.install.plan import (
+    InstallOutcome,
+    Plan,
+    PlannedCommand,
+    Reason,
+    Removal,
+    Space,
+    TargetEnvironment,
+    Verification,
+)
 from gpuenv.install.planner import free_space, numbered, undo_command
 from gpuenv.install.rollback import failed_outcome, restore
-from gpuenv.install.transaction import Work, keep_or_put_back
+from gpuenv.install.transaction import TransactionContext, commit_or_restore
 from gpuenv.install.verify import (
-    doctor_proof,
-    framework_proof,
-    import_proof,
     timed,
-    until_one_fails,
+    until_failure,
+    verify_doctor,
+    verify_framework,
+    verify_import,
     working_frameworks,
 )
 from gpuenv.model.cupy import is_cupy
@@ -48,47 +57,47 @@ from gpuenv.model.text import enumerated
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
-_YOUNG = (
-    "installing with conda is young in gpuenv: conda itself changes the environment and its revisions lead back; "
-    "the former packages return, not every byte"
+_EXPERIMENTAL = (
+    "installing with conda is experimental: conda itself changes the environment, and a rollback restores "
+    "the former packages, not every byte"
 )
-_WITH_NETWORK = "Without a network it has what its cache holds: leave out --offline, and there may be more."
-# CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
-_OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
+_WITH_NETWORK = "Offline, conda has only its cache; leave out --offline to search its channels."
+# CUDA packages of conda-forge and NVIDIA's channel, and dependencies of CuPy's packages.
+_CUDA_OR_CUPY = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 _SHOWN = 3
 
 
-class CondaCaller(NamedTuple):
-    """A run of conda: which one, the user's variables, how long it may take, its children, and whether offline."""
+class CondaRun(NamedTuple):
+    """A run of conda: the tool, the user's variables, the time budget, the child processes, and whether offline."""
 
     tool: CondaTool
     environment: Mapping[str, str]
-    patience: Patience
+    time_budget: TimeBudget
     group: ChildGroup
     offline: bool
 
     def run(self, command: Sequence[str]) -> ChildResult:
-        """Runs conda with the user's own settings."""
-        return self.patience.run(command, self.tool.environment(self.environment), self.group)
+        """Runs conda with the user's settings."""
+        return self.time_budget.run(command, self.tool.environment(self.environment), self.group)
 
 
 @dataclass(frozen=True, slots=True)
-class CondaPrepared:
-    """A plan and what it takes to carry it out."""
+class PreparedCondaInstall:
+    """A plan and the data to execute it."""
 
     plan: Plan
-    command: tuple[str, ...]  # what changes the environment
+    command: tuple[str, ...]  # changes the environment
     scheme: Scheme
-    packages: Mapping[str, CondaPackage]  # those that were there, by their records' names
-    visible: tuple[Installed, ...]  # the Python distributions that were there
-    caller: CondaCaller
+    packages: Mapping[str, CondaPackage]  # installed before, by the names of their records
+    visible: tuple[InstalledDistribution, ...]  # Python distributions installed before
+    conda_run: CondaRun
 
 
-def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> CondaPrepared:
-    """The plan to install these specifications; first so that nothing else moves.
+def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> PreparedCondaInstall:
+    """Plans the install of a choice, if possible without changing other packages.
 
     Raises:
-        InstallError: when there can be no plan.
+        InstallError: when planning fails.
     """
     prefix = scheme.prefix
     refuse_pixi(prefix, choice)
@@ -97,96 +106,101 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
         if is_cupy(entry.name) and entry.installer != "conda" and os.path.realpath(entry.folder) in scheme.own_folders:
             remedy = command_text((scheme.executable, "-m", "pip", "uninstall", entry.name))
             raise TargetUnusable(
-                f"pip or uv has put {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
+                f"pip or uv installed {entry.name} {entry.release} there, whose files conda's cupy would overwrite",
                 f"Remove it first: {remedy}; or stay with wheels: gpuenv install --installer uv",
             )
     if not os.access(Path(prefix, "conda-meta"), os.W_OK | os.X_OK):
-        raise TargetUnusable(f"{prefix}: the environment cannot be written", "Install as a user who may write there.")
+        raise TargetUnusable(f"{prefix}: the environment is not writable", "Install as a user with write access.")
     packages = read_packages(prefix)
-    asking, hold, change = _ask(prefix, caller, choice)
-    _refuse_silence(caller.tool, choice.specs, change, packages)
-    command = caller.tool.installing(
-        prefix, choice.specs, choice.channel, dry_run=False, offline=caller.offline, hold=hold
+    asking, hold, change = _ask(prefix, conda_run, choice)
+    _refuse_unmet(conda_run.tool, choice.specs, change, packages)
+    command = conda_run.tool.installing(
+        prefix, choice.specs, choice.channel, dry_run=False, offline=conda_run.offline, hold=hold
     )
-    there = {entry.name: entry for entry in packages.values()}
+    installed = {entry.name: entry for entry in packages.values()}
     coming = {pin.name for pin in change.link}
-    install = tuple(replace(pin, former=there[pin.name].release if pin.name in there else None) for pin in change.link)
-    remove = tuple(
-        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(there[name].files))
-        for name, release in change.unlink.items()
-        if name in there
+    install = tuple(
+        replace(pin, former=installed[pin.name].release if pin.name in installed else None) for pin in change.link
     )
-    moving = [pin.name for pin in install if pin.former not in (None, pin.release)]
-    moving += [entry.name for entry in remove if entry.name not in coming]
+    remove = tuple(
+        Removal(name, release, Reason.REPLACED if name in coming else Reason.CONDA_SAYS, len(installed[name].files))
+        for name, release in change.unlink.items()
+        if name in installed
+    )
+    changed = [pin.name for pin in install if pin.former not in (None, pin.release)]
+    changed += [entry.name for entry in remove if entry.name not in coming]
     plan = Plan(
-        target=Place(scheme.executable, prefix, prefix, "conda"),
-        installer=caller.tool.label,
+        target=TargetEnvironment(scheme.executable, prefix, prefix, "conda"),
+        installer=conda_run.tool.label,
         requirements=choice.specs,
         remove=remove,
         leftovers=(),
         install=install,
-        moves=tuple(name for name in dict.fromkeys(moving) if not _OURS.fullmatch(name)),
-        commands=(Command("ask what would change", asking), Command("let conda change the environment", command)),
+        moves=tuple(name for name in dict.fromkeys(changed) if not _CUDA_OR_CUPY.fullmatch(name)),
+        commands=(
+            PlannedCommand("query what would change", asking),
+            PlannedCommand("install with conda", command),
+        ),
         undo=undo_command(scheme),
         space=Space(change.fetch, free_space(prefix)),
-        notes=(_YOUNG,),
+        notes=(_EXPERIMENTAL,),
     )
-    return CondaPrepared(plan, command, scheme, packages, visible, caller)
+    return PreparedCondaInstall(plan, command, scheme, packages, visible, conda_run)
 
 
 def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
-    """Refuses pixi's environments: what is not in the manifest goes at pixi's next command.
+    """Refuses pixi environments, from which pixi removes everything that its manifest does not list.
 
     Raises:
-        TargetUnusable: with the right command, where the environment is pixi's.
+        TargetUnusable: with the pixi command that installs the choice.
     """
     manifest = pixi_manifest(prefix)
     if manifest is None:
         return
-    where = (f"--manifest-path={manifest}",) if manifest else ()
+    options = (f"--manifest-path={manifest}",) if manifest else ()
     raise TargetUnusable(
-        f"{prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
-        f"Let pixi do it: {command_text(('pixi', 'add', *where, *choice.specs))}",
+        f"{prefix} belongs to a pixi project: pixi removes everything that its manifest does not list",
+        f"Use pixi: {command_text(('pixi', 'add', *options, *choice.specs))}",
     )
 
 
-def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
-    """Conda's answer, with the command and whether everything else was held."""
+def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
+    """Runs conda's dry run; returns the command, whether it froze other packages, and the changes."""
     why = ""
     for hold in (True, False):
-        command = caller.tool.installing(
-            prefix, choice.specs, choice.channel, dry_run=True, offline=caller.offline, hold=hold
+        command = conda_run.tool.installing(
+            prefix, choice.specs, choice.channel, dry_run=True, offline=conda_run.offline, hold=hold
         )
-        result = caller.run(command)
+        result = conda_run.run(command)
         if result.ending is not Ending.EXITED:
-            raise InstallFailed(f"{caller.tool.label} could not tell what would change: {complaint(result)}")
+            raise InstallFailed(f"{conda_run.tool.label} could not report what would change: {complaint(result)}")
         try:
             return command, hold, parse_change(result.stdout)
         except CondaRefusal as refusal:
             why = hide_secrets(str(refusal))
-            lacking = caller.offline and refusal.absent
+            lacking = conda_run.offline and refusal.absent
             if lacking or not refusal.unfit:
                 raise InstallFailed(
-                    f"{caller.tool.label} could not tell what would change: {why}",
+                    f"{conda_run.tool.label} could not report what would change: {why}",
                     _WITH_NETWORK if lacking else remedy_for(why),
                 ) from refusal
         except ValueError as error:
             why = complaint(result) if result.exit_code else str(error)
-            raise InstallFailed(f"{caller.tool.label} gave an answer that is not understood: {why}") from error
+            raise InstallFailed(f"{conda_run.tool.label} printed output that gpuenv cannot read: {why}") from error
     raise NothingFits(
-        f"{' '.join(choice.specs)} cannot be installed beside what the environment holds. {why}",
-        f"Install into an environment of its own: {caller.tool.family} create -n NAME python, then "
-        "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if caller.offline else ""),
+        f"{' '.join(choice.specs)} cannot be installed with the packages in the environment. {why}",
+        f"Install into a separate environment: {conda_run.tool.family} create -n NAME python, then "
+        "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if conda_run.offline else ""),
     )
 
 
-def _refuse_silence(
+def _refuse_unmet(
     tool: CondaTool, specs: tuple[str, ...], change: CondaChange, packages: Mapping[str, CondaPackage]
 ) -> None:
-    """Refuses an answer that leaves a specification unmet: conda's word is checked against its own records.
+    """Refuses a dry run that leaves a specification unmet, by its own list of changes.
 
     Raises:
-        InstallFailed: when it would be.
+        InstallFailed: when one is unmet.
     """
     after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
     after.update({pin.name: pin.release for pin in change.link})
@@ -194,25 +208,25 @@ def _refuse_silence(
         name, _, wanted = spec.partition("=")
         found = after.get(name)
         if found is None or not f"{found}.".startswith(f"{wanted.strip('=*.')}."):
-            told = f"{name} would be {found}" if found else f"{name} would not be there"
+            result = f"{name} would be {found}" if found else f"{name} would be missing"
             raise InstallFailed(
-                f"{tool.label} says that {spec} can be installed, and by what else it says {told}",
-                f"Look at what it answers: {command_text((tool.program, 'install', '--dry-run', spec))}",
+                f"{tool.label} reports that {spec} can be installed, but by its changes {result}",
+                f"Check its answer: {command_text((tool.program, 'install', '--dry-run', spec))}",
             )
 
 
-def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
-    """One transaction.
+def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> InstallOutcome:
+    """Executes a plan as one transaction.
 
     Raises:
         InstallError: when nothing was changed.
-        KeyboardInterrupt: when interrupted, after the former state has been put back.
+        KeyboardInterrupt: when interrupted, after restoring the former state.
     """
-    caller, store, prefix = prepared.caller, work.store, prepared.scheme.prefix
+    conda_run, store, prefix = prepared.conda_run, ctx.store, prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made", "Try again.")
-    work.clock.begin("imports before")
-    frameworks = working_frameworks(work.child, prepared.visible)
+    ctx.clock.begin("imports before")
+    frameworks = working_frameworks(ctx.child, prepared.visible)
     number = store.begin()
     plan = numbered(prepared.plan, number)
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
@@ -220,7 +234,7 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
     shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
     journal = Journal(
         number=number,
-        created_at=work.created_at,
+        created_at=ctx.created_at,
         gpuenv_version=__version__,
         summary=f"installed {shown} with {plan.installer}",
         former={entry.name: entry.release for entry in prepared.packages.values()},
@@ -232,13 +246,13 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
         folders={},
     )
     state = CondaState(
-        tool=caller.tool,
-        revision=caller.tool.revision(read_history(prefix)),
-        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
+        tool=conda_run.tool,
+        revision=conda_run.tool.revision(read_history(prefix)),
+        packages=tuple(FormerPackage(entry.stem, entry.name, entry.url) for entry in prepared.packages.values()),
         torn=tuple(sorted(torn_packages(prefix, prepared.packages.values()))),
-        offline=caller.offline,
+        offline=conda_run.offline,
     )
-    work.clock.begin("journal")
+    ctx.clock.begin("journal")
     try:
         write_state(store, number, state)
         store.write(journal)
@@ -246,38 +260,38 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
         store.drop(number)
         raise disk_failure("the journal cannot be written", error) from error
 
-    def change(made: list[Proof]) -> None:
-        work.clock.begin("download and unpack")
-        work.announce(f"{caller.tool.label} changes {len(plan.install)} packages")
-        result = caller.run(prepared.command)
+    def change(made: list[Verification]) -> None:
+        ctx.clock.begin("download and unpack")
+        ctx.announce(f"{conda_run.tool.label} is downloading and installing {len(plan.install)} packages")
+        result = conda_run.run(prepared.command)
         if not succeeded(result):
-            why = why_not(result)
+            why = failure_reason(result)
             remedy = remedy_for(why)
-            raise InstallFailed(f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
-        work.clock.begin("proof")
-        work.announce("proving it")
-        steps: list[Callable[[], Proof]] = [
+            raise InstallFailed(f"{conda_run.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
+        ctx.clock.begin("proof")
+        ctx.announce("verifying the install")
+        steps: list[Callable[[], Verification]] = [
             lambda: _as_planned(prepared),
-            lambda: _files_proof(prepared),
-            lambda: import_proof(plan, work.child, prepared.scheme),
-            *(partial(framework_proof, work.child, module) for module in frameworks),
-            lambda: doctor_proof(work.doctor),
-            *work.more,
+            lambda: _verify_files(prepared),
+            lambda: verify_import(plan, ctx.child, prepared.scheme),
+            *(partial(verify_framework, ctx.child, module) for module in frameworks),
+            lambda: verify_doctor(ctx.doctor),
+            *ctx.more,
         ]
-        made += until_one_fails(map(timed, steps))
+        made += until_failure(map(timed, steps))
         if all(proof.passed is not False for proof in made):
             write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
 
-    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
+    def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
         del failed
-        work.clock.begin("put back")
-        work.announce("putting the former packages back")
-        return failed_outcome(plan, journal, made, why, restore(store, journal, caller.environment))
+        ctx.clock.begin("put back")
+        ctx.announce("restoring the former packages")
+        return failed_outcome(plan, journal, made, why, restore(store, journal, conda_run.environment))
 
-    return keep_or_put_back(work, plan, journal, change, put_back)
+    return commit_or_restore(ctx, plan, journal, change, put_back)
 
 
-def _as_planned(prepared: CondaPrepared) -> Proof:
+def _as_planned(prepared: PreparedCondaInstall) -> Verification:
     plan = prepared.plan
     now = {entry.name: entry.release for entry in read_packages(prepared.scheme.prefix).values()}
     expected = {entry.name: entry.release for entry in prepared.packages.values()}
@@ -285,19 +299,21 @@ def _as_planned(prepared: CondaPrepared) -> Proof:
         expected.pop(gone.name, None)
     expected.update({pin.name: pin.release for pin in plan.install})
     wrong = [
-        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is there"
+        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is installed"
         for name in sorted({*expected, *now})
         if expected.get(name) != now.get(name)
     ]
-    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
+    return Verification(
+        "as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned"
+    )
 
 
-def _files_proof(prepared: CondaPrepared) -> Proof:
+def _verify_files(prepared: PreparedCondaInstall) -> Verification:
     coming = {pin.name for pin in prepared.plan.install}
     prefix = prepared.scheme.prefix
     packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
     wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
-    right = "every file is what conda's records say"
-    return Proof(
-        "files", not wrong, f"{len(wrong)} are not what conda's records say, {wrong[0]} first" if wrong else right
+    right = "every file matches conda's records"
+    return Verification(
+        "files", not wrong, f"{len(wrong)} do not match conda's records, {wrong[0]} first" if wrong else right
     )

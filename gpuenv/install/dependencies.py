@@ -1,4 +1,4 @@
-"""Dependencies among installed distributions, by their own metadata."""
+"""Dependencies among installed distributions, from their metadata."""
 
 from __future__ import annotations
 
@@ -24,83 +24,92 @@ class Package:
     extras: tuple[str, ...] = ()
 
 
-class Want(NamedTuple):
-    """A requirement of one distribution (``by``) for another (``name``)."""
+class Dependency(NamedTuple):
+    """A requirement of one distribution (``by``) on another (``name``)."""
 
     by: str
     name: str
     specifier: str  # empty for any version
     extras: tuple[str, ...]
-    text: str  # as the metadata has it
+    text: str  # as in the metadata
 
-    def met_by(self, release: str) -> bool:
-        """Whether a version satisfies it."""
+    def is_met_by(self, release: str) -> bool:
+        """Whether a release satisfies it."""
         try:
             return SpecifierSet(self.specifier).contains(Version(release), prereleases=True)
         except ValueError:  # InvalidVersion, or more digits than int takes
             return False
 
 
-class Fault(NamedTuple):
-    """An unmet requirement: the distribution is missing, or has another version."""
+class UnmetRequirement(NamedTuple):
+    """A requirement whose distribution is missing or has another version."""
 
-    want: Want
+    dependency: Dependency
     found: str | None
 
     def __str__(self) -> str:
-        return f"{self.want.by} needs {self.want.text}, found {self.found or 'none'}"
+        return f"{self.dependency.by} needs {self.dependency.text}, found {self.found or 'none'}"
 
 
-def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want, ...]:
-    """Every requirement of every distribution, including those of the extras in use.
+def dependencies_of(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Dependency, ...]:
+    """All requirements of all distributions, including those of extras in use.
 
-    An extra is in use where another distribution requires it, or where all its requirements are met: which extras the
-    user chose is recorded nowhere.
+    An extra is in use if another distribution requires it, or if all its requirements are met: the extras that the user
+    requested are not recorded.
     """
-    there = {package.name: package for package in packages}
-    extras = {name: set(_complete_extras(package, there, markers)) for name, package in there.items()}
+    installed = {package.name: package for package in packages}
+    extras = {name: set(_complete_extras(package, installed, markers)) for name, package in installed.items()}
     while True:
-        found = tuple(want for package in there.values() for want in _wants_of(package, extras[package.name], markers))
-        before = {name: set(asked) for name, asked in extras.items()}
-        for want in found:
-            if want.name in extras:
-                extras[want.name] |= set(want.extras)
+        found = tuple(
+            dependency
+            for package in installed.values()
+            for dependency in _requirements_of(package, extras[package.name], markers)
+        )
+        before = {name: set(names) for name, names in extras.items()}
+        for dependency in found:
+            if dependency.name in extras:
+                extras[dependency.name] |= set(dependency.extras)
         if extras == before:
             return found
 
 
-def faults(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Fault, ...]:
-    """The requirements that are not met, as ``pip check`` finds them."""
-    there = {package.name: package for package in packages}
-    asked = wants(there.values(), markers)
+def unmet_requirements(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[UnmetRequirement, ...]:
+    """The unmet requirements, as ``pip check`` finds them."""
+    installed = {package.name: package for package in packages}
+    dependencies = dependencies_of(installed.values(), markers)
     unmet = (
-        Fault(want, there[want.name].release if want.name in there else None)
-        for want in asked
-        if want.name not in there or not want.met_by(there[want.name].release)
+        UnmetRequirement(dependency, installed[dependency.name].release if dependency.name in installed else None)
+        for dependency in dependencies
+        if dependency.name not in installed or not dependency.is_met_by(installed[dependency.name].release)
     )
     return tuple(dict.fromkeys(unmet))
 
 
 def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[str, str]) -> frozenset[str]:
-    """Of some distributions, those that others require, directly or through one another."""
+    """The distributions among ``names`` that others require, directly or indirectly."""
     candidates = set(names)
     found: set[str] = set()
-    asked = wants(packages, markers)
+    dependencies = dependencies_of(packages, markers)
     while True:
-        more = {w.name for w in asked if w.name in candidates - found and (w.by not in candidates or w.by in found)}
+        more = {
+            d.name for d in dependencies if d.name in candidates - found and (d.by not in candidates or d.by in found)
+        }
         if not more:
             return frozenset(found)
         found |= more
 
 
-def _complete_extras(package: Package, there: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
+def _complete_extras(package: Package, installed: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
     for extra in package.extras:
-        beyond = set(_wants_of(package, {extra}, markers)) - set(_wants_of(package, set(), markers))
-        if beyond and all(want.name in there and want.met_by(there[want.name].release) for want in beyond):
+        additional = set(_requirements_of(package, {extra}, markers)) - set(_requirements_of(package, set(), markers))
+        if additional and all(
+            dependency.name in installed and dependency.is_met_by(installed[dependency.name].release)
+            for dependency in additional
+        ):
             yield extra
 
 
-def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Want]:
+def _requirements_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Dependency]:
     for text in package.requires:
         requirement = parse(text)
         if requirement is None or not _applies(requirement, extras, markers):
@@ -108,12 +117,12 @@ def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) ->
         bare = str(requirement).split(";")[0].strip()
         needed_extras = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
         name = canonicalize_name(requirement.name)
-        yield Want(package.name, name, str(requirement.specifier), needed_extras, bare)
+        yield Dependency(package.name, name, str(requirement.specifier), needed_extras, bare)
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Requirement | None:
-    """A requirement; None for text that is none."""
+    """Parses a requirement; None if it is invalid."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -121,22 +130,22 @@ def parse(text: str) -> Requirement | None:
 
 
 def required_name(text: str) -> str | None:
-    """The normalised name in a requirement; None for text that is none."""
+    """The normalised name in a requirement; None if it is invalid."""
     requirement = parse(text)
     return canonicalize_name(requirement.name) if requirement else None
 
 
 def allows(text: str, release: str | None) -> bool:
-    """Whether a requirement allows a release; true for text that is none, and where no release is given."""
+    """Whether a requirement allows a release; true if it is invalid, or installed is no release."""
     requirement = parse(text)
     return requirement is None or release is None or requirement.specifier.contains(release, prereleases=True)
 
 
 def marker_holds(text: str, markers: Mapping[str, str]) -> bool:
-    """Whether an environment marker holds, with no extra; an empty one does.
+    """Evaluates an environment marker without extras; an empty one is true.
 
     Raises:
-        ValueError: when it is no marker, or needs a variable that is not there.
+        ValueError: when it is invalid, or uses an unknown variable.
     """
     try:
         return not text or Marker(text).evaluate({**markers, "extra": ""})
@@ -149,5 +158,5 @@ def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, s
         return True
     try:
         return any(requirement.marker.evaluate({**markers, "extra": extra}) for extra in ("", *extras))
-    except (UndefinedEnvironmentName, ValueError):  # no version, or one without end
+    except (UndefinedEnvironmentName, ValueError):  # an invalid version, or one with too many digits
         return True

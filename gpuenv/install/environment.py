@@ -1,6 +1,6 @@
 """The target environment: its folders, its distributions, and their RECORDs (PyPA, "Recording installed projects").
 
-Paths are text where thousands of files are gone through, since ``pathlib`` costs seconds there.
+Paths are strings where thousands of files are processed, since ``pathlib`` costs seconds there.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.dist_metadata import bounded
 from gpuenv.files import open_regular, read_regular
 from gpuenv.install.dependencies import Package
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.text import whole_number
-from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 
 _CHUNK = 1024 * 1024
-_DIGITS = 18  # of a size that a file may have
-_LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
+_DIGITS = 18  # of the largest file size
+_LARGEST = 64 * 1024 * 1024  # bytes; a hundred times the RECORD of the largest wheels
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -43,11 +43,11 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def below(path: str, folder: str) -> str:
-    """A normalised path, relative to a folder."""
+    """A normalised path relative to a folder."""
     return path[len(folder.rstrip("/")) + 1 :] if is_inside(path, folder) else os.path.relpath(path, folder)
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """A line of a RECORD: a path relative to the distribution's folder, with digest and size."""
 
     path: str
@@ -55,41 +55,41 @@ class Entry(NamedTuple):
     size: int | None
 
 
-def read_record(metadata: str) -> tuple[Entry, ...] | None:
-    """The files of a distribution; None where it has no RECORD that can be read."""
+def read_record(metadata: str) -> tuple[RecordEntry, ...] | None:
+    """The files of a distribution; None without a readable RECORD."""
     try:
         text = read_regular(os.path.join(metadata, "RECORD"), _LARGEST).decode("utf-8")
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except (OSError, UnicodeDecodeError, csv.Error):
         return None
-    if "\0" in text:  # which the csv module of Python 3.10 refuses, and no later one's
+    if "\0" in text:  # the csv module refuses it in Python 3.10 only
         return None
     entries = []
     for path, hashed, size in ((*row, "", "")[:3] for row in rows if row and row[0]):
         kind, _, value = hashed.partition("=")
-        entries.append(Entry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
+        entries.append(RecordEntry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
     return tuple(entries)
 
 
-def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
-    """The first file that is missing or of another size; looks at no contents."""
+def first_damaged_file(folder: str, entries: tuple[RecordEntry, ...]) -> str | None:
+    """The first file that is missing or has another size; does not read contents."""
     for entry in entries:
         try:
             found = os.stat(os.path.join(folder, entry.path))  # noqa: PTH116 - thousands of files
-        except (OSError, ValueError):  # no file can be called so
+        except (OSError, ValueError):  # invalid file name
             return entry.path
         if entry.size is not None and found.st_size != entry.size:
             return entry.path
     return None
 
 
-def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
-    """How many files, metadata apart, are missing or of another size; looks at no contents.
+def count_damaged(folder: str, entries: tuple[RecordEntry, ...]) -> int:
+    """Counts files outside the metadata that are missing or have another size; does not read contents.
 
-    Files without a size, such as compiled modules, are made later and may be gone. The probe counts in the same way.
+    Files without a size, such as bytecode, are created later and may be missing. The probe counts in the same way.
     """
     counted = (entry for entry in entries if entry.size is not None and ".dist-info/" not in entry.path)
-    return sum(is_damaged(folder, (entry,)) is not None for entry in counted)
+    return sum(first_damaged_file(folder, (entry,)) is not None for entry in counted)
 
 
 def hex_digest(path: str) -> str:
@@ -119,23 +119,23 @@ def has_digest(path: str, sha256: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """The folders of an environment, as its interpreter names them."""
+    """The folders of an environment, reported by its interpreter."""
 
     executable: str
     prefix: str  # ``sys.prefix``
     kind: str  # ``venv``, ``conda`` or ``system``
-    root: str  # every other folder lies below it (``data`` of sysconfig)
+    root: str  # contains every other folder (``data`` of sysconfig)
     purelib: str
     platlib: str
-    externally_managed: bool  # the system forbids installing into it
-    path: tuple[str, ...]  # where modules are imported from
+    externally_managed: bool  # marked as externally managed (PEP 668)
+    path: tuple[str, ...]  # ``sys.path``
     python: str  # its version
-    has_pip: bool  # of its own
+    has_pip: bool  # in the environment itself
     markers: Mapping[str, str]  # variables of environment markers
 
     @property
     def minor(self) -> str:
-        """The Python of its wheels, such as ``3.12``."""
+        """The Python version of its wheels, such as ``3.12``."""
         return ".".join(self.python.split(".")[:2])
 
     @property
@@ -145,23 +145,23 @@ class Scheme:
 
     @property
     def own_folders(self) -> frozenset[str]:
-        """The real folders that distributions are installed in."""
+        """The resolved folders of its distributions."""
         return frozenset(map(os.path.realpath, (self.purelib, self.platlib)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed(Package):
-    """A distribution that is there: the folder that it is installed in, that of its metadata, who installed it."""
+class InstalledDistribution(Package):
+    """An installed distribution: its folder, metadata folder and installer."""
 
     folder: str
     metadata: str
     installer: str | None = None
 
 
-def ask_scheme(
+def query_scheme(
     interpreter: str, environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
 ) -> Scheme:
-    """The folders of the environment, from its own interpreter.
+    """Queries an interpreter for the folders of its environment.
 
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
@@ -170,72 +170,72 @@ def ask_scheme(
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
-        why = result.error or (lines[-1].strip()[:200] if lines else "it said nothing")
+        reason = result.error or (lines[-1].strip()[:200] if lines else "it printed nothing")
         if result.ending is Ending.TIMED_OUT:
-            why = f"no answer within {result.duration:.0f} s"
+            reason = f"no answer within {result.duration:.0f} s"
         raise TargetUnusable(
-            f"{interpreter}: the target's interpreter cannot be used: {why}",
-            "Make the environment anew, or name another one with --python.",
+            f"{interpreter}: the target's interpreter cannot be used: {reason}",
+            "Recreate the environment, or name another one with --python.",
         )
     if facts.get("lost_environment"):
         raise TargetUnusable(
-            f"{facts['lost_environment']}: no virtual environment any more: it has no pyvenv.cfg, "
-            f"so that its interpreter is that of {facts.get('prefix')}",
-            "Make the environment anew, or name another one with --python.",
+            f"{facts['lost_environment']}: no longer a virtual environment: it has no pyvenv.cfg, "
+            f"so its interpreter is that of {facts.get('prefix')}",
+            "Recreate the environment, or name another one with --python.",
         )
     try:
         return decode(Scheme, facts)
     except DecodeError as error:
-        raise TargetUnusable(f"{interpreter}: told something that is no Python environment: {error}") from error
+        raise TargetUnusable(f"{interpreter}: its interpreter described no Python environment: {error}") from error
 
 
-def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
-    """Every distribution in these folders, each name once, as imports would meet them.
+def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
+    """The distributions in these folders, each name once, in import order.
 
-    Of several metadata of one name in one folder, that of the files there: an update was interrupted.
+    If an interrupted update left several metadata folders of one name, the one that matches the files counts.
 
     Raises:
-        TargetUnusable: where the metadata of one cannot be read.
+        TargetUnusable: when metadata cannot be read.
     """
-    found: dict[str, Installed] = {}
+    found: dict[str, InstalledDistribution] = {}
     seen: set[str] = set()
     for folder in folders:
         real = os.path.realpath(folder)
         if real in seen or not Path(real).is_dir():
             continue
         seen.add(real)
-        here: dict[str, list[Installed]] = {}
+        by_name: dict[str, list[InstalledDistribution]] = {}
         for distribution in distributions(path=[folder]):
             entry = _installed(distribution, folder)
             if entry is not None:
-                here.setdefault(entry.name, []).append(entry)
-        for name, entries in here.items():
-            found.setdefault(name, min(entries, key=_unlikeliness) if len(entries) > 1 else entries[0])
+                by_name.setdefault(entry.name, []).append(entry)
+        for name, entries in by_name.items():
+            found.setdefault(name, min(entries, key=_mismatch) if len(entries) > 1 else entries[0])
     return tuple(found.values())
 
 
-def _unlikeliness(entry: Installed) -> tuple[bool, int, float]:
-    """Less for metadata that describes the files that are there."""
+def _mismatch(entry: InstalledDistribution) -> tuple[bool, int, float]:
+    """A sort key, lowest for metadata that matches the files."""
     record = read_record(entry.metadata) or ()
-    return not record, misfits(entry.folder, record), -Path(entry.metadata).stat().st_mtime
+    return not record, count_damaged(entry.folder, record), -Path(entry.metadata).stat().st_mtime
 
 
-def _installed(distribution: Distribution, folder: str) -> Installed | None:
-    """None for metadata without a name or a version, such as the remains of a broken uninstall.
+def _installed(distribution: Distribution, folder: str) -> InstalledDistribution | None:
+    """None for metadata without a valid name and version, such as the remains of a broken uninstall.
 
-    Names and versions are given to installers in files, one a line: what could be read as an option is no name.
+    Installers get names and versions in requirement files: text that could be an option is refused.
 
     Raises:
-        TargetUnusable: where the disk does not let it be read.
+        TargetUnusable: when it cannot be read.
     """
     path = getattr(distribution, "_path", None)
     try:
-        distribution = on_disk(distribution)
+        distribution = bounded(distribution)
         metadata: Any = distribution.metadata
         name, release = metadata.get("Name"), metadata.get("Version")
         if not name or not release or path is None or not is_name(name) or not is_version(release):
             return None
-        return Installed(
+        return InstalledDistribution(
             canonicalize_name(name),
             release.strip(),
             tuple(distribution.requires or ()),
@@ -246,27 +246,27 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
         )
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return None  # a link to itself is as good as none
+            return None  # a link to itself counts as missing
         raise TargetUnusable(
-            f"{path or folder}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
+            f"{path or folder}: the installed metadata cannot be read: {error}", "Reinstall or remove that package."
         ) from error
 
 
-class Holdings(NamedTuple):
-    """The folders of the target, every distribution that its imports meet, and those in its own folders by name."""
+class Inventory(NamedTuple):
+    """The target's folders, all importable distributions, and those in its own folders by name."""
 
     scheme: Scheme
-    visible: tuple[Installed, ...]
-    own: Mapping[str, Installed]
+    visible: tuple[InstalledDistribution, ...]
+    own: Mapping[str, InstalledDistribution]
 
     @property
     def releases(self) -> dict[str, str]:
-        """The version of every distribution that imports meet."""
+        """The versions of all importable distributions."""
         return {entry.name: entry.release for entry in self.visible}
 
 
-def take_stock(scheme: Scheme) -> Holdings:
-    """Reads what the target holds."""
+def read_inventory(scheme: Scheme) -> Inventory:
+    """Reads the distributions of a target."""
     visible, folders = read_installed(scheme.path), scheme.own_folders
     own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
-    return Holdings(scheme, visible, own)
+    return Inventory(scheme, visible, own)

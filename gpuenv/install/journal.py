@@ -1,8 +1,8 @@
-"""The journal of an environment's transactions: what each moves where, on disk before anything is moved; and its lock.
+"""The journal of an environment's transactions, written before any file moves, and its exclusive lock.
 
-``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (how far it is), ``kept`` (the
-files that left their places) and ``stage`` (those that come). Every path in it is relative to ROOT, so that an
-environment that was moved can still be put back. Numbers count up: no clock decides what is older.
+``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (the progress), ``kept``
+(removed files) and ``stage`` (new files). All paths are relative to ROOT, so that a moved environment can still
+be rolled back. Numbers increase: no clock decides which transaction is older.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from enum import Enum
 from pathlib import Path
 
 from gpuenv.files import replace_file, sync_folder
-from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.text import whole_number
 
 JOURNALS = ".gpuenv"  # the folder in the root of an environment
-_ROOM = "Make room or rights there, and try again."
+_FIX_FOLDER = "Free space or fix the permissions there, then try again."
 _PRIVATE = 0o700
 _LOCK = "lock"
-_TRIES = 20  # each fails only where another gpuenv has just ended
+_MAX_TRIES = 20  # each fails only if another gpuenv has just ended
 SCHEMA = "gpuenv.journal/1"
 
 
-class State(str, Enum):
-    """How far a transaction has come."""
+class TransactionState(str, Enum):
+    """The progress of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -41,18 +41,18 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A file or link that leaves its place, by its path below the root of the environment."""
+class RemovedFile:
+    """A file or link to remove, by its path relative to the root of the environment."""
 
     place: str
-    inode: int  # by this and the next two it is known again
+    inode: int  # with the next two, its identity
     size: int  # bytes
     mtime_ns: int  # time of change, nanoseconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """A file that comes from the stage (``staged``) to its place; both are paths below the root of the environment."""
+class AddedFile:
+    """A file to move from the stage to ``place``; both paths are relative to the root of the environment."""
 
     staged: str
     place: str
@@ -66,16 +66,16 @@ class Journal:
     """One transaction."""
 
     number: str
-    created_at: str | None  # time of day, for the eye alone
+    created_at: str | None  # time of day, for display only
     gpuenv_version: str
-    summary: str  # what it does, in words
-    former: Mapping[str, str]  # name and version of every distribution that was there
+    summary: str  # for display
+    former: Mapping[str, str]  # name and version of every distribution before
     removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
-    keep: tuple[Kept, ...]  # the files that leave their places, in this order
-    put: tuple[Put, ...]  # the files that come, in this order
-    created: tuple[str, ...]  # the folders that are made for them, outermost first
-    folders: Mapping[str, int]  # those that the kept files stood in, with their permissions
+    keep: tuple[RemovedFile, ...]  # the files to remove, in order
+    put: tuple[AddedFile, ...]  # the files to add, in order
+    created: tuple[str, ...]  # new folders, outermost first
+    folders: Mapping[str, int]  # folders of the removed files, with their permissions
     schema: str = SCHEMA
 
 
@@ -87,7 +87,7 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where they lie."""
+        """The folder of the journals."""
         return self.root / JOURNALS
 
     def transaction(self, number: str) -> Path:
@@ -95,15 +95,15 @@ class Store:
         return self.folder / number
 
     def stage(self, number: str) -> Path:
-        """Where its new files are put together."""
+        """The folder of its new files."""
         return self.transaction(number) / "stage"
 
     def kept(self, number: str, index: int) -> Path:
-        """Where one of the files that left is kept."""
+        """The backup path of a removed file."""
         return self.transaction(number) / "kept" / str(index // 1000) / str(index)
 
     def numbers(self) -> tuple[str, ...]:
-        """Every transaction there is, the oldest first."""
+        """The numbers of all transactions, the oldest first."""
         try:
             names = [entry.name for entry in self.folder.iterdir()]
         except OSError:
@@ -111,20 +111,20 @@ class Store:
         return tuple(sorted((name for name in names if whole_number(name) is not None), key=int))
 
     def begin(self) -> str:
-        """A new transaction's number; its folder is made.
+        """Creates the folder of a new transaction and returns its number.
 
         Raises:
-            TargetUnusable: when nothing can be written there.
+            TargetUnusable: when the folder is not writable.
         """
         number = f"{int(self.numbers()[-1]) + 1 if self.numbers() else 1:04d}"
         try:
             self.transaction(number).mkdir(mode=_PRIVATE)
         except OSError as error:
-            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}", _ROOM) from error
+            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}", _FIX_FOLDER) from error
         return number
 
     def write(self, journal: Journal) -> None:
-        """Writes a journal; when this returns it outlives a power cut.
+        """Writes a journal, which survives a power failure once this returns.
 
         Raises:
             OSError: when it cannot be written.
@@ -132,15 +132,15 @@ class Store:
         _write(self.transaction(journal.number) / "journal.json", encode(journal))
         sync_folder(self.folder)
 
-    def mark(self, number: str, state: State) -> None:
-        """Notes how far it is, in the same way."""
+    def mark(self, number: str, state: TransactionState) -> None:
+        """Records the state of a transaction, as durably."""
         _write(self.transaction(number) / "state.json", {"state": state.value})
 
     def read(self, number: str) -> Journal | None:
-        """A journal; None where none was written, since then nothing was moved.
+        """Reads a journal; None if none was written, so that no file was moved.
 
         Raises:
-            InstallError: when it is there and cannot be understood.
+            InstallError: when it is unreadable or invalid.
         """
         path = self.transaction(number) / "journal.json"
         try:
@@ -148,26 +148,26 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, DecodeError, RecursionError) as error:
-            raise not_read(path, "the journal", error) from error
+            raise unreadable(path, "the journal", error) from error
         moved = [path for entry in journal.put for path in (entry.place, entry.staged)]
         paths = [*(entry.place for entry in journal.keep), *moved, *journal.created, *journal.folders]
         outside = [path for path in paths if path.startswith("/") or ".." in path.split("/") or "\0" in path]
         if outside or journal.number != number:
-            raise InstallError(f"{path}: names what is outside of the environment: {(outside or [number])[0]!r}")
+            raise InstallError(f"{path}: names a path outside of the environment: {(outside or [number])[0]!r}")
         return journal
 
-    def state(self, number: str) -> State:
-        """How far it is; open where nothing says so."""
+    def state(self, number: str) -> TransactionState:
+        """The state of a transaction; open if none is recorded."""
         path = self.transaction(number) / "state.json"
         try:
-            return State(json.loads(path.read_text(encoding="utf-8"))["state"])
+            return TransactionState(json.loads(path.read_text(encoding="utf-8"))["state"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return State.OPEN
+            return TransactionState.OPEN
 
     def drop(self, number: str) -> None:
-        """Forgets a transaction, and what it kept.
+        """Deletes a transaction and its backups.
 
-        Its journal goes first: without one, nothing was ever moved.
+        The journal goes first: without one, no file counts as moved.
         """
         folder = self.transaction(number)
         with contextlib.suppress(OSError):
@@ -177,16 +177,16 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the environment against every other gpuenv.
+        """Holds the exclusive lock of the environment.
 
-        The lock and its folder are removed again where no transaction was recorded; that of a process that dies is
-        released by the system.
+        Removes the lock file and the folder again if no transaction was recorded; the system releases the lock of a
+        process that dies.
 
         Raises:
-            TargetUnusable: when another one holds it, or nothing can be written or held there.
+            TargetUnusable: when another gpuenv holds it, or the folder cannot be written or locked.
         """
         folder = self.folder
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             _make_folder(self.root, folder)
             handle = _take_lock(self.root, folder / _LOCK)
             if handle is not None:
@@ -204,17 +204,17 @@ class Store:
 
 
 def store_of(interpreter: str) -> Store | None:
-    """The journals of the environment that an interpreter belongs to; it may be gone itself."""
+    """The journals of the environment of an interpreter, which may itself be missing."""
     prefix = Path(os.path.dirname(os.path.dirname(os.path.abspath(interpreter))))  # noqa: PTH100 - no links
     stores = (Store(root) for root in (prefix, prefix / "local"))
     return next((store for store in stores if os.path.isdir(store.folder)), None)  # noqa: PTH112 - raises nothing
 
 
-def not_read(path: Path, what: str, error: Exception) -> InstallError:
-    """The error for a damaged journal; nothing is put back by guesses."""
+def unreadable(path: Path, what: str, error: Exception) -> InstallError:
+    """The error for a damaged journal, which is never rolled back by guessing."""
     return InstallError(
         f"{path}: {what} cannot be read: {error}",
-        f"Where the environment works, remove {path.parent}: that install can then not be undone. Else make it anew.",
+        f"If the environment works, remove {path.parent}; that install can then no longer be undone. Else recreate it.",
     )
 
 
@@ -229,23 +229,23 @@ def _make_folder(root: Path, folder: Path) -> None:
         pass
     except OSError as error:
         raise TargetUnusable(
-            f"{root}: the environment cannot be written: {error.strerror}",
-            "Install as a user who may write there, or into an environment of your own.",
+            f"{root}: the environment is not writable: {error.strerror}",
+            "Install as a user with write access, or into an environment of your own.",
         ) from error
-    with contextlib.suppress(FileNotFoundError):  # removed since: the next try makes it anew
+    with contextlib.suppress(FileNotFoundError):  # removed meanwhile: the next try creates it
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
-            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
+            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Check who created it, then remove it.")
 
 
 def _take_lock(root: Path, path: Path) -> int | None:
-    """The descriptor of the locked file; None where another gpuenv has just removed the file."""
+    """The descriptor of the locked file; None if another gpuenv has just removed the file."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TargetUnusable(f"{path}: cannot be written: {error.strerror}", _ROOM) from error
+        raise TargetUnusable(f"{path}: cannot be written: {error.strerror}", _FIX_FOLDER) from error
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, handle)
         try:
@@ -255,8 +255,8 @@ def _take_lock(root: Path, path: Path) -> int | None:
         except OSError as error:
             raise TargetUnusable(
                 f"{path}: cannot be locked: {error.strerror}",
-                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
-                "locks, or install into an environment on a disk of this machine.",
+                "Its file system does not support locks, such as a network mount without them: mount it with "
+                "locks, or install into an environment on a local disk.",
             ) from error
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), path.lstat()):
@@ -266,6 +266,4 @@ def _take_lock(root: Path, path: Path) -> int | None:
 
 
 def _busy(root: Path) -> TargetUnusable:
-    return TargetUnusable(
-        f"{root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
-    )
+    return TargetUnusable(f"{root}: another gpuenv is using this environment", "Wait for it to finish, then try again.")

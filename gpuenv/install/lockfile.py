@@ -1,4 +1,4 @@
-"""Lock files: exact versions with digests, as ``pylock.toml`` (PEP 751) or requirements; and constraint files."""
+"""Lock files with exact versions and digests, as ``pylock.toml`` (PEP 751) or requirements; constraint files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuenv.model.secrets import hide_secrets
 
 _LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
-_CUPY_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from its source
+_CUPY_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from source
 
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
-    """The pins of a lock file; ``pylock*.toml`` is of PEP 751, any other name is requirements.
+    """Parses a lock file: ``*.toml`` as PEP 751, any other name as requirements.
 
-    With the target's environment ``markers``, the entries for other platforms are left out; None reads the file alone.
+    ``markers`` of the target's environment exclude entries for other platforms; None keeps all.
 
     Raises:
-        ValueError: with the line, where it is not an exact version with digests.
+        ValueError: with the line that is not an exact version with digests.
     """
     pins = parse_pylock(text, markers) if name.endswith(".toml") else tuple(_requirements(text, markers))
     names = [pin.name for pin in pins] if markers is not None else []
-    twice = sorted({entry for entry in names if names.count(entry) > 1})
-    if twice:
-        raise ValueError(f"{twice[0]} is there twice: a lock file for one environment is wanted")
+    duplicates = sorted({entry for entry in names if names.count(entry) > 1})
+    if duplicates:
+        raise ValueError(f"{duplicates[0]} is listed twice; expected a lock file for one environment")
     if not pins:
-        raise ValueError("it names no package")
+        raise ValueError("it contains no package")
     return pins
 
 
@@ -53,7 +53,7 @@ def _requirements(text: str, markers: Mapping[str, str] | None) -> Iterator[Pin]
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines joined with their continuations, with their numbers; comments and empty lines left out."""
+    """Numbered lines, joined with their continuations, without comments and empty lines."""
     found: list[tuple[int, str]] = []
     rest, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -62,9 +62,9 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         if bare.endswith("\\"):
             rest += bare[:-1].strip() + " "
             continue
-        whole, rest = (rest + bare).strip(), ""
-        if whole:
-            found.append((start, whole))
+        joined, rest = (rest + bare).strip(), ""
+        if joined:
+            found.append((start, joined))
     return found + ([(start, rest.strip())] if rest.strip() else [])
 
 
@@ -78,10 +78,10 @@ def _pinned(line: str) -> tuple[Requirement, Pin]:
 
 
 def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
-    """The packages of a ``pylock.toml``, each with the digests of its wheels; ``markers`` as for ``parse_lock``.
+    """Parses a ``pylock.toml``; ``markers`` as for ``parse_lock``.
 
     Raises:
-        ValueError: when it is no lock file, or holds a package that is not from wheels.
+        ValueError: when it is invalid, or a package has no wheel.
     """
     document = parse_toml(text)
     if str(document.get("lock-version", "")).split(".")[0] != "1":
@@ -91,11 +91,11 @@ def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[P
         raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
     if not all(isinstance(entry, dict) for entry in packages):
         raise ValueError("packages: expected a table")
-    return tuple(_pylock_pin(entry) for entry in packages if _is_wanted(entry, markers))
+    return tuple(_pylock_pin(entry) for entry in packages if _is_for_target(entry, markers))
 
 
-def _is_wanted(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
-    """Whether a package is for the target; without a target, one with a marker may lack wheels."""
+def _is_for_target(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
+    """Whether a package is for the target; without a target, a package with a marker but no wheel is skipped."""
     marker = str(entry.get("marker") or "")
     try:
         holds = marker_holds(marker, markers or {})
@@ -116,14 +116,14 @@ def _pylock_pin(entry: Mapping[str, Any]) -> Pin:
         hashes = wheel.get("hashes")
         sha256 = hashes.get("sha256") if isinstance(hashes, dict) else None
         if not isinstance(sha256, str):
-            raise ValueError(f"{pin.name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - one kind of error
+            raise ValueError(f"{pin.name}: a wheel has no SHA-256 digest")  # noqa: TRY004 - one kind of error
         digests += make_pin(pin.name, "0", sha256).sha256
     one = len(wheels) == 1
     return replace(pin, sha256=tuple(digests), size=pin.size if one else None, wheel=pin.wheel if one else None)
 
 
 def lock_text(pins: tuple[Pin, ...]) -> str:
-    """Requirements with digests, as ``--require-hashes`` wants them."""
+    """Requirements with digests, for ``--require-hashes``."""
     lines = (
         f"{pin.name}=={pin.release}" + "".join(f" \\\n    --hash=sha256:{entry}" for entry in pin.sha256) + "\n"
         for pin in pins
@@ -132,9 +132,9 @@ def lock_text(pins: tuple[Pin, ...]) -> str:
 
 
 def guard_text(packages: Mapping[str, str]) -> str:
-    """Constraints that hold CuPy and its CUDA wheels (name and version) and exclude the other CuPy lines."""
+    """Constraints that pin CuPy and its CUDA wheels, and exclude other CuPy lines."""
     lines = [
-        "# Keeps CuPy as gpuenv install has chosen it. Use it with every later install:",
+        "# Keeps the CuPy that gpuenv install chose. Use it with every later install:",
         "#   pip install --constraint THIS-FILE PACKAGE    or    uv pip install --constraint THIS-FILE PACKAGE",
         "# or for all of them: PIP_CONSTRAINT=THIS-FILE, UV_CONSTRAINT=THIS-FILE.",
     ]

@@ -1,4 +1,4 @@
-"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``)."""
+"""Records of the plan of an install (``gpuenv.plan/1``) and of its outcome (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 class Reason(str, Enum):
-    """Why something leaves the target."""
+    """Why something is removed from the target."""
 
     OTHER_LINE = "other-cupy-line"
     REPLACED = "replaced"
@@ -26,37 +26,37 @@ class Reason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A distribution that is taken out, by its canonical name."""
+    """A distribution to remove, by its canonical name."""
 
     name: str
     release: str
     reason: Reason
-    files: int  # how many its RECORD lists
+    files: int  # number of files in its RECORD
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One wheel that is put in, by its canonical name and its exact version."""
+    """A wheel to install, by its canonical name and exact version."""
 
     name: str
     release: str
-    sha256: tuple[str, ...] = ()  # of the files that may be taken; empty where no index has any
-    size: int | None = None  # bytes to download, where the index has it
-    former: str | None = None  # the version that it takes the place of
-    wheel: str | None = None  # the file's name, where the installer prints it
+    sha256: tuple[str, ...] = ()  # of the acceptable files; empty if the index has none
+    size: int | None = None  # bytes to download, if the index reports it
+    former: str | None = None  # the version it replaces
+    wheel: str | None = None  # file name, if the installer prints it
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file or folder of CuPy's that no distribution owns."""
+    """A file or folder of CuPy that no distribution owns."""
 
     path: str
     reason: Reason = Reason.NO_OWNER
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """A command as an argument list, and its purpose."""
+class PlannedCommand:
+    """A command as an argument list, with its purpose."""
 
     purpose: str
     argv: tuple[str, ...]
@@ -64,16 +64,16 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where unknown beforehand."""
+    """Space on the target's file system, in bytes; null if unknown."""
 
-    download: int | None  # including what is cached
+    download: int | None  # including cached files
     free: int | None
-    unpacked: int | None = None  # at most, by how much such wheels grow when they are unpacked
+    unpacked: int | None = None  # upper bound, from the usual growth of wheels
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The target environment: its interpreter, the folder that all lies below, that of its modules, and its kind."""
+class TargetEnvironment:
+    """The target environment: its interpreter, root folder, folder of modules, and kind."""
 
     executable: str
     root: str
@@ -85,27 +85,27 @@ class Place:
 class Plan:
     """Everything that an install would do."""
 
-    target: Place
+    target: TargetEnvironment
     installer: str  # its name and version
     requirements: tuple[str, ...]  # the resolver's
     remove: tuple[Removal, ...]
     leftovers: tuple[Leftover, ...]
     install: tuple[Pin, ...]
-    moves: tuple[str, ...]  # names of those that change a package which is not CuPy's own; they need consent
-    commands: tuple[Command, ...]  # in the order in which they run
-    undo: Command
+    moves: tuple[str, ...]  # names of changed packages other than CuPy's; they need consent
+    commands: tuple[PlannedCommand, ...]  # in the order in which they run
+    undo: PlannedCommand
     space: Space
     notes: tuple[str, ...] = ()
     schema: str = PLAN
 
     @property
     def empty(self) -> bool:
-        """Whether everything is as it should be already."""
+        """Whether there is nothing to do."""
         return not (self.remove or self.leftovers or self.install)
 
 
 class Result(str, Enum):
-    """How a transaction ended; ``failed`` is one that ended before anything was changed."""
+    """How a transaction ended; ``failed`` means that nothing was changed."""
 
     INSTALLED = "installed"
     UNCHANGED = "unchanged"
@@ -116,8 +116,8 @@ class Result(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """A verification; ``passed`` is null where nothing could be shown here."""
+class Verification:
+    """The result of a verification; ``passed`` is null if it is undetermined."""
 
     name: str
     passed: bool | None
@@ -127,28 +127,28 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the work and the seconds it took."""
+    """A phase of the install and its duration in seconds."""
 
     name: str
     duration: float
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was done."""
+class InstallOutcome:
+    """The outcome of an install or a rollback."""
 
     status: Result
     exit_code: int
     message: str  # one sentence
-    transaction: str | None  # the number to roll back; null where nothing was changed
-    target: Place | None
+    transaction: str | None  # the number to roll back; null if nothing was changed
+    target: TargetEnvironment | None
     plan: Plan | None = None  # null for a rollback
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[Verification, ...] = ()
     phases: tuple[Phase, ...] = ()
-    undo: Command | None = None
+    undo: PlannedCommand | None = None
     not_restored: tuple[str, ...] = ()  # files
-    recovered: tuple[str, ...] = ()  # numbers of earlier, unfinished transactions that were put back first
-    remedy: str | None = None  # for a failure, where one is known
+    recovered: tuple[str, ...] = ()  # numbers of interrupted transactions that were rolled back first
+    remedy: str | None = None  # for a failure, if one is known
     schema: str = OUTCOME
 
 
@@ -159,19 +159,19 @@ def is_name(text: str) -> bool:
 
 @dataclass(slots=True)
 class Clock:
-    """Time of consecutive phases, so that their sum is the whole."""
+    """Measures consecutive phases; their sum is the total time."""
 
-    since: float = field(default_factory=time.monotonic)  # when the present phase began, by ``time.monotonic``
+    since: float = field(default_factory=time.monotonic)  # start of the current phase, by ``time.monotonic``
     part: str = "start"
-    spent: dict[str, float] = field(default_factory=dict)  # seconds, in the order in which the phases began
+    spent: dict[str, float] = field(default_factory=dict)  # seconds by phase, in order of their start
 
     def begin(self, part: str) -> None:
-        """Ends the present phase and begins another one, or goes on with an earlier one."""
+        """Ends the current phase and begins or resumes another one."""
         now = time.monotonic()
         self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
         self.since, self.part = now, part
 
     def phases(self) -> tuple[Phase, ...]:
-        """Every phase until now."""
+        """The phases so far."""
         self.begin(self.part)
         return tuple(Phase(name, seconds) for name, seconds in self.spent.items())

@@ -1,4 +1,4 @@
-"""Puts a transaction back: one that failed, one that was interrupted, or a finished one that the user rolls back."""
+"""Undoes a transaction that failed, was interrupted, or that the user rolls back."""
 
 from __future__ import annotations
 
@@ -7,79 +7,92 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
-from gpuenv.install.errors import InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.plan import Command, Outcome, Pin, Place, Plan, Proof, Reason, Removal, Result, Space
-from gpuenv.install.swap import changed_since, not_back, taken_since, touched, undo, write_out
+from gpuenv.install.exceptions import InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.journal import Journal, Store, TransactionState
+from gpuenv.install.plan import (
+    InstallOutcome,
+    Pin,
+    Plan,
+    PlannedCommand,
+    Reason,
+    Removal,
+    Result,
+    Space,
+    TargetEnvironment,
+    Verification,
+)
+from gpuenv.install.swap import changed_since, not_restored, taken_since, touched, undo, write_out
 from gpuenv.model.exit_codes import ExitCode
 
 _KEPT_TRANSACTIONS = 3
 _LISTED = 3
-_AFTER_OTHERS = "Let it end; then see what there is, and mend it: gpuenv doctor --fix"
+_AFTER_OTHERS = "Wait for it to finish, then check and repair: gpuenv doctor --fix"
 SCHEMA = "gpuenv.history/1"
 
 
-class Restored(NamedTuple):
-    """Result of putting a transaction back: ``packages`` of conda's, or ``files``, and those that are not back."""
+class RestoreResult(NamedTuple):
+    """Result of undoing a transaction: ``of`` is ``packages`` (conda) or ``files``; and those not restored."""
 
     of: str
     missing: tuple[str, ...]
-    remedy: str | None  # where some are missing
+    remedy: str | None  # if some are missing
 
     def __str__(self) -> str:
         shown = ", ".join(self.missing[:_LISTED])
-        return f"{len(self.missing)} {self.of} could not be put back, {shown}"
+        return f"{len(self.missing)} {self.of} could not be restored, {shown}"
 
 
 def restore(
     store: Store, journal: Journal, environment: Mapping[str, str] | None = None, *, offline: bool = False
-) -> Restored:
-    """Puts a transaction back and looks whether all is as it was.
+) -> RestoreResult:
+    """Undoes a transaction and checks that everything is restored.
 
-    Where it was one of conda's, conda runs with the variables ``environment``; with ``offline`` it may use no network,
-    whatever the transaction did.
+    For an install by conda, conda runs with the variables ``environment``, and ``offline`` forbids it the network even
+    if the transaction used it.
     """
     conda = read_state(store, journal.number)
     folder = store.transaction(journal.number)
-    remedy: str | None = f"What was kept lies in {folder}; make room or rights, and try again: gpuenv rollback"
+    remedy: str | None = (
+        f"The backup is in {folder}; free space or fix the permissions, then try again: gpuenv rollback"
+    )
     try:
         if conda:
-            way = replace(conda, offline=conda.offline or offline)
-            missing, remedy = go_back(store, journal.number, way, environment or {})
+            state = replace(conda, offline=conda.offline or offline)
+            missing, remedy = go_back(store, journal.number, state, environment or {})
         else:
             undo(store, journal)
             write_out(store.root, touched(store, journal))
-            missing = not_back(store, journal)
+            missing = not_restored(store, journal)
     except OSError as error:
         missing = (disk_message(error),)
     if not missing:
         store.drop(journal.number)
         remedy = None
-    return Restored("packages" if conda else "files", missing, remedy)
+    return RestoreResult("packages" if conda else "files", missing, remedy)
 
 
 def forget_old(store: Store) -> None:
-    """Drops all but the last few transactions, so that their backups do not fill the disk."""
+    """Deletes all but the last few transactions, so that backups do not fill the disk."""
     for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
-        if store.state(number) is State.COMMITTED:
+        if store.state(number) is TransactionState.COMMITTED:
             store.drop(number)
 
 
 def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
-    """Puts back every unfinished transaction, the newest first, as ``restore`` does; the caller holds the lock.
+    """Undoes every unfinished transaction, the newest first, with ``restore``; the caller holds the lock.
 
     Returns:
         The numbers of those that had begun to change the environment.
 
     Raises:
-        InstallFailed: when one cannot be put back; nothing else may be done before.
+        InstallFailed: when one cannot be undone; this blocks further installs.
     """
     found = []
     for number in reversed(store.numbers()):
         state = store.state(number)
-        if state is State.COMMITTED:
-            continue  # its journal may be long, and is not needed
-        journal = store.read(number) if state is not State.UNDONE else None
+        if state is TransactionState.COMMITTED:
+            continue  # skip its journal, which may be long
+        journal = store.read(number) if state is not TransactionState.UNDONE else None
         if journal is None:
             store.drop(number)
         else:
@@ -87,48 +100,48 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
             if taken:
                 raise InstallFailed(
                     f"an earlier install ({number}) was interrupted, and {len(taken)} of its files have been changed "
-                    f"since by something else, {taken[0]} first; it was not put back",
-                    f"Where the environment works as it is, remove {store.transaction(number)}, and it stays so. Else "
-                    "make it anew.",
+                    f"since by something else, {taken[0]} first; it was not rolled back",
+                    f"If the environment works, remove {store.transaction(number)} to keep it as it is. Else "
+                    "recreate it.",
                 )
             back = restore(store, journal, environment, offline=offline)
             if back.missing:
                 message = f"an earlier install ({number}) was interrupted, and {back}"
-                raise InstallFailed(message, back.remedy, stands="")
+                raise InstallFailed(message, back.remedy, state="")
             found.append(number)
     return tuple(found)
 
 
 def committed(store: Store) -> tuple[Journal, ...]:
     """The transactions that can be rolled back, the newest first."""
-    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) is State.COMMITTED)
+    found = (
+        store.read(number) for number in reversed(store.numbers()) if store.state(number) is TransactionState.COMMITTED
+    )
     return tuple(journal for journal in found if journal is not None)
 
 
-def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
-    """The committed transactions that a rollback to ``number`` undoes, of those that are there, newest first.
-
-    Without a number that is the newest alone.
+def up_to(journals: Sequence[Journal], number: str | None) -> Sequence[Journal]:
+    """The journals, newest first, that a rollback to ``number`` undoes; without a number, only the newest.
 
     Raises:
-        InstallError: when there is none, or none of that number.
+        InstallError: when there is no journal, or none with that number.
     """
-    numbers = [journal.number for journal in there]
-    if not there:
+    numbers = [journal.number for journal in journals]
+    if not journals:
         raise InstallError("there is no install to roll back in this environment")
     if number is not None and number not in numbers:
         raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
-    return there[: numbers.index(number) + 1 if number is not None else 1]
+    return journals[: numbers.index(number) + 1 if number is not None else 1]
 
 
 def roll_back(
     store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
 ) -> tuple[Journal, ...]:
-    """Undoes a transaction and every later one, as ``restore`` does; the newest alone where no number is given.
+    """Undoes a transaction and every later one with ``restore``; without a number, only the newest.
 
     Raises:
-        InstallError: when there is none, or others have changed its files since.
-        InstallFailed: when something could not be put back.
+        InstallError: when there is none, or other programs have changed its files since.
+        InstallFailed: when something could not be restored.
     """
     undone: list[Journal] = []
     for journal in up_to(committed(store), number):
@@ -136,7 +149,7 @@ def roll_back(
             _roll_back_one(store, journal, environment, offline=offline)
         except InstallError as error:
             if undone:
-                error.stands = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
+                error.state = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
             raise
         undone.append(journal)
     return tuple(undone)
@@ -152,23 +165,28 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
             "Install what you want instead: gpuenv install.",
         )
     try:
-        store.mark(journal.number, State.UNDOING)
+        store.mark(journal.number, TransactionState.UNDOING)
     except OSError as error:
-        raise disk_failure("the rollback cannot be noted", error) from error
+        raise disk_failure("the rollback cannot be recorded", error) from error
     back = restore(store, journal, environment, offline=offline)
     if back.missing:
-        raise InstallFailed(str(back), back.remedy, stands="")
+        raise InstallFailed(str(back), back.remedy, state="")
 
 
 def failed_outcome(
-    plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, back: Restored, others: Sequence[str] = ()
-) -> Outcome:
-    """The outcome of a failed install; ``others`` is what someone else has changed in the environment meanwhile."""
+    plan: Plan,
+    journal: Journal,
+    made: tuple[Verification, ...],
+    why: str,
+    back: RestoreResult,
+    others: Sequence[str] = (),
+) -> InstallOutcome:
+    """The outcome of a failed install; ``others`` are changes by other programs meanwhile."""
     missing = back.missing
-    former = "the former packages are back" if back.of == "packages" else "the former state is back"
+    former = "the former packages were restored" if back.of == "packages" else "the former state was restored"
     if others:
-        former += f", but something else was at work there meanwhile: {', '.join(others)}"
-    return Outcome(
+        former += f", but another program changed the environment meanwhile: {', '.join(others)}"
+    return InstallOutcome(
         status=Result.RESTORED if not missing else Result.NOT_RESTORED,
         exit_code=ExitCode.FAILED,
         message=f"The install failed: {why}; {back if missing else former}.",
@@ -183,11 +201,11 @@ def failed_outcome(
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastInstall:
     """An install that can be rolled back."""
 
     number: str  # the argument of ``gpuenv rollback``
-    created_at: str | None  # by the clock that the machine had then
+    created_at: str | None  # by the clock of the machine
     summary: str
     removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
@@ -198,22 +216,23 @@ class Past:
 class History:
     """The installs that can be rolled back, newest first (``gpuenv.history/1``)."""
 
-    installs: tuple[Past, ...]
+    installs: tuple[PastInstall, ...]
     schema: str = SCHEMA
 
 
 def history_of(journals: Sequence[Journal]) -> History:
-    """The journals without the files they moved."""
-    return History(tuple(Past(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals))
+    """The journals without their files."""
+    return History(
+        tuple(PastInstall(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals)
+    )
 
 
-def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping[str, str]) -> Plan:
-    """What undoing these installs, the newest first, would take out and bring back.
+def plan_of_rollback(journals: Sequence[Journal], target: TargetEnvironment, condas: Mapping[str, str]) -> Plan:
+    """The plan to undo these installs, newest first.
 
-    ``condas`` names the program that leads back for the number of an install of conda's; for the others, nothing is
-    downloaded.
+    ``condas`` maps the numbers of installs by conda to its program; the others need no download.
     """
-    there = {
+    installed = {
         name: release
         for journal in reversed(journals)
         for name, _, release in (text.partition("==") for text in journal.installed)
@@ -223,11 +242,11 @@ def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping
     notes = []
     for journal in journals:
         conda = condas.get(journal.number)
-        how = f"{conda} puts the former packages back, from its cache or its channels"
-        files = f"{len(journal.put)} files go, those that they replaced return"
+        how = f"{conda} restores the former packages from its cache or its channels"
+        files = f"{len(journal.put)} files are removed, and the files that they replaced restored"
         notes.append(f"install {journal.number}: {how if conda is not None else files}")
-    back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
-    gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
+    back = tuple(Pin(name, former[name], former=installed.get(name)) for name in sorted(coming) if name in former)
+    gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(installed.items()))
     return Plan(
         target=target,
         installer=" and ".join(dict.fromkeys(condas.get(journal.number, "the journal") for journal in journals)),
@@ -237,7 +256,7 @@ def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping
         install=back,
         moves=(),
         commands=(),
-        undo=Command("a rollback is not undone: install again", ()),
+        undo=PlannedCommand("a rollback cannot be undone: install again", ()),
         space=Space(None if condas else 0, None),
         notes=tuple(notes),
     )

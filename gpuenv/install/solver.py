@@ -1,4 +1,4 @@
-"""Asks the installer what it would install and for the digests, and explains why it refuses."""
+"""Runs the installer's resolver: what it would install, the digests, and the reasons for a failure."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuenv.install.backends.base import Files, Options, complaint, succeeded
-from gpuenv.install.dependencies import Want, allows, required_name
-from gpuenv.install.errors import NOTHING_THERE, SURROUNDINGS, InstallError, InstallFailed, NothingFits, remedy_for
-from gpuenv.install.installers import CONSTRAINTS, FALSE, Caller, bearing, joined
-from gpuenv.install.plan import Command, Pin
+from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
+from gpuenv.install.dependencies import Dependency, allows, required_name
+from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallError, InstallFailed, NothingFits, remedy_for
+from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
+from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildResult
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-# What uv 0.13.9 says without a network of a package that its cache lacks: the last of one with an extra, of which it
-# says the same as of a release that no index has.
+# Messages of uv 0.13.9, offline, for a package that its cache lacks: the last for one with an extra, which reads the
+# same as for a release that no index has.
 _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
 )
 _NO_INDEX = re.compile(
-    rf"{NOTHING_THERE.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
+    rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
 )
-_NAMED = 5
-OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
-_OF_THE_INDEX = (
-    "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
+_MAX_NAMES = 5
+SEPARATE_ENVIRONMENT = "Install into a separate environment: python -m venv NAME, then gpuenv install --python NAME."
+_CHECK_INDEX = (
+    "Check the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
     "this Python and platform."
 )
 
 
-class Resolved(NamedTuple):
-    """What the installer would install, and the commands that it was asked with."""
+class SolverResult(NamedTuple):
+    """What the installer would install, and the commands that were run."""
 
     pins: tuple[Pin, ...]
-    commands: tuple[Command, ...]
+    commands: tuple[PlannedCommand, ...]
 
 
 class Lock(NamedTuple):
-    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
+    """Exact versions with digests, and the installer's ``pylock.toml``, if it writes one."""
 
     pins: tuple[Pin, ...]
     pylock: str | None
 
 
-class _Run(NamedTuple):
-    """A call of the installer: the command, its result, and the file that it has written, if any."""
+class _InstallerCall(NamedTuple):
+    """A call of the installer: the command, its result, and the text of the file it wrote."""
 
     command: tuple[str, ...]
     result: ChildResult
@@ -59,225 +59,235 @@ class _Run(NamedTuple):
 
 
 def _run(
-    caller: Caller,
-    command: Callable[[Options, Files], tuple[str, ...]],
+    installer_run: InstallerRun,
+    command: Callable[[InstallerOptions, Files], tuple[str, ...]],
     requirements: Sequence[str],
     constraints: Sequence[str] = (),
-    words: Sequence[str] = (),
-) -> _Run:
+    options: Sequence[str] = (),
+) -> _InstallerCall:
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = Files(*(Path(name, file) for file in ("requirements.txt", "constraints.txt", "answer.json")))
         files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
         files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
-        argv = (*command(caller.options, files), *words)
-        result = caller.run(argv)
-        with _understood(caller):
+        argv = (*command(installer_run.options, files), *options)
+        result = installer_run.run(argv)
+        with _unreadable_answers(installer_run):
             answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
-    return _Run(argv, result, answer)
+    return _InstallerCall(argv, result, answer)
 
 
-def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Resolved, str]:
-    """What would be installed under these constraints; nothing and the reason where that is impossible.
+def resolve_pins(
+    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str]
+) -> tuple[SolverResult, str]:
+    """Resolves under constraints; returns no pins and the reason if that is impossible.
 
     Raises:
         InstallFailed: when the installer fails for another reason, such as no network.
     """
-    run = _run(caller, caller.installer.resolving, requirements, constraints)
-    commands = (Command("ask what would change", run.command),)
-    why = _conflict(caller, run.result, "could not tell what would change")
+    run = _run(installer_run, installer_run.installer.resolving, requirements, constraints)
+    commands = (PlannedCommand("query what would change", run.command),)
+    why = _conflict(installer_run, run.result, "could not report what would change")
     if why is not None:
-        return Resolved((), commands), why
-    with _understood(caller):
-        pins = caller.installer.resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
-    return Resolved(pins, commands), ""
+        return SolverResult((), commands), why
+    with _unreadable_answers(installer_run):
+        pins = installer_run.installer.resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
+    return SolverResult(pins, commands), ""
 
 
 def make_lock(
-    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
+    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], options: Sequence[str] = ()
 ) -> tuple[Lock | None, str]:
-    """What an empty environment would be given under these constraints; the reason where that is impossible.
+    """Locks requirements for an empty environment under constraints; None and the reason if that is impossible.
 
-    ``words`` are further options of the installer, such as another Python and platform.
+    ``options`` are further options of the installer, such as another Python and platform.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
-    run = _run(caller, caller.installer.locking, requirements, constraints, words)
-    why = _conflict(caller, run.result, "could not make the lock")
+    run = _run(installer_run, installer_run.installer.locking, requirements, constraints, options)
+    why = _conflict(installer_run, run.result, "could not make the lock")
     if why is not None:
         return None, why
-    with _understood(caller):
-        pins = caller.installer.locked(run.result.stdout, run.answer)
-    refuse_other(caller, requirements, {pin.name: pin.release for pin in pins})
-    return Lock(pins, run.result.stdout if caller.installer.locks_as_toml else None), ""
+    with _unreadable_answers(installer_run):
+        pins = installer_run.installer.locked(run.result.stdout, run.answer)
+    refuse_other(installer_run, requirements, {pin.name: pin.release for pin in pins})
+    return Lock(pins, run.result.stdout if installer_run.installer.locks_as_toml else None), ""
 
 
 def resolve_at_once(
-    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], there: Mapping[str, str]
-) -> Resolved | None:
-    """What would be installed, digests included, by one call that locks everything that is ``there``.
+    installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str], installed: Mapping[str, str]
+) -> SolverResult | None:
+    """Resolves with digests in one call, by locking all ``installed`` packages.
 
-    None where that fails: pip makes no such lock, or something has to move, or is there in a version that no index has.
-    ``resolve_pins`` then reports more, and takes two calls.
+    None if that fails: with pip, or if a package has to change, or is installed in a version that no index has.
+    ``resolve_pins`` then takes two calls and reports the reason.
     """
-    if not caller.installer.locks_as_toml:
+    if not installer_run.installer.locks_as_toml:
         return None
-    run = _run(caller, caller.installer.locking, requirements, constraints)
+    run = _run(installer_run, installer_run.installer.locking, requirements, constraints)
     if not succeeded(run.result):
         return None
     try:
-        pins = caller.installer.locked(run.result.stdout, run.answer)
+        pins = installer_run.installer.locked(run.result.stdout, run.answer)
     except ValueError:
         return None
-    coming = tuple(pin for pin in pins if not same_release(there.get(pin.name, ""), pin.release))
-    return Resolved(coming, (Command("ask what would change", run.command),))
+    coming = tuple(pin for pin in pins if not same_release(installed.get(pin.name, ""), pin.release))
+    return SolverResult(coming, (PlannedCommand("query what would change", run.command),))
 
 
-def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
-    """The same pins with the digests of their wheels, and their sizes where the index has them.
+def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverResult:
+    """Adds the digests of the wheels, and their sizes if the index reports them.
 
     Raises:
         InstallFailed: when the installer fails, or has no digest of a pin.
     """
-    lacking = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
-    if not lacking:
+    undigested = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
+    if not undigested:
         return resolved
-    run = _run(caller, caller.installer.digesting, lacking)
+    run = _run(installer_run, installer_run.installer.digesting, undigested)
     if not succeeded(run.result):
         why = complaint(run.result)
-        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", remedy_of(why, caller))
-    with _understood(caller):
-        found = {pin.name: pin for pin in caller.installer.locked(run.result.stdout, run.answer)}
+        raise InstallFailed(
+            f"{installer_run.installer.label} could not report the digests: {why}", remedy_of(why, installer_run)
+        )
+    with _unreadable_answers(installer_run):
+        found = {pin.name: pin for pin in installer_run.installer.locked(run.result.stdout, run.answer)}
     pins = []
     for pin in resolved.pins:
         known = pin if pin.sha256 else found.get(pin.name)
         if known is None or known.release != pin.release or not known.sha256:
-            raise InstallFailed(f"no digest could be had for {pin.name} {pin.release}")
+            raise InstallFailed(f"no digest was found for {pin.name} {pin.release}")
         pins.append(replace(known, former=pin.former))
-    return Resolved(tuple(pins), (*resolved.commands, Command("ask for the digests", run.command)))
+    return SolverResult(tuple(pins), (*resolved.commands, PlannedCommand("query the digests", run.command)))
 
 
-def _conflict(caller: Caller, result: ChildResult, failure: str) -> str | None:
-    """Why the resolver found no solution; None where it found one.
+def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) -> str | None:
+    """The reason if the resolver found no solution; None on success.
 
     Raises:
-        InstallFailed: when the installer fails for another reason: no index, say.
+        InstallFailed: when the installer fails for another reason, such as no index.
     """
     if succeeded(result):
         return None
     why = complaint(result)
-    if _CONFLICT.search(result.stderr) and not NOTHING_THERE.search(result.stderr):
+    if _CONFLICT.search(result.stderr) and not NO_VERSIONS.search(result.stderr):
         return why
-    raise InstallFailed(f"{caller.installer.label} {failure}: {why}", remedy_of(why, caller))
+    raise InstallFailed(f"{installer_run.installer.label} {failure}: {why}", remedy_of(why, installer_run))
 
 
 @contextmanager
-def _understood(caller: Caller) -> Iterator[None]:
-    """Makes a failure of the installer of an answer that cannot be read."""
+def _unreadable_answers(installer_run: InstallerRun) -> Iterator[None]:
+    """Turns parse errors of the installer's output into install errors."""
     try:
         yield
     except (ValueError, OSError) as error:
-        raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+        raise InstallFailed(
+            f"{installer_run.installer.label} printed output that gpuenv cannot read: {error}"
+        ) from error
 
 
-def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
-    """Refuses an answer other than what was required: uv's settings can exclude and override packages.
+def refuse_other(installer_run: InstallerRun, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
+    """Refuses a resolution that ignores a requirement: uv's settings can exclude and override packages.
 
-    ``releases`` are the versions that would be there, by normalised name.
+    ``releases`` are the resulting versions by normalised name.
 
     Raises:
-        NothingFits: when a requirement is missing, or not in a version that it allows.
+        NothingFits: when a required package is missing, or has another version.
     """
     required = [(text, name) for text in requirements if (name := required_name(text)) is not None]
     left_out = [name for _, name in required if name not in releases]
     other = [f"{name} {releases[name]} for {text}" for text, name in required if not allows(text, releases.get(name))]
     if left_out or other:
-        what = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
+        problem = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
         raise NothingFits(
-            f"{caller.installer.label} {what}, as one of its settings tells it to",
-            "Look at exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
+            f"{installer_run.installer.label} {problem}, because of one of its settings",
+            "Check exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
             "at UV_EXCLUDE and UV_OVERRIDE.",
         )
 
 
-def remedy_of(why: str, caller: Caller) -> str | None:
-    """What to do about a failure of the installer; without a network, that may be the user's own choice."""
-    if not _lacks_files(why, caller):
-        usual = remedy_for(why)
-        return usual if SURROUNDINGS.search(why) else look_at_settings(caller, why) or usual
-    ways = ["leave out --offline"] if caller.options.offline else []
-    way = " and ".join([*ways, f"unset {caller.installer.offline_variable}"] if _told_offline(caller) else ways)
-    over = "Or carry everything over: gpuenv bundle there, gpuenv install --bundle here."
-    if caller.installer.telling_cache() is None:
-        return f"Let it use the network, without which its cache is of no use (that of uv would be): {way}. {over}"
-    return f"Fill the cache while there is a network: {way}. {over}"
+def remedy_of(why: str, installer_run: InstallerRun) -> str | None:
+    """The remedy for a failure of the installer, which may be offline by the user's choice."""
+    if not _lacks_files(why, installer_run):
+        remedy = remedy_for(why)
+        return remedy if DISK_OR_NETWORK.search(why) else settings_hint(installer_run, why) or remedy
+    ways = ["leave out --offline"] if installer_run.options.offline else []
+    way = " and ".join(
+        [*ways, f"unset {installer_run.installer.offline_variable}"] if _is_offline_by_variable(installer_run) else ways
+    )
+    transfer = "Or transfer a bundle: gpuenv bundle on a machine with a network, then gpuenv install --bundle here."
+    if installer_run.installer.telling_cache() is None:
+        return f"Allow the network, without which pip's cache cannot be used (uv's can): {way}. {transfer}"
+    return f"Fill the cache while online: {way}. {transfer}"
 
 
-def look_at_settings(caller: Caller, why: str) -> str | None:
-    """Names the user's own settings that may cause a failure; no-index only where nothing was found."""
-    settings = [entry for entry in bearing(caller) if "no-index" not in entry.key or _NO_INDEX.search(why)]
-    return f"Look first at your own settings that bear on it: {joined(settings[:_NAMED])}." if settings else None
+def settings_hint(installer_run: InstallerRun, why: str) -> str | None:
+    """Names the user's settings that may cause a failure; no-index only if no version was found."""
+    settings = [
+        entry for entry in relevant_settings(installer_run) if "no-index" not in entry.key or _NO_INDEX.search(why)
+    ]
+    return f"Check your own settings first: {settings_text(settings[:_MAX_NAMES])}." if settings else None
 
 
-def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFailed | None:
-    """The failure of an installer that may use no network and lacks files; None where that is not the reason."""
-    if not _lacks_files(why, caller):
+def offline_failure(why: str, requirements: Sequence[str], installer_run: InstallerRun) -> InstallFailed | None:
+    """The failure of an offline installer that lacks files; None if that is not the reason."""
+    if not _lacks_files(why, installer_run):
         return None
-    command = caller.installer.telling_cache()
-    cache = caller.run(command).stdout.strip() if command else ""
+    command = installer_run.installer.telling_cache()
+    cache = installer_run.run(command).stdout.strip() if command else ""
     held = f"its cache holds ({cache})" if cache else "is at hand on this machine"
-    message = f"{caller.installer.label} lacks files of {' '.join(requirements)}: without a network it takes what "
-    return InstallFailed(f"{message}{held}, and says: {why}", remedy_of(why, caller))
+    message = f"{installer_run.installer.label} lacks files of {' '.join(requirements)}: offline it can only use what "
+    return InstallFailed(f"{message}{held}, and it reports: {why}", remedy_of(why, installer_run))
 
 
-def _lacks_files(why: str, caller: Caller) -> bool:
-    """Whether files are missing because no network may be used; a bundle has its own."""
-    offline = caller.options.offline or _told_offline(caller)
-    wanting = _NOT_CACHED.search(why) or NOTHING_THERE.search(why)
-    return offline and caller.options.find_links is None and wanting is not None
+def _lacks_files(why: str, installer_run: InstallerRun) -> bool:
+    """Whether files are missing because the installer is offline, other than from a bundle."""
+    offline = installer_run.options.offline or _is_offline_by_variable(installer_run)
+    is_missing = _NOT_CACHED.search(why) or NO_VERSIONS.search(why)
+    return offline and installer_run.options.find_links is None and is_missing is not None
 
 
-def _told_offline(caller: Caller) -> bool:
-    """Whether a variable of the installer's own keeps it from every index."""
-    return caller.environment.get(caller.installer.offline_variable, "").lower() not in FALSE
+def _is_offline_by_variable(installer_run: InstallerRun) -> bool:
+    """Whether an environment variable makes the installer offline."""
+    return installer_run.environment.get(installer_run.installer.offline_variable, "").lower() not in FALSE
 
 
 def nothing_fits(
     why: str,
     requirements: Sequence[str],
     stay: Sequence[str],
-    caller: Caller,
-    kept: Sequence[Want] = (),
+    installer_run: InstallerRun,
+    kept: Sequence[Dependency] = (),
     *,
-    beside: bool = True,
+    fits_empty: bool = True,
 ) -> InstallError:
-    """The error for requirements that conflict with the environment or with the user's own settings.
+    """The error for requirements that conflict with the environment or with the user's settings.
 
-    Where the installer lacks files and may use no network, that is the error instead.
+    If an offline installer lacks files, that is the error instead.
 
     Args:
         why: the installer's message.
-        requirements: what is required.
+        requirements: the requirements.
         stay: the CUDA wheels that the environment keeps.
-        caller: the run of the installer.
-        kept: the needs of what is there.
-        beside: whether an empty environment would take it: if not, what is there is not the reason.
+        installer_run: the installer with its options and time budget.
+        kept: the dependencies of the packages that stay.
+        fits_empty: whether it fits an empty environment; if not, the environment is not the reason.
     """
-    failed = lacking(why, requirements, caller)
+    failed = offline_failure(why, requirements, installer_run)
     if failed is not None:
         return failed
-    pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay and beside else ""
+    details = f" It contains {', '.join(stay)}, which other packages need." if stay and fits_empty else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
-    needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
-    if needing and beside:
-        pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
-    forbidding = [name for name in CONSTRAINTS if caller.environment.get(name)]
-    under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
-    remedy = look_at_settings(caller, why) or (OF_ITS_OWN if beside else _OF_THE_INDEX)
-    if forbidding:
-        remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    dependents = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
+    if dependents and fits_empty:
+        details += f" Installed packages: {', '.join(dependents[:_MAX_NAMES])}."
+    constraints = [name for name in CONSTRAINTS if installer_run.environment.get(name)]
+    under = "".join(f" and under {name}={hide_secrets(installer_run.environment[name])}" for name in constraints)
+    remedy = settings_hint(installer_run, why) or (SEPARATE_ENVIRONMENT if fits_empty else _CHECK_INDEX)
+    if constraints:
+        remedy = f"Check these constraints first; to remove them: unset {' '.join(constraints)}"
     elif "exclude-newer" in why:
-        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
-    here = "be installed beside what the environment holds"
-    where = here if beside or forbidding else "be had, whatever the environment holds"
-    return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{pinned} {why}", remedy)
+        remedy = "Check exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
+    here = "be installed with the packages in the environment"
+    where = here if fits_empty or constraints else "be installed in any environment"
+    return NothingFits(f"{' '.join(requirements)} cannot {where}{under}.{details} {why}", remedy)

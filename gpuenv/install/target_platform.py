@@ -1,4 +1,4 @@
-"""Locks for another machine, recorded or assumed: the installer resolves for its Python and platform."""
+"""Locks for another machine, recorded or assumed, by its Python and platform."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.dependencies import Package
-from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.installers import Caller
-from gpuenv.install.planner import aims, frozen
+from gpuenv.install.exceptions import InstallError, TargetUnusable
+from gpuenv.install.installer_config import InstallerRun
+from gpuenv.install.planner import change_scope, frozen
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.model.snapshot import Snapshot
 
@@ -20,32 +20,32 @@ _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The platform that wheels have to fit."""
+class TargetPlatform:
+    """The platform of the wheels."""
 
     python: str  # such as ``3.12``
     arch: str  # ``x86_64`` or ``aarch64``
-    glibc: int  # the minor of its glibc 2
+    glibc: int  # minor version of glibc 2
 
     @property
     def platform(self) -> str:
-        """As a bundle's manifest has it."""
+        """The name in a bundle's manifest."""
         return f"linux-{self.arch}"
 
     @property
     def uv_platform(self) -> str:
-        """The name, in uv, of the newest platform that this one takes the wheels of."""
+        """The name in uv of the newest platform whose wheels fit this one."""
         minor = max((entry for entry in _UV_MINORS if entry <= self.glibc), default=_UV_MINORS[0])
         return f"{self.arch}-manylinux_2_{minor}"
 
     @property
-    def uv_words(self) -> tuple[str, ...]:
-        """What tells uv to resolve for it."""
+    def uv_options(self) -> tuple[str, ...]:
+        """Options of uv that select it."""
         return (f"--python-version={self.python}", f"--python-platform={self.uv_platform}")
 
     @property
-    def pip_words(self) -> tuple[str, ...]:
-        """What tells pip of it (its documentation, "pip download"): every tag, for none implies another."""
+    def pip_options(self) -> tuple[str, ...]:
+        """Options of pip that select it (its documentation, "pip download"): every tag, since none implies another."""
         tag = f"cp{self.python.replace('.', '')}"
         minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
         names = [f"manylinux_2_{minor}" for minor in minors] + ["manylinux2014", "manylinux2010", "manylinux1", "linux"]
@@ -57,53 +57,54 @@ class Elsewhere:
         )
 
 
-def elsewhere_of(facts: Snapshot) -> Elsewhere:
+def platform_of(snapshot: Snapshot) -> TargetPlatform:
     """The platform of another machine.
 
     Raises:
         TargetUnusable: when it is unknown, or no wheel can be collected for it.
     """
     python, system, arch, libc = (
-        facts.target.python.value,
-        facts.host.os.value,
-        facts.host.arch.value,
-        facts.host.libc.value,
+        snapshot.target.python.value,
+        snapshot.host.os.value,
+        snapshot.host.arch.value,
+        snapshot.host.libc.value,
     )
     if system not in (None, "linux") or (libc is not None and libc.family != "glibc"):
-        found = " with ".join(str(word) for word in (system or "linux", libc) if word is not None)
+        found = " with ".join(str(part) for part in (system or "linux", libc) if part is not None)
         raise TargetUnusable(
-            f"wheels are collected for Linux with glibc, and the machine has {found}",
+            f"gpuenv collects wheels for Linux with glibc alone, and the machine has {found}",
             "Run gpuenv bundle on a machine like it.",
         )
-    lacking = [
+    unknown = [
         name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
     ]
-    if lacking or python is None or arch is None or libc is None:
-        words = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in lacking)
-        raise TargetUnusable(
-            f"what is known of the machine does not tell {', '.join(lacking)}", f"Say what it is: {words}"
-        )
+    if unknown or python is None or arch is None or libc is None:
+        options = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in unknown)
+        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass: {options}")
     if python.free_threaded:
         raise TargetUnusable(
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
             "Run gpuenv bundle on a machine like it.",
         )
-    return Elsewhere(f"{python.major}.{python.minor}", arch, libc.minor)
+    return TargetPlatform(f"{python.major}.{python.minor}", arch, libc.minor)
 
 
-def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...]) -> Lock:
-    """The lock of these requirements for a recorded machine, together with what is known to be there.
+def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requirements: tuple[str, ...]) -> Lock:
+    """Locks requirements for a recorded machine, with its known packages.
 
     Raises:
-        InstallError: when there can be none.
+        InstallError: when it fails.
     """
-    if not isinstance(caller.installer, Uv):
-        raise InstallError("a lock for another machine is made by uv alone", "Install uv: python -m pip install uv")
-    releases = {**facts.target.packages, **({"numpy": facts.target.numpy.value} if facts.target.numpy.value else {})}
+    if not isinstance(installer_run.installer, Uv):
+        raise InstallError("only uv can make a lock for another machine", "Install uv: python -m pip install uv")
+    releases = {
+        **snapshot.target.packages,
+        **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),
+    }
     # No index has a local version (``2.6.0+cu124``).
     packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
-    aim = aims(requirements, packages, {})
-    lock, why = make_lock(caller, requirements, frozen(aim, packages))
+    scope = change_scope(requirements, packages, {})
+    lock, reason = make_lock(installer_run, requirements, frozen(scope, packages))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay, caller)
+        raise nothing_fits(reason, requirements, scope.stay, installer_run)
     return lock

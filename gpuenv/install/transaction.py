@@ -1,4 +1,4 @@
-"""Carries a plan out: staged inside the target, swapped in, verified, and kept or put back."""
+"""Executes a plan: stages new files inside the target, swaps them in, verifies, and commits or rolls back."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from gpuenv import __version__
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import (
-    Entry,
-    Installed,
+    InstalledDistribution,
+    RecordEntry,
     Scheme,
     below,
     digest,
     is_inside,
     read_installed,
+    read_inventory,
     read_record,
-    take_stock,
 )
-from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import Journal, Kept, Put, State, Store
-from gpuenv.install.plan import Clock, Outcome, Plan, Proof, Result
-from gpuenv.install.planner import Prepared, numbered, summary_of
+from gpuenv.install.exceptions import DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store, TransactionState
+from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
+from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
-from gpuenv.install.solver import look_at_settings, remedy_of
-from gpuenv.install.swap import CACHE, Writing, carry_out, everything_in, keep_of, touched
-from gpuenv.install.verify import ANOTHER, CONSISTENT, Child, Doctor, proofs, working_frameworks
+from gpuenv.install.solver import remedy_of, settings_hint
+from gpuenv.install.swap import CACHE, BackgroundSync, everything_in, files_at, move_files, touched
+from gpuenv.install.verify import ANOTHER_CUPY, CONSISTENT, DoctorComparison, ImportSettings, verify, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
-_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
-_UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
+_LINKS = "They are links into a cache and vanish with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
+_UNPACKED = "error: Failed to install"  # uv 0.13.9, for a downloaded or cached file that is not a wheel
 _NO_CACHE = "UV_NO_CACHE"
 Announce = Callable[[str], None]
 
 
 class StagedFile(NamedTuple):
-    """A file in the stage: where it lies, and where it belongs below the root of the environment."""
+    """A file in the stage, with its final path relative to the root of the environment."""
 
     path: str
     place: str
     status: os.stat_result  # lstat
-    entries: tuple[Entry, ...]  # what the RECORDs that name it say of it
+    entries: tuple[RecordEntry, ...]  # of the RECORDs that list it
 
 
-class Staged(NamedTuple):
-    """Everything in the stage."""
+class StagedInstall(NamedTuple):
+    """The distributions and files in the stage."""
 
-    distributions: tuple[Installed, ...]
+    distributions: tuple[InstalledDistribution, ...]
     files: tuple[StagedFile, ...]
 
 
-def read_stage(stage: Path, scheme: Scheme) -> Staged:
-    """The distributions in the stage and the places of their files.
+def read_stage(stage: Path, scheme: Scheme) -> StagedInstall:
+    """Reads the distributions in the stage and the final paths of their files.
 
     Raises:
-        InstallFailed: when a distribution has no RECORD, or names a file that is not there or belongs outside.
+        InstallFailed: when a distribution has no RECORD, or its RECORD lists a missing or outside file.
     """
     metadata: set[str] = set()
     for folder, names, _ in os.walk(stage):
@@ -73,20 +73,20 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
             names.clear()
     found = read_installed(sorted(metadata))
     by_relation = {os.path.relpath(path, scheme.root): path for path in (scheme.purelib, scheme.platlib)}
-    files: dict[str, tuple[str, os.stat_result, list[Entry]]] = {}
+    files: dict[str, tuple[str, os.stat_result, list[RecordEntry]]] = {}
     for distribution in found:
         relation = os.path.relpath(distribution.folder, stage)
         folder = by_relation.get(relation, scheme.purelib)
         record = read_record(distribution.metadata)
         if record is None:
-            raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
+            raise InstallFailed(f"{distribution.name}: its wheel has no readable RECORD")
         for entry in record:
             path = os.path.normpath(os.path.join(distribution.folder, entry.path))
             target = os.path.normpath(os.path.join(folder, entry.path))
             outside = not is_inside(target, scheme.root) or not is_inside(path, str(stage))
             if outside or entry.path.startswith("/"):
                 raise InstallFailed(
-                    f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}"
+                    f"{distribution.name}: its RECORD names a path outside of the environment: {entry.path!r}"
                 )
             place = below(target, scheme.root)
             if place not in files:
@@ -94,15 +94,19 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
                     files[place] = (path, os.lstat(path), [])
                 except (OSError, ValueError) as error:
                     raise InstallFailed(
-                        f"{distribution.name}: {entry.path} is in its RECORD and was not installed"
+                        f"{distribution.name}: {entry.path} is in its RECORD but was not installed"
                     ) from error
             files[place][2].append(entry)
-    return Staged(found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items()))
+    return StagedInstall(
+        found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items())
+    )
 
 
-def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
-    """The files that are not what their RECORD says, by size and digest."""
-    shares = [files[start::_THREADS] for start in range(_THREADS)]  # a task a file would cost more than its digest
+def mismatching_files(files: Sequence[StagedFile]) -> tuple[str, ...]:
+    """The files that do not match their RECORD, by size and digest."""
+    shares = [
+        files[start::_THREADS] for start in range(_THREADS)
+    ]  # a task for each file would cost more than its digest
     with ThreadPoolExecutor(_THREADS) as pool:
         found = pool.map(lambda share: [file.place for file in share if not _is_right(file)], shares)
         return tuple(sorted(place for places in found for place in places))
@@ -115,30 +119,30 @@ def _is_right(file: StagedFile) -> bool:
     return not known or file.path.endswith(_UNCHECKED) or digest(file.path) in known
 
 
-def _put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announce) -> None:
-    """Lets the installer fill the stage, an empty folder in that of the transaction.
+def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: Announce) -> None:
+    """Runs the installer to fill the stage, an empty folder of the transaction.
 
-    Its commands run in turn until one works; each starts with an empty folder.
+    Its commands run in turn until one succeeds, each with an empty folder.
 
     Raises:
-        InstallFailed: when it does not come to its end; CacheAtFault where the wheels are there and no wheels.
+        InstallFailed: when all fail; DamagedCache when a file is not a wheel.
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
-    announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
-    caller = prepared.caller.settled()
-    first, *others = caller.installer.staging(caller.options, lock, stage)
-    result = caller.run(first, _progress(announce))
+    announce(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
+    installer_run = prepared.installer_run.without_constraints()
+    first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
+    result = installer_run.run(first, _progress(announce))
     for command in others:
         if succeeded(result):
             break
         shutil.rmtree(stage)
         stage.mkdir()
-        result = caller.run(command, _progress(announce))
+        result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
-        kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
-        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.caller))
+        kind = DamagedCache if _UNPACKED in result.stderr else InstallFailed
+        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 
 def _progress(announce: Announce) -> Callable[[str], None]:
@@ -155,163 +159,169 @@ def _progress(announce: Announce) -> Callable[[str], None]:
     return on_text
 
 
-def _without_cache(prepared: Prepared) -> Prepared | None:
-    """The same plan without uv's cache, whose files may be those of environments; None for all other installers."""
-    caller = prepared.caller
-    if not isinstance(caller.installer, Uv) or caller.options.offline or caller.environment.get(_NO_CACHE):
+def _without_cache(prepared: PreparedInstall) -> PreparedInstall | None:
+    """The same plan without uv's cache, whose files may be shared with environments; None for other installers."""
+    installer_run = prepared.installer_run
+    if (
+        not isinstance(installer_run.installer, Uv)
+        or installer_run.options.offline
+        or installer_run.environment.get(_NO_CACHE)
+    ):
         return None
-    return replace(prepared, caller=replace(caller, environment={**caller.environment, _NO_CACHE: "1"}))
+    return replace(
+        prepared, installer_run=replace(installer_run, environment={**installer_run.environment, _NO_CACHE: "1"})
+    )
 
 
-def _checked(prepared: Prepared, stage: Path) -> Staged:
-    """What is in the stage: the planned versions and nothing else, every file as its RECORD says.
+def _checked(prepared: PreparedInstall, stage: Path) -> StagedInstall:
+    """Reads the stage and checks it: exactly the planned versions, and files that match their RECORDs.
 
     Raises:
-        InstallFailed: when it is anything else.
+        InstallFailed: when something differs.
     """
-    plan, staged = prepared.plan, read_stage(stage, prepared.holdings.scheme)
+    plan, staged = prepared.plan, read_stage(stage, prepared.inventory.scheme)
     found = {entry.name: entry.release for entry in staged.distributions}
     wanted = {pin.name: pin.release for pin in plan.install}
     if found != wanted:
         odd = sorted(set(found.items()) ^ set(wanted.items()))
-        raise InstallFailed(f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}")
-    bad = broken(staged.files)
+        raise InstallFailed(f"{plan.installer} installed something other than planned: {' '.join(map('=='.join, odd))}")
+    bad = mismatching_files(staged.files)
     if bad:
-        message = f"{len(bad)} files are not what their RECORD says, {bad[0]} first"
+        message = f"{len(bad)} files do not match their RECORD, {bad[0]} first"
         if any(stat.S_ISLNK(file.status.st_mode) for file in staged.files):
             raise InstallFailed(message, _LINKS)
-        raise CacheAtFault(message)
+        raise DamagedCache(message)
     return staged
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What every transaction needs besides its plan."""
+class TransactionContext:
+    """What every transaction needs in addition to its plan."""
 
     store: Store  # locked by the caller
-    child: Child
-    doctor: Doctor
-    more: tuple[Callable[[], Proof], ...]  # further verifications: the smoke test, where there is a GPU
+    child: ImportSettings
+    doctor: DoctorComparison
+    more: tuple[Callable[[], Verification], ...]  # further verifications, such as the smoke test
     announce: Announce
     created_at: str | None  # time of day, for the journal
     clock: Clock
 
 
-def execute(prepared: Prepared, work: Work) -> Outcome:
-    """One transaction.
+def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcome:
+    """Executes a plan as one transaction.
 
     Raises:
-        InstallError: when it failed before anything of the target was moved.
-        KeyboardInterrupt: when interrupted, after the former state has been put back.
+        InstallError: when it failed before any file of the target was moved.
+        KeyboardInterrupt: when interrupted, after restoring the former state.
     """
-    store, number = work.store, work.store.begin()
+    store, number = ctx.store, ctx.store.begin()
     plan = numbered(prepared.plan, number)
     try:
-        journal, frameworks = _made_ready(prepared, work, number)
+        journal, frameworks = _prepare_stage(prepared, ctx, number)
     except OSError as error:
         store.drop(number)
-        raise disk_failure("the new files could not be put together", error) from error
-    except BaseException as error:  # whatever it is: what was put together is not left behind
+        raise disk_failure("the new files could not be prepared", error) from error
+    except BaseException as error:  # remove the stage in any case
         store.drop(number)
         if isinstance(error, KeyboardInterrupt):
-            work.announce("interrupted; nothing was changed")
+            ctx.announce("interrupted; nothing was changed")
         raise
 
-    def change(made: list[Proof]) -> None:
-        work.clock.begin("swap")
-        carry_out(store, journal)
-        writing = Writing(store.root, touched(store, journal))  # while it is verified
-        work.clock.begin("proof")
-        work.announce("proving it")
-        shown = proofs(plan, prepared.holdings, work.child, frameworks, work.doctor)
+    def change(made: list[Verification]) -> None:
+        ctx.clock.begin("swap")
+        move_files(store, journal)
+        writing = BackgroundSync(store.root, touched(store, journal))  # during verification
+        ctx.clock.begin("proof")
+        ctx.announce("verifying the install")
+        shown = verify(plan, prepared.inventory, ctx.child, frameworks, ctx.doctor)
         if all(proof.passed is not False for proof in shown):
-            shown = (*shown, *(more() for more in work.more))
-        made += [Proof("files", True, "every file is what its RECORD says"), *shown] if plan.install else shown
-        work.clock.begin("sync")
+            shown = (*shown, *(more() for more in ctx.more))
+        made += [Verification("files", True, "every file matches its RECORD"), *shown] if plan.install else shown
+        ctx.clock.begin("sync")
         writing.finish()
 
-    def put_back(made: tuple[Proof, ...], why: str, failed: Proof | None) -> Outcome:
-        work.clock.begin("put back")
+    def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
+        ctx.clock.begin("put back")
         back = restore(store, journal)
-        others = () if back.missing else _meanwhile(prepared, journal)
+        others = () if back.missing else _foreign_changes(prepared, journal)
         done = failed_outcome(plan, journal, made, why, back, others)
         return replace(done, remedy=done.remedy or _remedy(prepared, failed)) if failed is not None else done
 
-    return keep_or_put_back(work, plan, journal, change, put_back)
+    return commit_or_restore(ctx, plan, journal, change, put_back)
 
 
-def _made_ready(prepared: Prepared, work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
-    """The journal of what shall go where, the new files being complete and on the disk, and the working frameworks.
+def _prepare_stage(prepared: PreparedInstall, ctx: TransactionContext, number: str) -> tuple[Journal, tuple[str, ...]]:
+    """Stages the new files; returns the journal and the frameworks that can be imported now.
 
-    The frameworks are imported while the installer works, and the disk writes while files are checked.
+    The frameworks are imported while the installer runs, and files are synced to disk while they are checked.
     """
-    stage = work.store.stage(number)
+    stage = ctx.store.stage(number)
     stage.mkdir()
     if not prepared.plan.install:
-        work.clock.begin("journal")
-        journal = _journal(prepared, work, number, ())
-        work.clock.begin("sync")
-        work.store.write(journal)
+        ctx.clock.begin("journal")
+        journal = _journal(prepared, ctx, number, ())
+        ctx.clock.begin("sync")
+        ctx.store.write(journal)
         return journal, ()
     with ThreadPoolExecutor(1) as pool:
-        frameworks = pool.submit(working_frameworks, work.child, prepared.holdings.visible)
+        frameworks = pool.submit(working_frameworks, ctx.child, prepared.inventory.visible)
         try:
             try:
-                return _staged(prepared, work, number, frameworks)
-            except CacheAtFault:
-                afresh = _without_cache(prepared)
-                if afresh is None:
+                return _staged(prepared, ctx, number, frameworks)
+            except DamagedCache:
+                uncached = _without_cache(prepared)
+                if uncached is None:
                     raise
-                work.announce("what the installer's cache holds is damaged: once more without it")
+                ctx.announce("the installer's cache is damaged; trying again without it")
                 shutil.rmtree(stage)
                 stage.mkdir()
-                return _staged(afresh, work, number, frameworks)
+                return _staged(uncached, ctx, number, frameworks)
         except BaseException:
-            work.child.group.close()  # ends the imports
+            ctx.child.group.close()  # ends the imports
             raise
 
 
 def _staged(
-    prepared: Prepared, work: Work, number: str, frameworks: Future[tuple[str, ...]]
+    prepared: PreparedInstall, ctx: TransactionContext, number: str, frameworks: Future[tuple[str, ...]]
 ) -> tuple[Journal, tuple[str, ...]]:
-    store, stage = work.store, work.store.stage(number)
-    work.clock.begin("download and unpack")
-    _put_together(prepared, store.transaction(number), stage, work.announce)
-    work.clock.begin("check of files")
-    writing = Writing(store.root, everything_in(stage))
+    store, stage = ctx.store, ctx.store.stage(number)
+    ctx.clock.begin("download and unpack")
+    _fill_stage(prepared, store.transaction(number), stage, ctx.announce)
+    ctx.clock.begin("check of files")
+    writing = BackgroundSync(store.root, everything_in(stage))
     try:
         staged = _checked(prepared, stage)
-        work.clock.begin("imports before")
+        ctx.clock.begin("imports before")
         working = frameworks.result()
-        work.clock.begin("journal")
-        journal = _journal(prepared, work, number, staged.files)
-        work.clock.begin("sync")
-        writing.finish()  # the journal is on the disk after the files that it names
+        ctx.clock.begin("journal")
+        journal = _journal(prepared, ctx, number, staged.files)
+        ctx.clock.begin("sync")
+        writing.finish()  # the files must be on disk before the journal that lists them
         store.write(journal)
         return journal, working
     finally:
         writing.stop()
 
 
-def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[StagedFile]) -> Journal:
-    """Which file goes where, decided before the first one moves.
+def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, staged: Sequence[StagedFile]) -> Journal:
+    """Makes the journal of all moves, before the first one.
 
     Raises:
-        InstallError: when the target has changed since the plan was made.
+        InstallError: when the target has changed since the plan.
     """
-    plan, root = prepared.plan, work.store.root
-    former = prepared.holdings.releases
-    if take_stock(prepared.holdings.scheme).releases != former:
+    plan, root = prepared.plan, ctx.store.root
+    former = prepared.inventory.releases
+    if read_inventory(prepared.inventory.scheme).releases != former:
         raise InstallError("the environment has changed since the plan was made", "Try again.")
     leaving = dict.fromkeys((*prepared.leaving, *_caches_of(root, prepared.leaving)))
     created = _missing_folders(root, (file.place for file in staged))
     missing = frozenset(created)
     new = {file.place for file in staged if os.path.dirname(file.place) in missing}
-    moving = [f for f in staged if f.place in new or f.place in leaving or not _is_there(root, f)]
-    keep = keep_of(root, (*leaving, *(file.place for file in moving if file.place not in new)))
+    moving = [f for f in staged if f.place in new or f.place in leaving or not _is_present(root, f)]
+    keep = files_at(root, (*leaving, *(file.place for file in moving if file.place not in new)))
     return Journal(
         number=number,
-        created_at=work.created_at,
+        created_at=ctx.created_at,
         gpuenv_version=__version__,
         summary=summary_of(plan),
         former=former,
@@ -319,7 +329,7 @@ def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[Stage
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
         keep=keep,
         put=tuple(
-            Put(below(f.path, str(root)), f.place, f.status.st_ino, f.status.st_size, f.status.st_mtime_ns)
+            AddedFile(below(f.path, str(root)), f.place, f.status.st_ino, f.status.st_size, f.status.st_mtime_ns)
             for f in moving
         ),
         created=created,
@@ -327,29 +337,29 @@ def _journal(prepared: Prepared, work: Work, number: str, staged: Sequence[Stage
     )
 
 
-def _is_there(root: Path, file: StagedFile) -> bool:
-    """Whether a file that stays, of another distribution's, holds the same: it is left where it is."""
-    place = f"{root}/{file.place}"
-    if not os.path.isfile(place) or os.path.islink(place):  # noqa: PTH113, PTH114
+def _is_present(root: Path, file: StagedFile) -> bool:
+    """Whether a file with the same content, of another distribution, exists already; it is then kept."""
+    path = f"{root}/{file.place}"
+    if not os.path.isfile(path) or os.path.islink(path):  # noqa: PTH113, PTH114
         return False
     try:
-        return os.path.getsize(file.path) == os.path.getsize(place) and digest(file.path) == digest(place)  # noqa: PTH202
+        return os.path.getsize(file.path) == os.path.getsize(path) and digest(file.path) == digest(path)  # noqa: PTH202
     except OSError:
         return False
 
 
-def _missing_folders(root: Path, places: Iterable[str]) -> tuple[str, ...]:
-    """The folders that files at these places need and that do not exist yet, outermost first."""
+def _missing_folders(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """The missing parent folders of these paths, outermost first."""
     found: set[str] = set()
-    for folder in set(map(os.path.dirname, places)):
+    for folder in set(map(os.path.dirname, paths)):
         while folder and folder not in found and not (root / folder).is_dir():
             found.add(folder)
             folder = os.path.dirname(folder)  # noqa: PLW2901 - up the tree
     return tuple(sorted(found))
 
 
-def _folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
-    """The folders up to the root that files leave, with their permissions: an empty one is removed with them."""
+def _folders_of(root: Path, keep: Iterable[RemovedFile]) -> dict[str, int]:
+    """The parent folders of removed files, with their permissions; emptied ones are removed too."""
     found: dict[str, int] = {}
     for folder in {os.path.dirname(entry.place) for entry in keep}:
         while folder and folder not in found:
@@ -358,11 +368,11 @@ def _folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
-    """The compiled caches of the modules among some files."""
+def _caches_of(root: Path, paths: Iterable[str]) -> Iterator[str]:
+    """The bytecode files of the modules among these paths."""
     stems: dict[str, set[str]] = {}
-    for place in places:
-        folder, name = os.path.split(place)
+    for path in paths:
+        folder, name = os.path.split(path)
         if name.endswith(".py"):
             stems.setdefault(folder, set()).add(name[:-3])
     for folder, names in stems.items():
@@ -372,65 +382,65 @@ def _caches_of(root: Path, places: Iterable[str]) -> Iterator[str]:
                     yield f"{folder}/{CACHE}/{entry}".lstrip("/")
 
 
-def keep_or_put_back(
-    work: Work,
+def commit_or_restore(
+    ctx: TransactionContext,
     plan: Plan,
     journal: Journal,
-    change: Callable[[list[Proof]], None],
-    put_back: Callable[[tuple[Proof, ...], str, Proof | None], Outcome],
-) -> Outcome:
-    """Changes the target and keeps that if every verification passes; whatever goes wrong, it is put back.
+    change: Callable[[list[Verification]], None],
+    put_back: Callable[[tuple[Verification, ...], str, Verification | None], InstallOutcome],
+) -> InstallOutcome:
+    """Changes the target and commits if every verification passes; restores it on any failure.
 
     Args:
-        work: the transaction's surroundings.
-        plan: what is done.
-        journal: on the disk already.
-        change: changes the target and verifies it; it adds to the list that it is given.
-        put_back: from what was verified, why it failed, and the verification that failed, to the outcome.
+        ctx: what the transaction runs with.
+        plan: the plan.
+        journal: already on disk.
+        change: changes and verifies the target; appends the verifications to its argument.
+        put_back: restores the target; gets the verifications, the reason and the failed one, returns the outcome.
     """
-    made: list[Proof] = []
+    verifications: list[Verification] = []
     try:
-        change(made)
-        failed = next((proof for proof in made if proof.passed is False), None)
+        change(verifications)
+        failed = next((proof for proof in verifications if proof.passed is False), None)
         if failed is None:
-            work.store.mark(journal.number, State.COMMITTED)
+            ctx.store.mark(journal.number, TransactionState.COMMITTED)
     except OSError as error:
-        return put_back(tuple(made), disk_message(error), None)
+        return put_back(tuple(verifications), disk_message(error), None)
     except InstallError as error:
-        return put_back(tuple(made), error.message, None)
-    except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
+        return put_back(tuple(verifications), error.message, None)
+    except BaseException as error:  # above all an interrupt: restore the former state first
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
-        work.announce(put_back(tuple(made), why, None).message)
+        ctx.announce(put_back(tuple(verifications), why, None).message)
         raise
     if failed is not None:
-        return put_back(tuple(made), f"{failed.name}: {failed.detail}", failed)
-    work.clock.begin("tidying")
-    shutil.rmtree(work.store.stage(journal.number), ignore_errors=True)
-    forget_old(work.store)
-    return Outcome(
+        return put_back(tuple(verifications), f"{failed.name}: {failed.detail}", failed)
+    ctx.clock.begin("tidying")
+    shutil.rmtree(ctx.store.stage(journal.number), ignore_errors=True)
+    forget_old(ctx.store)
+    return InstallOutcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
         message=journal.summary,
         transaction=journal.number,
         target=plan.target,
         plan=plan,
-        proofs=tuple(made),
+        proofs=tuple(verifications),
         undo=plan.undo,
     )
 
 
-def _remedy(prepared: Prepared, failed: Proof) -> str | None:
-    """What an installer left out, the user's settings made it leave out, mostly; another CuPy can be removed."""
-    if failed.detail.startswith(ANOTHER):
+def _remedy(prepared: PreparedInstall, failed: Verification) -> str | None:
+    """The remedy for a failed verification: remove another CuPy, or check settings that leave out packages."""
+    if failed.detail.startswith(ANOTHER_CUPY):
         return "Remove that one, or take its folder off PYTHONPATH or out of the .pth file that names it."
-    return look_at_settings(prepared.caller, failed.detail) if failed.name == CONSISTENT else None
+    return settings_hint(prepared.installer_run, failed.detail) if failed.name == CONSISTENT else None
 
 
-def _meanwhile(prepared: Prepared, journal: Journal) -> tuple[str, ...]:
-    """What differs from before although all is put back: something else has changed the environment."""
+def _foreign_changes(prepared: PreparedInstall, journal: Journal) -> tuple[str, ...]:
+    """The changes by other programs: differences that remain after restoring the former state."""
     try:
-        now = take_stock(prepared.holdings.scheme).releases
+        now = read_inventory(prepared.inventory.scheme).releases
     except InstallError:
         return ()
-    odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))
-    return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in odd)
+    changed = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))
+    return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in changed)

@@ -1,4 +1,4 @@
-"""Verification after an install, before it is kept: by metadata, by imports in children, and by the doctor."""
+"""Verifies an install before it is committed: metadata, imports in child processes, and the doctor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Package, faults, parse
-from gpuenv.install.environment import Holdings, Scheme, take_stock
-from gpuenv.install.plan import Plan, Proof
+from gpuenv.install.dependencies import Package, parse, unmet_requirements
+from gpuenv.install.environment import Inventory, Scheme, read_inventory
+from gpuenv.install.plan import Plan, Verification
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.secrets import for_the_target
@@ -22,27 +22,27 @@ from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
 
-# Frameworks that share the CUDA libraries: their import must still work afterwards.
+# Frameworks that share the CUDA libraries: their imports must keep working.
 _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
-_SHOWN = 3
+_MAX_SHOWN = 3
 CONSISTENT = "consistent"
-ANOTHER = "another one is imported"
-_AT_ONCE = 4
+ANOTHER_CUPY = "another CuPy is imported"
+_MAX_PARALLEL = 4
 
 
-class Child(NamedTuple):
-    """How modules are imported: in children of their own, which end with the transaction."""
+class ImportSettings(NamedTuple):
+    """How to import modules, each in a child process that ends with the transaction."""
 
     executable: str  # the target's interpreter
     environment: Mapping[str, str]  # the user's
-    seconds: float  # that one import may take
+    seconds: float  # time limit of an import
     group: ChildGroup
 
 
-class Imported(NamedTuple):
-    """Result of importing a module: its release and file, or what went wrong."""
+class ImportResult(NamedTuple):
+    """Result of importing a module: its release and file, or the error."""
 
     module: str
     works: bool
@@ -51,32 +51,34 @@ class Imported(NamedTuple):
     release: str | None = None
 
 
-class Doctor(NamedTuple):
-    """The doctor's errors about the target by code: those before, and what finds those now."""
+class DoctorComparison(NamedTuple):
+    """The doctor's errors about the target by code: those before, and a function that finds those now."""
 
     before: Mapping[str, str]
     now: Callable[[], Mapping[str, str]]
 
 
-def import_in_child(child: Child, module: str) -> Imported:
-    """Imports a module as a program of the target's would."""
+def import_in_child(child: ImportSettings, module: str) -> ImportResult:
+    """Imports a module as a program in the target would."""
     command = [*target_command(child.executable, "module_import", module)]
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
-        return Imported(module, False, f"no end within {child.seconds:.0f} s")
+        return ImportResult(module, False, f"timed out after {child.seconds:.0f} s")
     if result.ending is Ending.CRASHED:
-        return Imported(module, False, f"ended by {result.signal_name}")
+        return ImportResult(module, False, f"killed by {result.signal_name}")
     if result.ending is Ending.NOT_STARTED or "started" not in facts:
-        return Imported(module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}")
+        return ImportResult(
+            module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}"
+        )
     if "error" in facts or "done" not in facts:
-        return Imported(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
+        return ImportResult(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
     file, release = facts.get("file"), facts.get("release")
-    return Imported(module, True, f"{release or ''} {file or ''}".strip(), file, release)
+    return ImportResult(module, True, f"{release or ''} {file or ''}".strip(), file, release)
 
 
-def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, ...]:
-    """The frameworks there whose import works now."""
+def working_frameworks(child: ImportSettings, packages: Iterable[Package]) -> tuple[str, ...]:
+    """The installed frameworks whose import works now."""
     names = [(entry.name, _RAPIDS.fullmatch(entry.name)) for entry in packages]
     modules = [rapids[1] if rapids else _FRAMEWORKS[name] for name, rapids in names if rapids or name in _FRAMEWORKS]
     with ThreadPoolExecutor(max(1, len(modules))) as pool:
@@ -84,99 +86,101 @@ def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, 
     return tuple(entry.module for entry in found if entry.works)
 
 
-def proofs(plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: Doctor) -> tuple[Proof, ...]:
-    """All verifications, up to the first that fails; those that wait for children run at the same time."""
-    after = take_stock(before.scheme)
-    steps: list[Callable[[], Proof]] = [
+def verify(
+    plan: Plan, before: Inventory, child: ImportSettings, frameworks: Sequence[str], doctor: DoctorComparison
+) -> tuple[Verification, ...]:
+    """Runs all verifications, in parallel, up to the first failure."""
+    after = read_inventory(before.scheme)
+    steps: list[Callable[[], Verification]] = [
         lambda: _as_planned(plan, after),
         lambda: _consistent(before, after),
-        lambda: import_proof(plan, child, before.scheme),
-        lambda: doctor_proof(doctor),
-        *(partial(framework_proof, child, module) for module in frameworks),
+        lambda: verify_import(plan, child, before.scheme),
+        lambda: verify_doctor(doctor),
+        *(partial(verify_framework, child, module) for module in frameworks),
     ]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         try:
-            return tuple(until_one_fails(pool.map(timed, steps)))
+            return tuple(until_failure(pool.map(timed, steps)))
         except BaseException:
             child.group.close()  # an interrupt does not wait for an import that hangs
             raise
 
 
-def until_one_fails(made: Iterable[Proof]) -> Iterator[Proof]:
-    """The verifications up to the first that failed."""
-    for proof in made:
+def until_failure(verifications: Iterable[Verification]) -> Iterator[Verification]:
+    """Yields verifications up to the first failed one."""
+    for proof in verifications:
         yield proof
         if proof.passed is False:
             return
 
 
-def timed(step: Callable[[], Proof]) -> Proof:
-    """Runs a verification and notes how long it took."""
+def timed(step: Callable[[], Verification]) -> Verification:
+    """Runs a verification and measures its duration."""
     started = time.monotonic()
     proof = step()
     return replace(proof, duration=time.monotonic() - started)
 
 
-def _as_planned(plan: Plan, after: Holdings) -> Proof:
-    """The installed versions and extras are the planned ones, and what was to go has gone."""
-    own = {name: entry.release for name, entry in after.own.items()}
+def _as_planned(plan: Plan, after: Inventory) -> Verification:
+    """Checks that the planned versions and extras are installed, and removals done."""
+    installed = {name: entry.release for name, entry in after.own.items()}
     wrong = [
-        f"{pin.name} {pin.release} was to be installed, found {own.get(pin.name, 'none')}"
+        f"{pin.name} {pin.release} was to be installed, found {installed.get(pin.name, 'none')}"
         for pin in plan.install
-        if not same_release(own.get(pin.name, "none"), pin.release)
+        if not same_release(installed.get(pin.name, "none"), pin.release)
     ]
     coming = {pin.name for pin in plan.install}
     gone = (entry.name for entry in plan.remove if entry.name not in coming)
-    wrong += [f"{name} was to be removed and is there" for name in gone if name in own]
+    wrong += [f"{name} was to be removed and is still installed" for name in gone if name in installed]
     visible = {entry.name: entry for entry in after.visible}
     for text in plan.requirements:
         requirement = parse(text)
-        there = visible.get(canonicalize_name(requirement.name)) if requirement else None
-        if requirement is None or there is None:
-            wrong.append(f"{text} is not there")
+        found = visible.get(canonicalize_name(requirement.name)) if requirement else None
+        if requirement is None or found is None:
+            wrong.append(f"{text} is not installed")
             continue
-        if not requirement.specifier.contains(there.release, prereleases=True):
-            wrong.append(f"{text} was asked for, {there.release} is there")
-        lost = (extra for extra in map(canonicalize_name, requirement.extras) if extra not in there.extras)
-        wrong += [f"{there.name} {there.release} has no extra {extra}" for extra in lost]
-    detail = "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions"
-    return Proof("as planned", not wrong, detail)
+        if not requirement.specifier.contains(found.release, prereleases=True):
+            wrong.append(f"{text} was required, {found.release} is installed")
+        lost = (extra for extra in map(canonicalize_name, requirement.extras) if extra not in found.extras)
+        wrong += [f"{found.name} {found.release} has no extra {extra}" for extra in lost]
+    detail = "; ".join(wrong[:_MAX_SHOWN]) or f"{len(plan.install)} distributions at their exact versions"
+    return Verification("as planned", not wrong, detail)
 
 
-def _consistent(before: Holdings, after: Holdings) -> Proof:
-    """No requirement is unmet that was met before."""
+def _consistent(before: Inventory, after: Inventory) -> Verification:
+    """Checks that no requirement became unmet."""
     markers = before.scheme.markers
-    old = {str(fault) for fault in faults(before.visible, markers)}
-    new = [str(fault) for fault in faults(after.visible, markers) if str(fault) not in old]
-    return Proof(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
+    old = {str(fault) for fault in unmet_requirements(before.visible, markers)}
+    new = [str(fault) for fault in unmet_requirements(after.visible, markers) if str(fault) not in old]
+    return Verification(CONSISTENT, not new, "; ".join(new[:_MAX_SHOWN]) or "every distribution has what it needs")
 
 
-def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
-    """CuPy can be imported, and it is the one that was installed."""
+def verify_import(plan: Plan, child: ImportSettings, scheme: Scheme) -> Verification:
+    """Checks that CuPy can be imported, and is the installed one."""
     wanted = next((pin for pin in plan.install if is_cupy(pin.name)), None)
     found = import_in_child(child, "cupy")
     if not found.works:
         without_driver = bool(_NO_DRIVER.search(found.detail))
         passed = None if without_driver else False
-        return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
+        return Verification("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
     folders = (f"{scheme.purelib}/", f"{scheme.platlib}/")
     if wanted is not None and not (found.file or "").startswith(folders):
-        return Proof("import cupy", False, f"{ANOTHER}: {found.file}")
+        return Verification("import cupy", False, f"{ANOTHER_CUPY}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
-        return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
-    return Proof("import cupy", True, found.detail)
+        return Verification("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
+    return Verification("import cupy", True, found.detail)
 
 
-def framework_proof(child: Child, module: str) -> Proof:
-    """A framework that could be imported before still can be."""
+def verify_framework(child: ImportSettings, module: str) -> Verification:
+    """Checks that a framework can still be imported."""
     found = import_in_child(child, module)
-    return Proof(f"import {module}", found.works, found.detail)
+    return Verification(f"import {module}", found.works, found.detail)
 
 
-def doctor_proof(doctor: Doctor) -> Proof:
-    """The doctor finds no error about the target that was not there before."""
+def verify_doctor(doctor: DoctorComparison) -> Verification:
+    """Checks that the doctor finds no new error about the target."""
     now = doctor.now()
     new = [f"{code}: {title}" for code, title in now.items() if code not in doctor.before]
     gone = [code for code in doctor.before if code not in now]
-    detail = "; ".join(new[:_SHOWN]) or (f"cured: {', '.join(gone)}" if gone else "nothing new is wrong")
-    return Proof("doctor", not new, detail)
+    detail = "; ".join(new[:_MAX_SHOWN]) or (f"fixed: {', '.join(gone)}" if gone else "no new errors")
+    return Verification("doctor", not new, detail)

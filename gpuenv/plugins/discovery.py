@@ -106,10 +106,10 @@ def _entry_points(path: Iterable[str]) -> Iterator[tuple[EntryPoint, str]]:
     """The group's entry points with their distributions; of several with one name, the first on the path counts."""
     from importlib.metadata import distributions  # noqa: PLC0415 - it costs 30 ms
 
-    from gpuenv.ondisk import on_disk  # noqa: PLC0415 - imports importlib.metadata
+    from gpuenv.dist_metadata import bounded  # noqa: PLC0415 - imports importlib.metadata
 
     seen = set()
-    for distribution in map(on_disk, distributions(path=[*path])):
+    for distribution in map(bounded, distributions(path=[*path])):
         name = _distribution_name(distribution)
         if name not in seen:
             seen.add(name)

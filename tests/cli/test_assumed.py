@@ -1,4 +1,4 @@
-"""Assumed facts in a verdict: what nobody told is unknown, whichever way the rest was told."""
+"""Verdicts on assumed facts: whatever is not assumed or pasted is unknown."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_nothing_fits_without_a_gpu() -> None:
 def test_what_a_paste_leaves_open_is_told_by_any_spelling(tmp_path: Path) -> None:
     paste = tmp_path / "paste.txt"
     paste.write_text(PASTE, encoding="utf-8")
-    assert "does not say the C library" in gpuenv("doctor", "--paste", paste).stderr
-    assert "does not say the C library" not in gpuenv("doctor", "--paste", paste, *assuming("glibc=2.36")).stderr
+    assert "does not contain the C library" in gpuenv("doctor", "--paste", paste).stderr
+    assert "does not contain the C library" not in gpuenv("doctor", "--paste", paste, *assuming("glibc=2.36")).stderr
 
 
 def test_another_system_has_no_c_library_of_linux(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The time of day, told as the ``datetime`` module would."""
+"""The current time and date, compared with the ``datetime`` module."""
 
 from __future__ import annotations
 

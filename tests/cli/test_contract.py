@@ -1,4 +1,4 @@
-"""What scripts rely on: exit codes, and that text, JSON and the explanations say the same."""
+"""What scripts rely on: exit codes, and the agreement of text, JSON and explanations."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_word_more_lists_every_candidate_that_was_rejected(recordings: dict[st
 
 _EACH = """
 import json, sys
-from gpuenv.cli.front import run
+from gpuenv.cli.main import run
 for what in json.loads(sys.argv[1]):
     print(chr(0) + what)
     print(chr(1), run(["explain", what]))

@@ -1,4 +1,4 @@
-"""What editors and PowerShell make of a text: a mark before it, UTF-16, and line ends of two characters."""
+"""Encodings of editors and PowerShell: byte order marks, UTF-16, and CRLF."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.inputs import read_snapshot
-from gpuenv.cli.installer import read_lock
+from gpuenv.cli.install_steps import read_lock
+from gpuenv.cli.sources import read_snapshot
 from gpuenv.data import data_path
 from gpuenv.preflight.config import load_config
 from gpuenv.simulate.profile import load as load_profile

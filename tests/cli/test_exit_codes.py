@@ -1,4 +1,4 @@
-"""Which command ends in which code: the table, every help and README say the same, and so does what happens."""
+"""The exit codes of each command: the table, every help, README and the actual behaviour agree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_help_names_the_codes(command: str) -> None:
 @pytest.mark.parametrize("command", ["run", "simulate"])
 def test_what_is_run_ends_as_in_a_shell_and_that_is_told(command: str) -> None:
     told = " ".join(gpuenv(command, "--help").stdout.split()).partition("Exit code: ")[2]
-    said = "as a shell tells it: 127 where there is none such, 126 where it cannot be run"
+    said = "as in a shell: 127 if it is not found, 126 if it cannot be run"
     assert said in told
     text = " ".join(README.read_text(encoding="utf-8").split())
     assert f"`run` and `simulate` end in the code of their command, {said}, 128 and the number" in text

@@ -1,4 +1,4 @@
-"""``gpuenv explain`` as a process: codes, causes and texts; exit codes, forms, sizes; it asks nobody unasked."""
+"""``gpuenv explain`` as a process: codes, causes and texts; exit codes, formats and sizes; no probing by default."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def test_the_result_can_be_written_to_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no-such-thing"], "no-such-thing is no code, no cause and no file"),
+        (["no-such-thing"], "no-such-thing is not a code, a cause or a file"),
         (["nodriver"], "did you mean no-driver?"),
         (["/"], "/: cannot be read: Is a directory"),
         (["-", "--assume", "driver"], "expected KEY=VALUE"),
         (["-", "--snapshot", "/nonexistent.json"], "/nonexistent.json: No such file or directory"),
-        (["x" * 5000], "is no code"),
+        (["x" * 5000], "is not a code"),
     ],
 )
 def test_what_cannot_be_read_ends_in_2(arguments: list[str], message: str) -> None:

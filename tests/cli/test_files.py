@@ -1,4 +1,4 @@
-"""Files that are written: whole or not at all, in the place that was named, for whom they are meant."""
+"""Output files: atomic, at the named path, with the right permissions."""
 
 from __future__ import annotations
 

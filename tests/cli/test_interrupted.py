@@ -1,4 +1,4 @@
-"""Whoever is interrupted ends at once, whatever it waits for, and leaves no child behind."""
+"""An interrupted command ends at once, whatever it waits for, and leaves no child process behind."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
     """Else the lock of all imports may stay taken, and the program would hang: here one comes as often as it can."""
     program = (
         "import os, signal, sys, threading, time\n"
-        "from gpuenv.interrupt import heed\n"
-        "heed()\n"
+        "from gpuenv.interrupt import install_signal_handlers\n"
+        "install_signal_handlers()\n"
         "folder = sys.argv[1]\n"
         "sys.path.insert(0, folder)\n"
         "from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""What a word means and what there is to choose from: one JSON object each, where JSON is asked for."""
+"""Meanings and lists: one JSON object each with ``--format json``."""
 
 from __future__ import annotations
 

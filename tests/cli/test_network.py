@@ -1,4 +1,4 @@
-"""Every socket and every question for a name is refused, in the program and in all that it starts: nobody asks."""
+"""Without sockets and name resolution, in the program and its children: no command uses the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--paste``: a verdict on what somebody pasted, without a look at this machine; and pastes beside an error."""
+"""``--paste``: a verdict on pasted outputs without probing this machine; and outputs pasted with an error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_the_doctor_judges_a_paste_and_not_this_machine() -> None:
 
 def test_what_is_missing_to_decide_is_asked_for() -> None:
     done = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt")
-    assert "this machine is not asked" in done.stderr
-    assert "does not say the driver" in done.stderr
+    assert "this machine is not probed" in done.stderr
+    assert "does not contain the driver" in done.stderr
     assert done.stderr.rstrip().endswith("uname -a")
     helped = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt", "--assume", "driver=580.95.05")
-    assert "does not say the driver" not in helped.stderr
+    assert "does not contain the driver" not in helped.stderr
 
 
 def test_an_open_question_is_no_verdict() -> None:
@@ -41,7 +41,7 @@ def test_contradictions_are_told_with_their_lines(tmp_path: Path) -> None:
     paste.write_text("Python Version : 3.12.4\nPython 3.10.12\n| NVIDIA-SMI 550.54.15  Driver Version: 550.54.15  |\n")
     done = gpuenv("resolve", "--paste", paste)
     assert "contradicts itself on python: 3.12.4 (cupy.show_config(), line 1) and 3.10.12 (" in done.stderr
-    assert "the first one counts" in done.stderr
+    assert "the first value is used" in done.stderr
 
 
 def test_of_two_environments_it_is_told_which_one_is_used() -> None:
@@ -70,10 +70,10 @@ def test_standard_input() -> None:
     ("arguments", "said"),
     [
         (("--paste", "nowhere.txt"), "nowhere.txt: No such file"),
-        (("--paste", CONFIG, "--no-probe"), "--paste stands alone"),
-        (("--paste", CONFIG, "--snapshot", "x.json"), "--paste stands alone"),
-        (("--paste", CONFIG, "--python", "python3"), "--paste stands alone"),
-        (("--paste", "-"), "no output that is known is in it"),
+        (("--paste", CONFIG, "--no-probe"), "--paste excludes"),
+        (("--paste", CONFIG, "--snapshot", "x.json"), "--paste excludes"),
+        (("--paste", CONFIG, "--python", "python3"), "--paste excludes"),
+        (("--paste", "-"), "no known output found"),
     ],
 )
 def test_what_cannot_be_used_ends_in_2(arguments: tuple[str | Path, ...], said: str) -> None:

@@ -1,4 +1,4 @@
-"""A GPU has the same pseudonym wherever it is named, and what is hidden changes no verdict."""
+"""A GPU has the same pseudonym everywhere, and redaction changes no verdict."""
 
 from __future__ import annotations
 

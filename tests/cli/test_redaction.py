@@ -1,4 +1,4 @@
-"""What identifies a person or a machine is planted everywhere, and looked for in what is shown to others."""
+"""Identities of persons and machines are planted everywhere, and must not appear in redacted output."""
 
 from __future__ import annotations
 

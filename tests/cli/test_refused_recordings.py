@@ -1,4 +1,4 @@
-"""Recordings that cannot be read: exit code 2, and a message that names file, line and what was expected."""
+"""Unreadable snapshots: exit code 2, and a message with file, line and expected value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gpuenv run``: a program's streams, signals and exit code go through untouched; its failure is explained."""
+"""``gpuenv run``: streams, signals and exit code pass through unchanged; a failure is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the machine refuses what every program needs: could not check, said so, and no fault of gpuenv's."""
+"""A lack of processes, threads, files or memory is reported with a remedy, and is no internal error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.errors import as_shortage
+from gpuenv.cli.command_errors import resource_error
 from gpuenv.model.exit_codes import ExitCode
 from tests.cli.program import MINIMAL
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REFUSED = [
-    (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no further process"),
-    (RuntimeError("can't start new thread"), "no further process"),
-    (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no further file"),
-    (MemoryError(), "no memory"),
-    (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "no memory"),
-    (ImportError("_ssl.so: failed to map segment from shared object"), "no memory"),
+    (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no more processes"),
+    (RuntimeError("can't start new thread"), "no more processes"),
+    (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no more files"),
+    (MemoryError(), "out of memory"),
+    (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory"),
+    (ImportError("_ssl.so: failed to map segment from shared object"), "out of memory"),
 ]
 # A reader that is slow, and faults of programs.
 OTHERS = (
@@ -36,25 +36,25 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(("error", "what"), REFUSED)
-def test_what_is_refused_is_told_with_its_remedy(error: Exception, what: str) -> None:
-    told = as_shortage(error)
-    assert told is not None
-    assert told.exit_code == ExitCode.COULD_NOT_CHECK
-    assert told.remedy
-    assert what in told.message
-    assert told.message.endswith(str(error) or "cannot work here")
+def test_a_lack_of_resources_is_reported_with_its_remedy(error: Exception, what: str) -> None:
+    command_error = resource_error(error)
+    assert command_error is not None
+    assert command_error.exit_code == ExitCode.COULD_NOT_CHECK
+    assert command_error.remedy
+    assert what in command_error.message
+    assert command_error.message.endswith(str(error) or "gpuenv cannot run")
 
 
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_nothing_else_is_taken_for_it(error: Exception) -> None:
-    assert as_shortage(error) is None
+def test_other_errors_are_no_lack_of_resources(error: Exception) -> None:
+    assert resource_error(error) is None
 
 
 @pytest.mark.parametrize("command", ["doctor", "probe", "smoke", "preflight", "install --yes --offline"])
 def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path) -> None:
     program = (
         "import sys, threading\n"
-        "from gpuenv.cli.front import run\n"
+        "from gpuenv.cli.main import run\n"
         "threading.stack_size(1 << 46)\n"  # more than there is room for
         "sys.exit(run(sys.argv[1:]))\n"
     )
@@ -69,5 +69,5 @@ def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path)
     )
     assert done.returncode == ExitCode.COULD_NOT_CHECK, done.stderr
     assert done.stdout == ""
-    assert "no further process or thread may be started" in done.stderr
-    assert "fault of gpuenv" not in done.stderr
+    assert "no more processes or threads can be started" in done.stderr
+    assert "internal error" not in done.stderr

@@ -1,4 +1,4 @@
-"""What a command imports: the expensive ones only where they are used, as a real process tells with -X importtime."""
+"""Imports of each command: expensive modules only if used, measured with -X importtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``resolve`` for a target that tells nothing, or that is another one by now: whoever reads the answer is told."""
+"""``resolve`` announces a target that does not answer, or that is another environment than it seems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_target_that_tells_nothing_is_said_not_to_count(tmp_path: Path) -> Non
     (venv / "bin/python").unlink()
     told = gpuenv(*MACHINE, interpreter_of(venv))
     assert told.returncode == 0
-    assert "is not counted" in told.stderr
+    assert "is ignored" in told.stderr
     assert str(interpreter_of(venv)) in told.stderr
 
 

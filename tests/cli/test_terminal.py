@@ -1,4 +1,4 @@
-"""What a person sees on a terminal of 80 columns, and what a pipe gets: a real pseudo-terminal, read by the test."""
+"""Output on a terminal of 80 columns and in a pipe, through a real pseudo-terminal."""
 
 from __future__ import annotations
 

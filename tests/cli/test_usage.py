@@ -1,4 +1,4 @@
-"""Calls that cannot be understood and input that cannot be read: exit code 2 or 6, and a message that names it."""
+"""Wrong usage and unreadable input: exit code 2 or 6, and a message that names the problem."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_that_a_target_is_not_asked_is_told(command: str, recording: Path) -> No
     """Whoever names an environment takes the answer for one about it."""
     for option in (["--no-probe"], ["--snapshot", str(recording)]):
         done = gpuenv(command, *option, "--python", sys.executable)
-        assert "gpuenv: --python is not asked: " in done.stderr
+        assert "gpuenv: --python is ignored: " in done.stderr
         assert gpuenv(command, *option).stderr == ""
 
 

@@ -1,4 +1,4 @@
-"""Code that lies in the working folder is not run, neither by the program nor by a child of it."""
+"""Code in the working folder is run neither by the program nor by its children."""
 
 from __future__ import annotations
 

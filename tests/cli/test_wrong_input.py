@@ -1,4 +1,4 @@
-"""Files that are none of what a command reads: exit code 2, and words that are meant for people."""
+"""Files of the wrong kind: exit code 2, and a readable message."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import read_snapshot
-from gpuenv.cli.installer import command_error, read_lock
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.install_steps import command_error, read_lock
+from gpuenv.cli.sources import read_snapshot
 from gpuenv.data import data_path
 from gpuenv.install.bundle import open_bundle
-from gpuenv.install.errors import Unreadable
+from gpuenv.install.exceptions import Unreadable
 from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.profile import load as load_profile
 from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
@@ -31,7 +31,7 @@ RUBBISH = bytes(range(128, 256)) * 4
         (["check-image"], "no tar file, or a damaged one\nexpected an OCI layout"),
         (["simulate"], "not a text in UTF-8"),
         (["doctor", "--config"], "not a text in UTF-8"),
-        (["doctor", "--paste"], "no output that is known is in it\nread are: nvidia-smi, nvidia-smi -q"),
+        (["doctor", "--paste"], "no known output found\nsupported outputs: nvidia-smi, nvidia-smi -q"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -52,7 +52,7 @@ def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], sai
 def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
     done = gpuenv(*option, "/dev/zero")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "/dev/zero: larger than any " in done.stderr
+    assert "/dev/zero: too large for a " in done.stderr
 
 
 @pytest.mark.parametrize("command", [["matrix", "check", "--matrix"], ["doctor", "--no-probe", "--matrix"]])
@@ -83,7 +83,7 @@ def test_a_matrix_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_lock_without_end_is_not_read_to_its_end() -> None:
-    with pytest.raises(CommandError, match="larger than any lock file"):
+    with pytest.raises(CommandError, match="too large for a lock file"):
         read_lock(Path("/dev/zero"))
 
 

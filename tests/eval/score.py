@@ -142,9 +142,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.sources import MachineSource
 from tests.eval.printed import table
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def ask(case: Case, facts: Sequence[str]) -> Answer:
     """The answer to one text, through what the command itself calls; other tests hold the two to be the same."""
     subject = MachineSource(None, None, facts, no_probe=True, timeout=30, driver_root="/")
     try:
-        said = explained(scanned([case.error_text.encode()]), subject, None)
+        said = explain_text(scan_text([case.error_text.encode()]), subject, None)
     except CommandError as error:
         return Answer(case, (), error.message)
     return Answer(case, tuple((entry.cause.value, entry.confidence) for entry in said.causes))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.sources import MachineSource
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
 from gpuenv.explain.scan import scan
@@ -17,7 +17,7 @@ from tests.eval.near import OPPOSITES
 
 def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:
     subject = MachineSource(None, None, facts, no_probe=True, timeout=30, driver_root="/")
-    return explained(scanned([text.encode()]), subject, None).causes
+    return explain_text(scan_text([text.encode()]), subject, None).causes
 
 
 def first(text: str, *facts: str) -> Cause:

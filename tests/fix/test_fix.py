@@ -154,7 +154,7 @@ def test_the_plan_is_shown_and_consent_is_needed(ground: Ground) -> None:
     done = ground.gpuenv("doctor", "--python", target, *V100, "--fix")
     assert done.returncode == 2
     assert "- cupy-cuda11x 13.6.0 (another CuPy line, which owns the same files)" in done.stdout
-    assert "nobody can be asked here, and nothing was changed\nAgree to the plan with --yes." in done.stderr
+    assert "not a terminal, so cannot prompt; nothing was changed\nPass --yes to accept the plan." in done.stderr
     shown = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run")
     assert shown.returncode == 1, "it is as unfit as before"
     assert told(shown.stdout) == told(done.stdout)
@@ -245,4 +245,4 @@ def test_what_is_recorded_cannot_be_mended(ground: Ground) -> None:
     assert "--fix mends what is here" in done.stderr
     done = ground.gpuenv("doctor", "--yes")
     assert done.returncode == 2
-    assert "--yes and --dry-run are for --fix" in done.stderr
+    assert "--yes and --dry-run require --fix" in done.stderr

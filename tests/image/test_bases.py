@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.inputs import MachineSource, get_snapshot
+from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.data import data_path
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.judge_compose import judge_compose

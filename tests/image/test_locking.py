@@ -13,9 +13,9 @@ import pytest
 
 from gpuenv.image.locking import lock_image
 from gpuenv.install.backends import pip
-from gpuenv.install.backends.base import Options, Patience
-from gpuenv.install.errors import InstallError
-from gpuenv.install.installers import Caller
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.installer_config import InstallerRun
 from gpuenv.probe.children import ChildGroup
 from tests.install.wheels import SET, make_wheel, numpy
 
@@ -29,9 +29,9 @@ LOCKED = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", 
 NEWEST = {**LOCKED, "numpy": "2.9.0"}
 
 
-def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: Mapping[str, str]) -> Caller:
-    options = Options(sys.executable, find_links=str(wheels))
-    return Caller(pip.Pip(program, release), options, environment, Patience(120), ChildGroup())
+def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: Mapping[str, str]) -> InstallerRun:
+    options = InstallerOptions(sys.executable, find_links=str(wheels))
+    return InstallerRun(pip.Pip(program, release), options, environment, TimeBudget(120), ChildGroup())
 
 
 @pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])

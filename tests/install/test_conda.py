@@ -76,7 +76,7 @@ def test_what_ends_in_the_middle_is_put_back(conda: Conda, how: str) -> None:
         code, told = conda.install(FAIL_AFTER="2")
         assert (code, told["status"]) == (4, "restored"), told
         assert "No space left" in told["message"]
-        assert "the former packages are back" in told["message"]
+        assert "the former packages were restored" in told["message"]
     else:
         command = ("install", "--python", conda.prefix, "--yes", *MACHINE)
         done = conda.gpuenv(*command, FAIL_AFTER="2", KILL_PARENT="1")
@@ -84,7 +84,7 @@ def test_what_ends_in_the_middle_is_put_back(conda: Conda, how: str) -> None:
         assert conda.packages() != FORMER
         done = conda.gpuenv("rollback", "--python", conda.prefix, "--list")
         assert done.returncode == 0, done.stderr
-        assert "was put back" in done.stderr
+        assert "was rolled back" in done.stderr
     assert conda.packages() == FORMER
     assert conda.files() == before
 
@@ -145,7 +145,7 @@ def test_packages_of_others_move_with_consent_alone(conda: Conda) -> None:
     asyncio.run(index_fs(channel, force=True))
     done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE)
     assert done.returncode == 2, done.stderr
-    assert "packages that are not CuPy's would change: science" in done.stderr
+    assert "packages other than CuPy's would change: science" in done.stderr
     assert conda.packages() == FORMER
     code, told = conda.install("--allow-changes")
     assert (code, told["plan"]["moves"]) == (0, ["science"])
@@ -216,7 +216,7 @@ def test_conda_is_not_for_other_environments(tmp_path: Path, conda: Conda) -> No
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     done = conda.gpuenv("install", "--python", venv, "--yes", *MACHINE, "--installer", "conda")
     assert done.returncode == 7, done.stderr
-    assert "is no conda environment" in done.stderr
+    assert "is not a conda environment" in done.stderr
     done = conda.gpuenv("lock", "--python", venv, *MACHINE, "--installer", "mamba")
     assert done.returncode == 2
     assert "'mamba' is not one of 'auto', 'uv', 'pip'" in done.stderr, "wheels alone are locked"

@@ -1,4 +1,4 @@
-"""conda's and mamba's answers, in the forms that their sources give them, and the command lines that ask for them.
+"""Outputs of conda and mamba as in their sources, and the command lines that produce them.
 
 conda: ``conda.cli.install.handle_txn`` (actions: LINK and UNLINK as ``dist_fields_dump``, FETCH as whole records),
 ``conda.exceptions`` (``error``, ``exception_name``, ``message``), ``conda.history``. mamba and micromamba:
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.install.backends.conda import CondaRefusal, CondaTool, bare_address, parse_change, tool_version
+from gpuenv.install.backends.conda import CondaRefusal, CondaTool, clean_url, parse_change, tool_version
 
 DIST = {
     "base_url": "https://conda.anaconda.org/conda-forge",
@@ -80,7 +80,7 @@ def test_nothing_to_do() -> None:
         ({"error": "x", "exception_name": "UnsatisfiableError", "message": "conflict"}, True, "conflict"),
         ({"success": False, "solver_problems": ["nothing provides cupy 99", "b"]}, True, "nothing provides cupy 99 b"),
         ({"error": "x", "exception_name": "CondaHTTPError", "message": "HTTP 000 FAILED"}, False, "HTTP 000"),
-        ({"success": False}, False, "said no more"),
+        ({"success": False}, False, "no message"),
     ],
 )  # fmt: skip
 def test_what_is_refused(told: dict[str, Any], said: str, *, unfit: bool) -> None:
@@ -174,5 +174,5 @@ def test_variables_that_change_what_is_asked() -> None:
 
 
 def test_addresses_without_what_lets_somebody_in() -> None:
-    assert bare_address("https://a:b@host/t/tk-1/c/noarch/x-1-0.conda") == "https://host/c/noarch/x-1-0.conda"
-    assert bare_address("file:///c/noarch/x-1-0.conda") == "file:///c/noarch/x-1-0.conda"
+    assert clean_url("https://a:b@host/t/tk-1/c/noarch/x-1-0.conda") == "https://host/c/noarch/x-1-0.conda"
+    assert clean_url("file:///c/noarch/x-1-0.conda") == "file:///c/noarch/x-1-0.conda"

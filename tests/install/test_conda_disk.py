@@ -1,4 +1,4 @@
-"""A disk that is full when conda is done with its part: the former packages are back, and it is said why."""
+"""A disk that is full after conda has finished: the former packages are restored, and the reason is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_at_the_end_is_a_failure_of_the_install(conda: Conda
         code, told = conda.install()
         assert (code, told["schema"], told["status"]) == (4, "gpuenv.outcome/1", "restored"), told
         assert "No space left" in told["message"]
-        assert "the former packages are back" in told["message"]
+        assert "the former packages were restored" in told["message"]
         assert conda.packages() == FORMER
     assert conda.files() == before
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_put_back_for_want_of_room_is_put_back_when_there_is_some
         (conda.folder / "sound/conda").replace(conda.folder / "conda/conda")
         done = conda.gpuenv("rollback", "--python", conda.prefix, "--list", DEAF="1")
         assert done.returncode == 0, done.stderr
-        assert "was put back" in done.stderr
+        assert "was rolled back" in done.stderr
         assert conda.packages() == FORMER
         assert conda.files() == before
 
@@ -80,5 +80,5 @@ def test_a_rollback_without_room_to_note_it_changes_nothing(conda: Conda) -> Non
         assert (done.returncode, told["status"]) == (4, "failed"), done.stderr
         assert "No space left" in told["message"]
         assert told["message"].endswith("; nothing was changed")
-        assert "Make room" in told["remedy"]
+        assert "Free space" in told["remedy"]
         assert conda.packages()["cupy"] == "14.1.1"

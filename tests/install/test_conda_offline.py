@@ -1,4 +1,4 @@
-"""Without a network, conda is told so on every way: there, and back."""
+"""Offline, conda gets --offline for installs and for rollbacks."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_a_cache_that_lacks_the_former_packages_is_told_with_the_way_that_is_lef
     done = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (4, "not-restored")
-    assert "packages could not be put back, cuda-version-12.9-0" in told["message"]
-    assert "conda 25.9.1 says: numpy-2.1.0-0 is not in the cache." in told["remedy"]
+    assert "packages could not be restored, cuda-version-12.9-0" in told["message"]
+    assert "conda 25.9.1 reports: numpy-2.1.0-0 is not in the cache." in told["remedy"]
     (command,) = re.findall(r"With a network: (.*); then again: gpuenv rollback --python", told["remedy"])
     subprocess.run([*shlex.split(command), "--yes", "--json"], env=conda.environment(), check=True, capture_output=True)
     done = conda.gpuenv("rollback", "--python", conda.prefix)

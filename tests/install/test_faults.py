@@ -1,4 +1,4 @@
-"""Wrong wheels, an index that is gone, and a CuPy or a neighbour that is broken then: nothing is left between."""
+"""Wrong wheels, a missing index, and a broken CuPy or framework: the former state is restored."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_cupy_that_cannot_be_imported_is_taken_back(tmp_path: Path, ground: Gr
     told = json.loads(done.stdout)
     assert told["status"] == "restored"
     assert "nothing_of_that_name" in told["message"]
-    assert "the former state is back" in told["message"]
+    assert "the former state was restored" in told["message"]
     assert contents(target) == before
 
 
@@ -114,7 +114,7 @@ def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) 
     assert done.returncode == 4, done.stderr
     told = json.loads(done.stdout)
     assert told["status"] == "restored"
-    assert told["message"].endswith("but something else was at work there meanwhile: late 1.0.")
+    assert told["message"].endswith("but another program changed the environment meanwhile: late 1.0.")
     assert "doctor --fix" in told["remedy"]
     new = set(contents(target)) - set(before)
     assert {Path(place).name for place in new} == {"late-1.0.dist-info", "METADATA"}

@@ -1,4 +1,4 @@
-"""An environment that is held: who holds it, and what is told where nothing can be held."""
+"""The lock of an environment, and the messages if it is held or unsupported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store
 from gpuenv.simulate.stub_driver import FLAGS
 from tests.install.standins import contents
@@ -34,7 +34,7 @@ def test_what_fails_while_it_is_held_is_not_told_as_another_gpuenv(tmp_path: Pat
 def test_one_at_a_time(tmp_path: Path) -> None:
     with (
         Store(tmp_path).locked(),
-        pytest.raises(TargetUnusable, match="another gpuenv is at work"),
+        pytest.raises(TargetUnusable, match="another gpuenv is using this environment"),
         Store(tmp_path).locked(),
     ):
         raise AssertionError
@@ -61,7 +61,7 @@ def test_one_at_a_time_also_where_each_takes_its_lock_away(tmp_path: Path) -> No
     program = (
         "import os, sys, time\n"
         "from pathlib import Path\n"
-        "from gpuenv.install.errors import TargetUnusable\n"
+        "from gpuenv.install.exceptions import TargetUnusable\n"
         "from gpuenv.install.journal import Store\n"
         "notes = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
         "until = time.monotonic() + 2\n"
@@ -90,5 +90,5 @@ def test_a_file_system_without_locks_is_said_to_be_one(ground: Ground, tmp_path:
     assert done.returncode == 7, done.stderr
     said = " ".join(done.stderr.split())
     assert f"cannot be locked: {os.strerror(errno.ENOLCK)}" in said
-    assert "a disk of this machine" in said
+    assert "a local disk" in said
     assert contents(target) == before

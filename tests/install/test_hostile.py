@@ -1,4 +1,4 @@
-"""Input that means harm: names, paths and addresses that would like to be options or commands; and secrets."""
+"""Hostile input: names, paths and URLs that look like options or commands; and secrets."""
 
 from __future__ import annotations
 

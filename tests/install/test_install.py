@@ -1,4 +1,4 @@
-"""Installs into real environments with the real uv and pip, of packages that stand in for CuPy's."""
+"""Installs into real environments with the real uv and pip, of stand-ins for CuPy's packages."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_package_of_others_moves_with_consent_alone(ground: Ground) -> None:
     told = ("--assume", "numpy=2.1.0")  # as if: the resolver then wants a CuPy that needs NumPy 2
     done = ground.install(target, *told)
     assert done.returncode == 2
-    assert "packages that are not CuPy's would change: numpy" in done.stderr
+    assert "packages other than CuPy's would change: numpy" in done.stderr
     assert "--allow-changes" in done.stderr
     assert contents(target) == before
     assert ground.install(target, *told, "--allow-changes").returncode == 0
@@ -115,7 +115,7 @@ def test_what_cannot_live_together_is_told_and_left(ground: Ground) -> None:
     done = ground.install(target, "--assume", "numpy=2.1.0")
     assert done.returncode == 3, done.stderr
     assert "numpy" in done.stderr
-    assert "environment of its own" in done.stderr
+    assert "Install into a separate environment" in done.stderr
     assert contents(target) == before
 
 
@@ -193,7 +193,7 @@ def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) 
     done = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
     assert done.returncode == 3, done.stderr
     assert "old-tool needs cupy-cuda11x" in done.stderr
-    assert "environment of its own" in done.stderr
+    assert "Install into a separate environment" in done.stderr
     assert (contents(target), len(ground.index.asked)) == (before, asked)
 
 

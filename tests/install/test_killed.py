@@ -1,4 +1,4 @@
-"""The kill table: after the next command the environment is as it was, or fully the new one, and nothing between."""
+"""Killed installs: after the next command the environment is in the former or in the new state, never between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lock files: what they hold, that exactly this is installed, and what is refused."""
+"""Lock files: their contents, exact installs from them, and refused ones."""
 
 from __future__ import annotations
 

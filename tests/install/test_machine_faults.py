@@ -1,4 +1,4 @@
-"""Disks, clocks, power, Ctrl-C and other installs: the former state is back, or the new one is whole."""
+"""Full disks, wrong clocks, power failures, Ctrl-C and other installs: the former or the new state."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_interrupt(ground: Ground) -> None:
     """Ctrl-C while the installer works, and while the proof is made."""
     target = ground.target("interrupted", *BEFORE)
     before = contents(target)
-    for moment in ("wheels together", "proving it"):
+    for moment in ("wheels together", "verifying the install"):
         command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
         with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
@@ -131,7 +131,7 @@ def test_an_interrupt(ground: Ground) -> None:
             process.send_signal(signal.SIGINT)
             rest = process.stderr.read()
         assert process.returncode == 130, rest
-        told = "the former state is back" if moment == "proving it" else "nothing was changed"
+        told = "the former state was restored" if moment == "verifying the install" else "nothing was changed"
         assert told in rest
         assert contents(target) == before
         assert ground.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
@@ -149,7 +149,7 @@ def test_two_installs_at_once(ground: Ground) -> None:
     assert codes in ([0, 0], [0, 7]), said
     assert versions(target)["cupy-cuda12x"] == "14.2.0"
     if codes == [0, 7]:
-        assert any("another gpuenv is at work" in err for _, err in said)
+        assert any("another gpuenv is using this environment" in err for _, err in said)
     listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
     assert len(listed["installs"]) == 1
 
@@ -169,7 +169,7 @@ def test_a_held_environment_is_left_alone(ground: Ground) -> None:
     done = ground.install(target)
     holder.communicate("\n")
     assert done.returncode == 7
-    assert "another gpuenv is at work" in done.stderr
+    assert "another gpuenv is using this environment" in done.stderr
     assert contents(target) == before
 
 

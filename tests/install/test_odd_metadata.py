@@ -1,4 +1,4 @@
-"""What installs make of metadata that others have left: twice there, in another encoding, or links to themselves."""
+"""Odd metadata of other tools: duplicates, other encodings, links to themselves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.environment import Entry, Scheme, is_damaged, misfits, read_installed, read_record
+from gpuenv.install.environment import (
+    RecordEntry,
+    Scheme,
+    count_damaged,
+    first_damaged_file,
+    read_installed,
+    read_record,
+)
 from gpuenv.install.planner import left_metadata
 
 if TYPE_CHECKING:
@@ -80,6 +87,6 @@ def test_a_record_of_zeros_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a\0b.py", "\ud800.py"])
 def test_what_no_file_can_be_called_is_missing(tmp_path: Path, path: str) -> None:
-    entries = (Entry(path, None, 3),)
-    assert is_damaged(str(tmp_path), entries) == path
-    assert misfits(str(tmp_path), entries) == 1
+    entries = (RecordEntry(path, None, 3),)
+    assert first_damaged_file(str(tmp_path), entries) == path
+    assert count_damaged(str(tmp_path), entries) == 1

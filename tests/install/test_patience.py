@@ -1,4 +1,4 @@
-"""How long the installer may take: its own time, not that of the person who is asked, nor of a program that hangs."""
+"""The time budget of the installer excludes waiting for consent and for programs that hang."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.environment import ask_scheme
-from gpuenv.install.installers import choose, choose_conda
+from gpuenv.install.environment import query_scheme
+from gpuenv.install.installer_config import select_conda, select_installer
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
@@ -39,7 +39,7 @@ def agreed_late(target: Path, environment: dict[str, str], *options: str) -> str
         os.close(theirs)
         assert process.stderr is not None
         said = ""
-        while "Go ahead?" not in said:
+        while "Proceed?" not in said:
             letter = process.stderr.read(1)
             assert letter, said
             said += letter
@@ -70,8 +70,8 @@ def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path
     old.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
     old.chmod(0o755)
     environment = {"PATH": f"{old.parent}:{os.defpath}", "HOME": str(tmp_path)}
-    scheme = replace(ask_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
-    found = choose("uv", scheme, environment, time.monotonic() + LIMIT)
+    scheme = replace(query_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
+    found = select_installer("uv", scheme, environment, time.monotonic() + LIMIT)
     assert isinstance(found, Uv)
     assert found.program == str(Path(sys.executable).with_name("uv"))
 
@@ -108,5 +108,5 @@ def test_a_conda_that_hangs_leaves_time_for_the_next_one(conda: Conda) -> None:
     (conda.folder / "conda/conda").write_text(HANGS, encoding="utf-8")
     environment = conda.environment(MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
     environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
-    found = choose_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
+    found = select_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
     assert found.family == "micromamba"

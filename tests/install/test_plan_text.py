@@ -1,18 +1,18 @@
-"""A plan as text: what is told of the room that it takes."""
+"""A plan as text: the space that it needs."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuenv.install.plan import Command, Pin, Place, Plan, Space
-from gpuenv.install.text import plan_lines
+from gpuenv.install.plan import Pin, Plan, PlannedCommand, Space, TargetEnvironment
+from gpuenv.install.plan_text import plan_lines
 
 GIB = 1024**3
 
 
 def shown(space: Space) -> str:
     plan = Plan(
-        target=Place("/v/bin/python", "/v", "/v/lib/python3.12/site-packages", "venv"),
+        target=TargetEnvironment("/v/bin/python", "/v", "/v/lib/python3.12/site-packages", "venv"),
         installer="uv 0.13.9",
         requirements=("cupy-cuda12x==14.2.0",),
         remove=(),
@@ -20,7 +20,7 @@ def shown(space: Space) -> str:
         install=(Pin("cupy-cuda12x", "14.2.0", size=GIB),),
         moves=(),
         commands=(),
-        undo=Command("undo", ("gpuenv", "rollback")),
+        undo=PlannedCommand("undo", ("gpuenv", "rollback")),
         space=space,
     )
     return "\n".join(line.text for line in plan_lines(plan))
@@ -31,15 +31,15 @@ def shown(space: Space) -> str:
     [
         (
             Space(GIB, 10 * GIB, 3 * GIB),
-            "1.0 GiB, less what is cached; unpacked at most about 3.0 GiB; free on the disk: 10.0 GiB",
+            "1.0 GiB, minus cached files; unpacked at most about 3.0 GiB; free on the disk: 10.0 GiB",
             False,
         ),
         (Space(GIB, 2 * GIB, 3 * GIB), "free on the disk: 2.0 GiB", True),
-        (Space(None, 2 * GIB), "not told by the index; free on the disk: 2.0 GiB", False),
+        (Space(None, 2 * GIB), "the index reports no sizes; free on the disk: 2.0 GiB", False),
         (Space(GIB, None, 3 * GIB), "at most about 3.0 GiB", False),
     ],
 )
 def test_the_room_it_takes(space: Space, said: str, *, short: bool) -> None:
     text = shown(space)
     assert said in text
-    assert ("the room may not do" in text) is short
+    assert ("there may be too little space" in text) is short

@@ -1,4 +1,4 @@
-"""The real CuPy, NumPy and CUDA wheels of the package index, put into real environments and taken out again."""
+"""Real CuPy, NumPy and CUDA wheels, installed into real environments and removed again."""
 
 from __future__ import annotations
 

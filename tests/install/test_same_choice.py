@@ -1,4 +1,4 @@
-"""Of two metadata of one name, the probe in the target and the installer take the same one: the rule is in both."""
+"""The probe and the installer pick the same one of two metadata folders of one name."""
 
 from __future__ import annotations
 

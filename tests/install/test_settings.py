@@ -1,4 +1,4 @@
-"""The user's own settings of uv and pip: followed unless they spoil what was planned, and named where they do."""
+"""The user's settings of uv and pip: respected unless they break the plan, and then named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_day_that_leaves_the_newer_out_is_named(ground: Ground, tmp_path: Path
     settings.write_text('exclude-newer = "2001-01-01T00:00:00Z"\n', encoding="utf-8")
     by_file = ground.install(ground.target("dated-too"), UV_CONFIG_FILE=str(settings))
     assert by_file.returncode == 3, by_file.stderr
-    assert "Look at exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
+    assert "Check exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
 
 
 def test_what_a_setting_leaves_out_is_missed(ground: Ground, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_setting_that_forbids_it_is_named(ground: Ground, variables: dict[str,
     [
         ({"PIP_NO_INDEX": "1"}, "unset PIP_NO_INDEX", "UV_OFFLINE"),
         ({"PIP_NO_INDEX": "yes", "UV_OFFLINE": "1"}, "unset PIP_NO_INDEX", "UV_OFFLINE"),
-        ({"UV_OFFLINE": "1", "PIP_INDEX_URL": "http://127.0.0.1:9/"}, "Look at the network", "UV_OFFLINE"),
+        ({"UV_OFFLINE": "1", "PIP_INDEX_URL": "http://127.0.0.1:9/"}, "Check the network", "UV_OFFLINE"),
     ],
 )
 def test_what_keeps_an_installer_from_the_network_is_its_own_variable(
@@ -149,7 +149,7 @@ def test_what_limits_pip_is_named(ground: Ground, tmp_path: Path, settings: str,
     assert done.returncode == code, done.stderr
     key = settings.split()[1]
     assert f".{key}='{settings.format(held=held).split()[-1]}' in pip's configuration" in done.stderr
-    assert "an environment of its own" not in done.stderr
+    assert "a separate environment" not in done.stderr
     assert ("numpy<2" in done.stderr) is (code == 3), "who is in whose way"
 
 
@@ -201,7 +201,7 @@ def test_what_limits_uv_is_named_with_its_file(ground: Ground, tmp_path: Path, s
     key = settings.removeprefix("[pip]\n").split()[0]
     said = " ".join((done.stdout + done.stderr).split())
     assert f"{key} in {file}" in said
-    assert "an environment of its own" not in said
+    assert "a separate environment" not in said
     assert contents(target) == before
     assert not outside.exists()
 
@@ -238,5 +238,5 @@ def test_what_no_index_has_is_not_for_the_environment_to_mend(ground: Ground) ->
         done = ground.install(target, "--installer", installer)
         assert done.returncode == 3, done.stderr
         assert "it lacks that release" in done.stderr
-        assert "an environment of its own" not in done.stderr
-        assert "beside what the environment holds" not in done.stderr
+        assert "a separate environment" not in done.stderr
+        assert "with the packages in the environment" not in done.stderr

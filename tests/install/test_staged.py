@@ -1,4 +1,4 @@
-"""What an installer has put together is looked at before any of it is moved into the environment."""
+"""The staged files are checked before any is moved into the environment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import InstallFailed
+from gpuenv.install.exceptions import InstallFailed
 from gpuenv.install.transaction import read_stage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def laid_out(folder: Path, line: str) -> tuple[Path, Scheme]:
 def test_a_file_that_belongs_outside_of_the_environment_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "escaped.txt").write_text("out\n")
     stage, scheme = laid_out(tmp_path, line)
-    with pytest.raises(InstallFailed, match="names a place outside of the environment"):
+    with pytest.raises(InstallFailed, match="names a path outside of the environment"):
         read_stage(stage, scheme)
 
 

@@ -1,4 +1,4 @@
-"""Other ways to name a target, and to agree: a Jupyter kernel, and a terminal."""
+"""A target named by a Jupyter kernel, and consent on a terminal."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_question_on_a_terminal(ground: Ground, answer: str) -> None:
     before = contents(target)
     told, code = on_a_terminal(ground, target, f"{answer}\n" if answer != "\x04" else answer)
     assert "+ cupy-cuda12x 14.2.0" in told
-    assert "Go ahead? [y/N]" in told
+    assert "Proceed? [y/N]" in told
     assert "Traceback" not in told
     if answer == "y":
         assert code == 0, told

@@ -1,4 +1,4 @@
-"""Installs that are undone: in turn, and not over what others have done since."""
+"""Rollbacks: in order, and not over later changes by other programs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.explain.situation import marks_of
 from gpuenv.image.check.lines import is_no_line
-from gpuenv.install.environment import Entry, read_installed, read_record
+from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.model.cupy import cuda_major_of
@@ -75,7 +75,7 @@ def test_a_device_that_is_made_visible(odd: str) -> None:
 @odd_numbers
 def test_a_size_in_a_record(odd: str, tmp_path: Path) -> None:
     (tmp_path / "RECORD").write_text(f"a.py,sha256=x,{odd}\nb.py,,3\n", encoding="utf-8")
-    assert read_record(str(tmp_path)) == (Entry("a.py", "x", None), Entry("b.py", None, 3))
+    assert read_record(str(tmp_path)) == (RecordEntry("a.py", "x", None), RecordEntry("b.py", None, 3))
 
 
 @odd_numbers

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.cli.commands.explain import explained, scanned
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.sources import MachineSource
 from gpuenv.paste.environments import chosen, environments, read_meant
 from gpuenv.paste.read import read_paste
 
@@ -132,8 +132,8 @@ def test_what_the_environment_does_not_say_of_its_machine_is_taken_from_the_othe
 def test_an_explanation_says_which_one_was_used() -> None:
     text = f"(new) $ nvidia-smi\n{BOX}(new) $ pip list\n{NEW}\n(old) $ nvidia-smi\n{HOST}(old) $ pip list\n{OLD}\n(old) $ python a.py\n"
     text += "cupy.cuda.runtime.CUDARuntimeError: cudaErrorInsufficientDriver: CUDA driver version is insufficient\n"
-    told = explained(
-        scanned([text.encode()]), MachineSource(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None
+    told = explain_text(
+        scan_text([text.encode()]), MachineSource(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None
     )
     assert [note.split(" (named")[0] for note in told.notes] == [
         "2 environments are in the text: used is that of line 8 (old)"

@@ -154,7 +154,7 @@ def test_the_example_reports_only_its_own_finding(example: Home) -> None:
 
 def test_a_plug_in_is_listed_skipped_selected_and_suppressed_as_any_check(example: Home) -> None:
     listed = example.gpuenv("doctor", "--list").stdout
-    assert "ACME101  brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
+    assert "ACME101  from acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
     _, report = example.doctor(SMALL, "--skip", "acme101")
     assert (report["findings"], status(report, "ACME101")[0]) == ([], "skipped")
     _, report = example.doctor(SMALL, "--only", "ACME101")

@@ -29,7 +29,7 @@ def test_what_is_new_is_measured_and_written_and_then_nothing_is_new(bench: Benc
     platform = release.platforms["linux-x86_64"]
     assert (platform.sass, platform.ptx, platform.tag) == (("7.5", "8.0", "9.0"), ("9.0",), "manylinux2014_x86_64")
     assert (release.numpy, release.requires_python, release.uploaded) == ("<2.6,>=2.0", ">=3.10", "2026-08-20")
-    assert "to be measured: 2; to be downloaded" in error
+    assert "to measure: 2; to download" in error
     assert re.search(r"2/2 cupy-cuda13x 14\.2\.0 \(\d+ MB\): downloading and measuring", error)
     assert "measured: 2" in error
     assert "machines that now resolve differently" in out
@@ -71,10 +71,10 @@ def test_a_withdrawn_release_is_marked_and_a_restored_one_no_longer(bench: Bench
     index.yanked["cupy-cuda13x==14.1.1"] = "it's broken, says upstream: wait"
     code, out, error = bench.run()
     assert code == 0, error
-    assert "- cupy-cuda13x 14.1.1: withdrawn: it's broken, says upstream: wait" in out
+    assert "- cupy-cuda13x 14.1.1: yanked: it's broken, says upstream: wait" in out
     assert load(bench.matrix).wheel_lines[0].releases[1].yanked == "it's broken, says upstream: wait"
     index.yanked.clear()
-    assert "14.1.1: no longer withdrawn" in bench.run()[1]
+    assert "14.1.1: no longer yanked" in bench.run()[1]
     assert load(bench.matrix).wheel_lines[0].releases[1].yanked is None
 
 

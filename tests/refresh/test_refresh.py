@@ -98,7 +98,7 @@ def test_an_index_that_cannot_be_asked_leaves_the_matrix_as_it_was(tmp_path: Pat
     matrix.write_text(_without_the_newest(), encoding="utf-8")
     done = _refresh("--matrix", matrix, UV_OFFLINE="1", UV_CACHE_DIR=str(tmp_path / "uv"), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 8
-    assert "the matrix is as it was" in done.stderr
+    assert "the matrix is unchanged" in done.stderr
     assert "Traceback" not in done.stderr
     assert matrix.read_text(encoding="utf-8") == _without_the_newest()
     assert {path.name for path in tmp_path.iterdir()} <= {"m.yaml", "uv", "gpuenv"}

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.cli.commands.preflight import sent_elsewhere
-from gpuenv.cli.output import NAMES, How, Wanted, emit_report
+from gpuenv.cli.commands.preflight import with_retry_code
+from gpuenv.cli.output import FORMATS, OutputSpec, RenderOptions, emit_report
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
@@ -63,10 +63,10 @@ def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
     )
     diagnosis = diagnose(of.snapshot, MATRIX, of.resolution, lambda: 0.0, terms)
     report = make_report(diagnosis, of.resolution, of.snapshot, 0.5, terms)
-    report = sent_elsewhere(report) if retry else report
-    wanted = [Wanted(form, folder / form) for form in NAMES]
-    emit_report(report, wanted, How(verbose=False, color=False, redact=True))
-    forms = {form: READERS[form](folder / form) for form in NAMES}
+    report = with_retry_code(report) if retry else report
+    wanted = [OutputSpec(form, folder / form) for form in FORMATS]
+    emit_report(report, wanted, RenderOptions(verbose=False, color=False, redact=True))
+    forms = {form: READERS[form](folder / form) for form in FORMATS}
     return Row(report.exit_code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.output import NAMES
+from gpuenv.cli.output import FORMATS
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.layout import materialise
@@ -49,14 +49,14 @@ def recorded(
 
 def every_form(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[str, Told]]:
     """One run that writes all; each read back."""
-    formats = [part for name in NAMES for part in ("--format", f"{name}={folder / name}")]
+    formats = [part for name in FORMATS for part in ("--format", f"{name}={folder / name}")]
     formats = [part.replace(f"text={folder / 'text'}", "text") for part in formats]
     environment = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
     arguments: list[str | Path] = ["--no-config", "--snapshot", snapshot, *options, *formats, "-o", folder / "text"]
     done = gpuenv("preflight", *arguments, environment=environment)
     assert (done.stdout, done.stderr) == ("", "")
     assert (folder / "summary.md").read_text(encoding="utf-8") == (folder / "markdown").read_text(encoding="utf-8")
-    return done.returncode, {name: READERS[name](folder / name) for name in NAMES}
+    return done.returncode, {name: READERS[name](folder / name) for name in FORMATS}
 
 
 def test_whole_programs_say_the_same(recorded: Path, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_identities_are_hidden_unless_they_are_asked_for(tmp_path: Path) -> None
     target = FIT.target._replace(executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
     machine = record(changed(FIT, target=target), tmp_path / "alice.json")
     every_form(tmp_path, machine, "--require", "gpu>=2")
-    names = [*NAMES, "summary.md"]
+    names = [*FORMATS, "summary.md"]
     assert [name for name in names if "alice" in (tmp_path / name).read_text(encoding="utf-8")] == []
     uuid = str(FIT.gpus[0].uuid.value)
     assert [name for name in names if uuid in (tmp_path / name).read_text(encoding="utf-8")] == []

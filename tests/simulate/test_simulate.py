@@ -197,7 +197,7 @@ def test_standard_input_reaches_the_command(cache: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "which machine?"),
+        ([], "no machine named"),
         (["h200-580"], "nothing to run"),
         (["h200", "--", "true"], "did you mean h200-580"),
         (["./missing.yaml", "--", "true"], "there is no machine ./missing.yaml"),

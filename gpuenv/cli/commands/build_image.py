@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional, TypeVar
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource, get_all, get_both
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class KindName(str, Enum):
 
 
 class BuilderName(str, Enum):
-    """What builds."""
+    """Image builders."""
 
     AUTO = "auto"
     BUILDKIT = "buildkit"
@@ -51,60 +51,70 @@ class BuildImageOptions(NamedTuple):
             "Repeatable.",
         ),
     ] = None
-    every: Annotated[bool, typer.Option("--all", help="The whole supported matrix, or all of the kinds named.")] = False
-    cuda: Annotated[Optional[str], typer.Option("--cuda", metavar="VERSION", help="CUDA in the image: 12.9.")] = None
-    cupy: Annotated[
-        Optional[str], typer.Option("--cupy", metavar="VERSION", help="CuPy: 14.2.0, or cupy-cuda12x==14.2.0.")
+    every: Annotated[
+        bool, typer.Option("--all", help="Build the whole supported matrix, or all of the named kinds.")
+    ] = False
+    cuda: Annotated[
+        Optional[str], typer.Option("--cuda", metavar="VERSION", help="CUDA version in the image, such as 12.9.")
     ] = None
-    python: Annotated[Optional[str], typer.Option("--python", metavar="VERSION", help="Python in the image: 3.12.")] = (
-        None
-    )
+    cupy: Annotated[
+        Optional[str],
+        typer.Option("--cupy", metavar="VERSION", help="CuPy version, such as 14.2.0 or cupy-cuda12x==14.2.0."),
+    ] = None
+    python: Annotated[
+        Optional[str], typer.Option("--python", metavar="VERSION", help="Python version in the image, such as 3.12.")
+    ] = None
     arch: Annotated[Optional[str], typer.Option("--arch", metavar="ARCH", help="x86_64 or aarch64.")] = None
     capability: Annotated[
         Optional[list[str]],
-        typer.Option("--compute-capability", metavar="CC", help="A GPU to serve: 9.0, sm_90. Repeatable."),
+        typer.Option(
+            "--compute-capability",
+            metavar="CC",
+            help="Compute capability to support, such as 9.0 or sm_90. Repeatable.",
+        ),
     ] = None
     base: Annotated[
-        Optional[str], typer.Option("--base", metavar="IMAGE", help="Another base, best with its digest.")
+        Optional[str], typer.Option("--base", metavar="IMAGE", help="Another base image, preferably with its digest.")
     ] = None
     tag: Annotated[
         Optional[str],
-        typer.Option("-t", "--tag", metavar="NAME", help="Name of the image; of several, the repository."),
+        typer.Option("-t", "--tag", metavar="NAME", help="Name of the image; for several images, the repository."),
     ] = None
     label: Annotated[
-        Optional[list[str]], typer.Option("--label", metavar="KEY=VALUE", help="A label of your own. Repeatable.")
+        Optional[list[str]], typer.Option("--label", metavar="KEY=VALUE", help="Additional label. Repeatable.")
     ] = None
     snapshot: Annotated[
         Optional[list[Path]],
-        typer.Option("--snapshot", metavar="FILE", help="A recorded machine to serve. Repeatable: all of them."),
+        typer.Option("--snapshot", metavar="FILE", help="A recorded machine to support. Repeatable."),
     ] = None
     assume: options.Assume = None
     no_probe: options.NoProbe = False
-    show: Annotated[bool, typer.Option("--print", help="Print the Dockerfile; ask no engine, no index.")] = False
+    show: Annotated[bool, typer.Option("--print", help="Print the Dockerfile; use no engine and no index.")] = False
     dry_run: options.DryRun = False
     context: Annotated[
         Optional[Path],
-        typer.Option("--context", metavar="DIR", help="Write all that is built from to a folder, and end."),
+        typer.Option("--context", metavar="DIR", help="Write the build context to a folder, and exit."),
     ] = None
-    push: Annotated[bool, typer.Option("--push", help="Push it, and tell the digest.")] = False
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Take nothing out of the builder's cache.")] = False
-    builder: Annotated[BuilderName, typer.Option("--builder", help="What builds.")] = BuilderName.AUTO
+    push: Annotated[bool, typer.Option("--push", help="Push the image and print its digest.")] = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the builder's cache.")] = False
+    builder: Annotated[BuilderName, typer.Option("--builder", help="Builder to use.")] = BuilderName.AUTO
     pip_config: Annotated[
         Optional[Path],
-        typer.Option("--pip-config", metavar="FILE", help="A pip.conf for the build; a secret, never kept."),
+        typer.Option("--pip-config", metavar="FILE", help="pip.conf for the build; a secret, never in the image."),
     ] = None
     netrc: Annotated[
-        Optional[Path], typer.Option("--netrc", metavar="FILE", help="A .netrc for the build; a secret, never kept.")
+        Optional[Path],
+        typer.Option("--netrc", metavar="FILE", help=".netrc for the build; a secret, never in the image."),
     ] = None
     ca_bundle: Annotated[
         Optional[Path],
-        typer.Option("--ca-bundle", metavar="FILE", help="Certificates for the build; a secret, never kept."),
+        typer.Option("--ca-bundle", metavar="FILE", help="Certificates for the build; a secret, never in the image."),
     ] = None
     public_index: Annotated[
-        bool, typer.Option("--public-index", help="Build from the public index, whatever is set for this machine.")
+        bool, typer.Option("--public-index", help="Use the public index, ignoring the configuration of this machine.")
     ] = False
     build_timeout: Annotated[
-        float, typer.Option("--build-timeout", metavar="SECONDS", min=1, help="How long a build may take.")
+        float, typer.Option("--build-timeout", metavar="SECONDS", min=1, help="Time limit for a build.")
     ] = 3600.0
     matrix: options.MatrixFile = None
     installer: options.WheelInstaller = options.WheelsFrom.AUTO
@@ -119,30 +129,29 @@ class BuildImageOptions(NamedTuple):
 
     @property
     def secrets(self) -> dict[str, Path]:
-        """The name and the file of each secret of the build."""
+        """The files of the build secrets, by name."""
         files = {"pip": self.pip_config, "netrc": self.netrc, "ca": self.ca_bundle}
         return {name: path for name, path in files.items() if path is not None}
 
 
 @options.takes(BuildImageOptions)
 def build_image(opts: BuildImageOptions) -> None:
-    """Build an image that fits, and prove it inside.
+    """Build an image that fits, and test it.
 
-    Resolved, pinned, built by your engine, proven, labelled.
+    Resolved, pinned, built by your engine, tested, labelled.
 
-    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
-    ask for the wheels.
+    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is no installer for the wheels.
     """
-    from gpuenv.cli.image_builder import build_all, ending, plan_all, show_plans, write_contexts
+    from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
     from gpuenv.image.records import ImagePlans
 
-    if not opts.build_timeout > 0:  # nan is not below the least
+    if not opts.build_timeout > 0:  # nan passes the minimum
         raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
-    instead = sum((opts.show, opts.dry_run, opts.context is not None))
-    if instead > 1:
+    dry_modes = sum((opts.show, opts.dry_run, opts.context is not None))
+    if dry_modes > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")
-    if opts.push and instead:
+    if opts.push and dry_modes:
         raise CommandError(
             ExitCode.USAGE, "--push pushes what is built; --print, --dry-run and --context build nothing"
         )
@@ -155,10 +164,10 @@ def build_image(opts: BuildImageOptions) -> None:
     labels = _labels(opts.label or ())
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
-    with ending(out, building=not instead):
+    with outcome_on_failure(out, building=not dry_modes):
         machines, rows = _machines(opts)
         choices, left_out = _choices(opts, wishes, machines, rows)
-        if not instead:
+        if not dry_modes:
             raise typer.Exit(build_all(opts, labels, choices, rows, out))
         plans = plan_all(opts, labels, choices, rows)
         if opts.context is not None:
@@ -168,7 +177,7 @@ def build_image(opts: BuildImageOptions) -> None:
 
 
 def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
-    """The wishes, one a kind.
+    """The requested images, one per kind.
 
     Raises:
         CommandError: for a value that is not understood.
@@ -187,7 +196,7 @@ def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
     if opts.base is not None:
         _read("--base", opts.base, split)
     if opts.tag is not None and _read("--tag", opts.tag, split)[2] is not None:
-        raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest is not given, it comes of the build")
+        raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest cannot be set, since the build produces it")
     python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
     wish = Wish(
         cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
@@ -204,7 +213,7 @@ def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
 
 
 def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """The value of an option; a fault in it is reported with the option's name."""
+    """Parses the value of an option; errors contain the name of the option."""
     try:
         return parse(text)
     except ValueError as error:
@@ -215,44 +224,44 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
     """The labels by name.
 
     Raises:
-        CommandError: for what is none, or gpuenv's own.
+        CommandError: for an invalid label, or one that gpuenv writes itself.
     """
     pairs = [text.partition("=") for text in texts]
     bad = next((name for name, sign, _ in pairs if not sign or not name), None)
     if bad is not None:
         raise CommandError(ExitCode.USAGE, f"--label {bad}: expected KEY=VALUE")
-    own = next((name for name, _, _ in pairs if name.startswith("io.gpuenv.")), None)
-    if own is not None:
-        raise CommandError(ExitCode.USAGE, f"--label {own}: gpuenv writes these itself")
+    reserved = next((name for name, _, _ in pairs if name.startswith("io.gpuenv.")), None)
+    if reserved is not None:
+        raise CommandError(ExitCode.USAGE, f"--label {reserved}: gpuenv writes these itself")
     return {name: value for name, _, value in pairs}
 
 
 def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
-    """The machines to be served, and the matrix.
+    """The machines to support, and the matrix.
 
     Raises:
-        CommandError: when a recording cannot be read, or is named together with --no-probe.
+        CommandError: when a snapshot cannot be read, or is combined with --no-probe.
     """
     from gpuenv.matrix.needs import needs_of
 
-    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-        machines, rows = get_all(subject, opts.snapshot, opts.matrix)
+        machines, rows = get_all(source, opts.snapshot, opts.matrix)
         return {name: needs_of(facts, rows) for name, facts in machines.items()}, rows
-    # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
+    # If a CUDA, a wheel or a GPU is named, this machine only builds the image.
     is_named = opts.every or opts.cuda or opts.cupy or opts.capability
     if is_named and not opts.assume:
-        subject = subject._replace(no_probe=True)
-    facts, rows = get_both(subject, opts.matrix)
+        source = source._replace(no_probe=True)
+    facts, rows = get_both(source, opts.matrix)
     return {"": needs_of(facts, rows)}, rows
 
 
 def _choices(
     opts: BuildImageOptions, wishes: Sequence[Wish], machines: Mapping[str, Needs], rows: Matrix
 ) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
-    """What can be made of the wishes; with --all, also what cannot, instead of an error."""
+    """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
     from gpuenv.image.choose import NoImageError, choose
 
     if not opts.every:

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, matrix_path
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.cli.commands.lock import Made
-    from gpuenv.cli.installer import Means
+    from gpuenv.cli.commands.lock import LockResult
+    from gpuenv.cli.install_steps import InstallerRequest
     from gpuenv.install.bundle import Bundle
     from gpuenv.install.environment import Scheme
 
 
 def bundle(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="PATH", help="A folder to make, or a file that ends in .tar.")
+        Path, typer.Option("-o", "--output", metavar="PATH", help="Folder to create, or a file that ends in .tar.")
     ],
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
@@ -38,69 +38,69 @@ def bundle(
     install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Collect what a machine without a network needs to install.
+    """Collect the files of an install without a network.
 
     Wheels, lock and matrix, in one archive.
 
     For this machine, or with --snapshot or --no-probe for another one.
 
-    Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
+    Exit code: 0 written, 2 the file exists, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.commands.lock import make
-    from gpuenv.cli.installer import Means, command_error
+    from gpuenv.cli.commands.lock import make_lock
+    from gpuenv.cli.install_steps import InstallerRequest, command_error
     from gpuenv.install.bundle import pack
-    from gpuenv.install.errors import InstallError
+    from gpuenv.install.exceptions import InstallError
 
     if not is_folder(output.parent):  # before anything is downloaded
-        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
+        raise CommandError(ExitCode.USAGE, f"{output.parent} is not a folder")
     try:
         output.lstat()
-        raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
+        raise CommandError(ExitCode.USAGE, f"{output} already exists", "name another one")
     except FileNotFoundError:
         pass
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
-    subject = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
-    means = Means(installer.installer, False, False, install_timeout)
+    source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    request = InstallerRequest(installer.installer, False, False, install_timeout)
     try:
-        made = make(subject, matrix, means)
+        result = make_lock(source, matrix, request)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
             folder = Path(scratch) / "bundle"
-            _fill(folder, made, means, matrix)
+            _fill(folder, result, request, matrix)
             if output.suffix == ".tar":
                 pack(folder, folder.with_suffix(".tar"))
                 folder = folder.with_suffix(".tar")
             os.rename(folder, output)  # noqa: PTH104 - whole or not at all, a folder too
     except InstallError as error:
-        raise command_error(error, subject.named) from error
+        raise command_error(error, source.named_target) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
-    announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
+    announce(f"{output}: {len(result.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
 
 
-def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
-    """Wheels, lock, matrix and manifest."""
+def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> None:
+    """Writes wheels, lock, matrix and manifest."""
     from gpuenv import __version__
-    from gpuenv.cli.installer import caller_for
-    from gpuenv.install.bundle import LOCK, WHEELS, Manifest, download, write_bundle
+    from gpuenv.cli.install_steps import installer_run_for
+    from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text
 
-    scheme, there = made.scheme, made.elsewhere
+    scheme, platform = result.scheme, result.platform
     (folder / WHEELS).mkdir(parents=True)
-    (folder / LOCK).write_text(lock_text(made.lock.pins), encoding="utf-8")
-    if made.lock.pylock is not None:
-        (folder / "pylock.toml").write_text(made.lock.pylock, encoding="utf-8")
+    (folder / LOCK).write_text(lock_text(result.lock.pins), encoding="utf-8")
+    if result.lock.pylock is not None:
+        (folder / "pylock.toml").write_text(result.lock.pylock, encoding="utf-8")
     shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
-    words = there.pip_words if there else ()
-    download(caller_for(scheme, means), scheme, (folder / LOCK, folder / WHEELS), announce, words)
-    requirements = made.resolution.wheel.requirements if made.resolution.wheel else ()
-    python, platform = (there.python, there.platform) if there else (scheme.minor, scheme.platform)
-    revision = made.resolution.matrix_revision
-    write_bundle(folder, Manifest(requirements, python, platform, __version__, revision, ()))
+    options = platform.pip_options if platform else ()
+    download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, options)
+    requirements = result.resolution.wheel.requirements if result.resolution.wheel else ()
+    python, system = (platform.python, platform.platform) if platform else (scheme.minor, scheme.platform)
+    revision = result.resolution.matrix_revision
+    write_bundle(folder, BundleManifest(requirements, python, system, __version__, revision, ()))
 
 
-def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
-    """A bundle that was looked through and is for this target.
+def fitting_bundle(path: Path, scratch: Path, scheme: Scheme) -> Bundle:
+    """A verified bundle that is for this target.
 
     Raises:
         InstallError: when something in it does not match.
@@ -108,13 +108,13 @@ def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
     """
     from gpuenv.install.bundle import open_bundle
 
-    found = open_bundle(given, scratch)
+    found = open_bundle(path, scratch)
     here = (scheme.minor, scheme.platform)
     if (found.manifest.python, found.manifest.platform) != here:
         raise CommandError(
             ExitCode.NOTHING_FITS,
-            f"{given} is for Python {found.manifest.python} on {found.manifest.platform}, "
+            f"{path} is for Python {found.manifest.python} on {found.manifest.platform}, "
             f"and the target is Python {here[0]} on {here[1]}",
-            "Make one on a machine like this: gpuenv bundle.",
+            "Create one on a machine like this: gpuenv bundle",
         )
     return found

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, get_all, get_both, get_matrix, usage_first
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, usage_errors_first
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.output import Wanted
+    from gpuenv.cli.output import OutputSpec
     from gpuenv.image.check.facts import ImageFacts
     from gpuenv.image.check.records import ImageReport
     from gpuenv.matrix.records import Matrix
@@ -28,8 +28,8 @@ _FORMS = ("text", "json", "sarif")
 _HERE = "this machine"
 
 
-class Place(str, Enum):
-    """Who may be asked for an image."""
+class ImageSource(str, Enum):
+    """Where an image may be read from."""
 
     AUTO = "auto"
     ENGINE = "engine"
@@ -50,27 +50,29 @@ class CheckImageOptions(NamedTuple):
         typer.Option(
             "--dockerfile",
             metavar="FILE",
-            help="In place of an image: a Dockerfile, compose files (repeat it), a manifest of Kubernetes, "
+            help="Instead of an image: a Dockerfile, compose files (repeatable), a Kubernetes manifest or "
             "a devcontainer.json.",
         ),
     ] = None
     context: Annotated[
-        Optional[Path], typer.Option("--context", metavar="DIR", help="Its build context. Default: the file's folder.")
+        Optional[Path], typer.Option("--context", metavar="DIR", help="Build context. Default: the folder of the file.")
     ] = None
-    target: Annotated[Optional[str], typer.Option("--target", metavar="STAGE", help="The stage to build.")] = None
+    target: Annotated[Optional[str], typer.Option("--target", metavar="STAGE", help="Stage to build.")] = None
     build_arg: Annotated[
-        Optional[list[str]], typer.Option("--build-arg", metavar="NAME=VALUE", help="A value for an ARG. Repeatable.")
+        Optional[list[str]], typer.Option("--build-arg", metavar="NAME=VALUE", help="Value of an ARG. Repeatable.")
     ] = None
     platform: Annotated[
         Optional[str],
-        typer.Option("--platform", metavar="OS/ARCH", help="Of a multi-platform image. Default: the machine's."),
+        typer.Option(
+            "--platform", metavar="OS/ARCH", help="Platform of a multi-platform image. Default: that of the machine."
+        ),
     ] = None
-    place: Annotated[
-        Place, typer.Option("--from", help="Who is asked: the engine here that has it, or its registry.")
-    ] = Place.AUTO
+    source: Annotated[
+        ImageSource, typer.Option("--from", help="Where to read the image: the local engine or its registry.")
+    ] = ImageSource.AUTO
     snapshot: Annotated[
         Optional[list[Path]],
-        typer.Option("--snapshot", metavar="FILE", help="A recorded machine instead of this one. Repeatable."),
+        typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one. Repeatable."),
     ] = None
     assume: options.Assume = None
     no_probe: options.NoProbe = False
@@ -80,7 +82,7 @@ class CheckImageOptions(NamedTuple):
         typer.Option("--format", metavar="FORMAT[=FILE]", help="text, json or sarif. Repeatable with files."),
     ] = None
     output: options.OutputFile = None
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no registry.")] = False
+    offline: Annotated[bool, typer.Option("--offline", help="Do not contact a registry.")] = False
     no_color: options.NoColor = False
     verbose: options.Verbose = False
     timeout: options.Timeout = options.TIMEOUT
@@ -90,37 +92,37 @@ class CheckImageOptions(NamedTuple):
 
 @options.takes(CheckImageOptions)
 def check_image(opts: CheckImageOptions) -> None:
-    """Judge whether an image would run here, or a Dockerfile.
+    """Check whether an image would run here, or a Dockerfile.
 
     Would this image run on this machine? What is wrong with this Dockerfile, compose file, Kubernetes manifest or
     devcontainer.json?
 
-    An image is judged by its manifest and configuration, a few kilobytes. A Dockerfile is held against a machine where
-    --snapshot or --assume names one.
+    An image is checked by its manifest and configuration, a few kilobytes. A Dockerfile is checked against a machine
+    if --snapshot or --assume describes one.
 
-    Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 could not be told.
+    Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 undetermined.
     """
     from gpuenv.cli.output import read_formats
 
     started = time.monotonic()
-    wanted = read_formats(opts.formats, opts.output, _FORMS)
+    specs = read_formats(opts.formats, opts.output, _FORMS)
     if opts.image is not None and not opts.dockerfile:
         if opts.context or opts.target or opts.build_arg:
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
-        report = _of_image(opts, opts.image)
+        report = _check_image(opts, opts.image)
     elif opts.dockerfile and opts.image is None:
-        report = _of_file(opts, opts.dockerfile)
+        report = _check_file(opts, opts.dockerfile)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
-    _emit(replace(report, duration=time.monotonic() - started), opts, wanted)
+    _emit(replace(report, duration=time.monotonic() - started), opts, specs)
     raise typer.Exit(report.exit_code)
 
 
-def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[Wanted]) -> None:
-    """Writes every form, files first."""
+def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSpec]) -> None:
+    """Writes every format, files first."""
     from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
 
-    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+    for entry in sorted(specs, key=lambda entry: entry.path is None):
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":
@@ -138,21 +140,21 @@ def _emit(report: ImageReport, opts: CheckImageOptions, wanted: Sequence[Wanted]
             write_result(text, entry.path)
 
 
-def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
+def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
     from gpuenv.image.check.facts import ImageError
     from gpuenv.image.check.judge_any import judge_any
     from gpuenv.image.check.judge_file import Choice, file_report, read_text
     from gpuenv.image.check.supposed import with_machines
 
-    def look() -> None:
+    def read_files() -> None:
         for file in files:
             read_text(file)
 
     try:
-        with usage_first(look):
-            named = opts.snapshot or opts.assume
-            machines, rows = _machines(opts) if named else ({}, get_matrix(opts.matrix))
-        # A name alone stands for the variable of that name, and for nothing where there is none, as Buildx has it.
+        with usage_errors_first(read_files):
+            is_named = opts.snapshot or opts.assume
+            machines, rows = _machines(opts) if is_named else ({}, get_matrix(opts.matrix))
+        # As in Buildx, a name alone takes the value of that variable, and is dropped if it is unset.
         pairs = [text.partition("=") for text in opts.build_arg or ()]
         values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
         arguments = {name: value for name, value in values.items() if value is not None}
@@ -165,15 +167,15 @@ def _of_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
 
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
-    """The machines that are meant, by name, and the matrix."""
-    subject = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    """The machines by name, and the matrix."""
+    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
-        return get_all(subject, opts.snapshot, opts.matrix)
-    facts, rows = get_both(subject, opts.matrix)
+        return get_all(source, opts.snapshot, opts.matrix)
+    facts, rows = get_both(source, opts.matrix)
     return {_HERE: facts}, rows
 
 
-def _of_image(opts: CheckImageOptions, reference: str) -> ImageReport:
+def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     from gpuenv.image.check.facts import ImageError, parse_platform
     from gpuenv.image.check.fetch import Fetching, fetch
     from gpuenv.image.check.rules_image import wanted_platform
@@ -188,18 +190,18 @@ def _of_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     fetching = Fetching(
         environment=dict(os.environ),
         deadline=opts.timeout,
-        engine=opts.place is not Place.REGISTRY,
-        registry=opts.place is not Place.ENGINE and not opts.offline,
+        engine=opts.source is not ImageSource.REGISTRY,
+        registry=opts.source is not ImageSource.ENGINE and not opts.offline,
         announce=announce,
     )
     answers: dict[str, ImageFacts | ImageError] = {}  # by platform: each is fetched once
     verdicts = []
     for name, facts in machines.items():
-        wanted = platform or wanted_platform(needs_of(facts, rows))
-        key = str(wanted)
+        requested = platform or wanted_platform(needs_of(facts, rows))
+        key = str(requested)
         if key not in answers:
             try:
-                answers[key] = fetch(reference, wanted, fetching)
+                answers[key] = fetch(reference, requested, fetching)
             except ImageError as error:
                 if error.is_input:
                     raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error

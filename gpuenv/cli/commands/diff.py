@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import get_matrix, read_snapshot
+from gpuenv.cli.sources import get_matrix, read_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def diff(
-    there: Annotated[Path, typer.Argument(metavar="A", help="The machine on which it works: gpuenv probe -o A.")],
-    here: Annotated[Path, typer.Argument(metavar="B", help="The machine on which it does not.")],
+    working: Annotated[
+        Path, typer.Argument(metavar="A", help="Snapshot of the machine that works: gpuenv probe -o A.")
+    ],
+    broken: Annotated[Path, typer.Argument(metavar="B", help="Snapshot of the machine that does not.")],
     matrix: options.MatrixFile = None,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
@@ -28,16 +30,16 @@ def diff(
     verbose: options.Verbose = False,
     redact: options.Redact = True,
 ) -> None:
-    """Name what differs between two Snapshots.
+    """Compare two snapshots: works there, not here.
 
-    Works there and not here: which difference to try first.
+    Lists the differences, the likeliest reason first.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.output import Output
     from gpuenv.doctor.compare import compare
     from gpuenv.report.snapshot import difference_lines
 
-    first, second = read_snapshot(there), read_snapshot(here)
+    first, second = read_snapshot(working), read_snapshot(broken)
     rows = get_matrix(matrix)
     comparison = compare(first, second, _findings(first, rows), _findings(second, rows))
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)

@@ -10,8 +10,8 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ class DoctorOptions(NamedTuple):
     assume: options.Assume = None
     no_probe: options.NoProbe = False
     paste: options.Paste = None
-    list_checks: Annotated[bool, typer.Option("--list", help="List the checks and end.")] = False
+    list_checks: Annotated[bool, typer.Option("--list", help="List the checks and exit.")] = False
     only: Annotated[
-        Optional[list[str]], typer.Option(metavar="CODE", help="This check and those that it needs. Repeatable.")
+        Optional[list[str]], typer.Option(metavar="CODE", help="Run this check and those it requires. Repeatable.")
     ] = None
-    skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None
+    skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Skip this check. Repeatable.")] = None
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what may be mended inside the target; the plan is shown first.")
+        bool, typer.Option("--fix", help="Repair what can be repaired inside the target; shows the plan first.")
     ] = False
     yes: options.Yes = False
     dry_run: options.DryRun = False
@@ -44,9 +44,9 @@ class DoctorOptions(NamedTuple):
     formats: options.Formats = None
     output: options.OutputFile = None
     history: options.History = None
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Never use the network: for --fix, what the cache of uv holds.")
-    ] = False
+    offline: Annotated[bool, typer.Option("--offline", help="Never use the network; --fix uses the cache of uv.")] = (
+        False
+    )
     no_color: options.NoColor = False
     verbose: options.Verbose = False
     timeout: options.Timeout = options.TIMEOUT
@@ -58,20 +58,20 @@ class DoctorOptions(NamedTuple):
 
 @options.takes(DoctorOptions)
 def doctor(opts: DoctorOptions) -> None:
-    """Name the one true cause of what is broken, and its cure.
+    """Find the root cause of a broken setup, and the fix.
 
-    The machine and the target environment are probed.
+    Probes the machine and the target environment.
 
-    Exit code: 0 fit, 1 unfit, 8 could not be told; with --fix, 2 consent is missing, 4 failed and the former state is
-    back, 7 the target cannot be used.
+    Exit code: 0 fit, 1 unfit, 8 undetermined; with --fix, 2 consent is missing, 4 failed and the former state was
+    restored, 7 the target cannot be used.
 
-    With -v, every check, and on standard error where the time went.
+    With -v, lists every check, and timings on standard error.
     """
     if opts.fix and (opts.snapshot is not None or opts.no_probe or opts.paste is not None):
-        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot, --paste or --no-probe")
+        raise CommandError(ExitCode.USAGE, "--fix repairs this machine; it excludes --snapshot, --paste and --no-probe")
     if (opts.yes or opts.dry_run) and not opts.fix:
-        raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
-    subject = MachineSource(
+        raise CommandError(ExitCode.USAGE, "--yes and --dry-run require --fix")
+    source = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -82,69 +82,73 @@ def doctor(opts: DoctorOptions) -> None:
         paste=opts.paste,
     )
     if opts.list_checks:
-        _list(opts, subject)
+        _list(opts, source)
     else:
-        raise typer.Exit(_judge(opts, subject))
+        raise typer.Exit(_judge(opts, source))
 
 
-def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
-    from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.output import How, check_places, emit_report, read_formats, read_history
+def _judge(opts: DoctorOptions, source: MachineSource) -> int:
+    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history
 
-    wanted = read_formats(opts.formats, opts.output)
+    specs = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
-        check_places(entry.path for entry in wanted)
+        check_paths(entry.path for entry in specs)
     left_out = _left_out(opts)
-    allowances = allowed(read_settings(opts.config, no_config=opts.no_config))
+    allowances = suppressions_of(read_settings(opts.config, no_config=opts.no_config))
 
-    def terms_of(_: Snapshot) -> DiagnosisOptions:
+    def options_of(_: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
 
         return DiagnosisOptions(no_gpu=opts.expect_no_gpu, excluded=left_out, suppressions=allowances, day=today())
 
     history = read_history(opts.history)
-    proof = None
+    gpu_tests = None
     if opts.smoke:
-        from gpuenv.cli.gpu_tests import Proof
+        from gpuenv.cli.gpu_tests import GpuTestRequest
 
-        proof = Proof(opts.smoke)
-    examined = partial(examine, subject, opts.matrix, terms_of, proof=proof)
-    report = examined()
+        gpu_tests = GpuTestRequest(opts.smoke)
+    examine = partial(make_diagnosis_report, source, opts.matrix, options_of, gpu_tests=gpu_tests)
+    report = examine()
     if opts.fix:
         from gpuenv.cli.fix import fix
 
-        report = fix(report, examined, opts, subject, wanted)
-    emit_report(report, wanted, How(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history))
+        report = fix(report, examine, opts, source, specs)
+    emit_report(
+        report,
+        specs,
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+    )
     if opts.verbose:
         show_phases(report.snapshot)
     return report.exit_code
 
 
-def _list(opts: DoctorOptions, subject: MachineSource) -> None:
-    """Every check: its code, its title and its causes."""
-    from gpuenv.cli.diagnosis import allowed, plugins, read_settings
-    from gpuenv.cli.inputs import refuse_unread
-    from gpuenv.cli.output import OWN, emit_record, read_formats
+def _list(opts: DoctorOptions, source: MachineSource) -> None:
+    """Lists every check with its code, title and causes."""
+    from gpuenv.cli.diagnosis import plugins, read_settings, suppressions_of
+    from gpuenv.cli.output import RECORD_FORMATS, emit_record, read_formats
+    from gpuenv.cli.sources import validate_options
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
     from gpuenv.report.lines import Line
     from gpuenv.report.reference import list_lines, listed_checks
 
-    wanted = read_formats(opts.formats, opts.output, OWN)
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS)
     _left_out(opts)
-    allowed(read_settings(opts.config, no_config=opts.no_config))
-    refuse_unread(subject, opts.matrix)
+    suppressions_of(read_settings(opts.config, no_config=opts.no_config))
+    validate_options(source, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
-    others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
-    emit_record(listed, lambda: [*list_lines(all_checks()), *others], wanted, color=not opts.no_color)
+    plugin_lines = [Line(f"{plugin.code}  from {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    emit_record(listed, lambda: [*list_lines(all_checks()), *plugin_lines], specs, color=not opts.no_color)
 
 
 def _left_out(opts: DoctorOptions) -> frozenset[str]:
     """The codes of the checks that ``--only`` and ``--skip`` leave out.
 
     Raises:
-        CommandError: for a code that no check has.
+        CommandError: for an unknown code.
     """
     if not opts.only and not opts.skip:
         return frozenset()
@@ -153,13 +157,13 @@ def _left_out(opts: DoctorOptions) -> frozenset[str]:
 
     checks = {check.code: check for check in all_checks()}
     codes = known_codes()
-    wanted = {_known(code, codes) for code in opts.only or ()}
-    unwanted = {_known(code, codes) for code in opts.skip or ()}
-    if wanted:
-        for code in reversed(checks):  # what a check requires is registered before it
-            if code in wanted:
-                wanted |= {*checks[code].requires, *checks[code].unless}
-    return frozenset(code for code in codes if (wanted and code not in wanted) or code in unwanted)
+    selected = {_known(code, codes) for code in opts.only or ()}
+    skipped = {_known(code, codes) for code in opts.skip or ()}
+    if selected:
+        for code in reversed(checks):  # the requirements of a check are registered before it
+            if code in selected:
+                selected |= {*checks[code].requires, *checks[code].unless}
+    return frozenset(code for code in codes if (selected and code not in selected) or code in skipped)
 
 
 def _known(code: str, codes: Sequence[str]) -> str:
@@ -167,6 +171,6 @@ def _known(code: str, codes: Sequence[str]) -> str:
         return code.upper()
     import difflib
 
-    near = difflib.get_close_matches(code.upper(), codes, 1)
-    remedy = f"did you mean {near[0]}? " if near else ""
+    matches = difflib.get_close_matches(code.upper(), codes, 1)
+    remedy = f"did you mean {matches[0]}? " if matches else ""
     raise CommandError(ExitCode.USAGE, f"there is no check {code}", f"{remedy}gpuenv doctor --list names them")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource, get_both, refuse_unread
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.sources import MachineSource, get_both, validate_options
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.lines import Line
 
-    Known = tuple[Meaning, Iterator[Line]]
+    Entry = tuple[Meaning, Iterator[Line]]
 
-_PIECE = 1 << 19  # bytes that are read at once
-_HEAD = 1 << 18  # bytes in which pasted outputs are looked for
+_CHUNK = 1 << 19  # bytes
+_HEAD = 1 << 18  # bytes that are searched for pasted outputs
 
 
 def explain(
@@ -46,7 +46,7 @@ def explain(
         bool,
         typer.Option(
             "--probe/--no-probe",
-            help="Ask this machine too. Off by default, since a text may come from another one; --python turns it on.",
+            help="Also probe this machine. Off by default: the text may be from another one. On with --python.",
         ),
     ] = False,
     matrix: options.MatrixFile = None,
@@ -59,12 +59,12 @@ def explain(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Say what a code means, or what caused an error text.
+    """Explain a code or a cause, or find the cause of an error.
 
-    A code or a cause is explained. Of an error text, traceback or log the likely causes are named.
+    Explains a code or a cause. For an error text, traceback or log, lists the likely causes.
 
-    A text of any size is read, in any encoding, with colours and the prefixes of logs. Each cause comes with a
-    confidence, the lines that say so, a cure, and the fact that would settle a doubt.
+    The text may have any size and encoding, colours and log prefixes. Each cause comes with a confidence, the lines
+    that show it, a fix, and the fact that would settle a doubt.
 
     Exit code: 0 a cause is known, 1 none is, 2 the text cannot be read.
     """
@@ -72,37 +72,37 @@ def explain(
     from gpuenv.cli.output import Output
     from gpuenv.report.explanation import explanation_text
 
-    asks = probe or (python is not None and snapshot is None)
+    probed = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
-    subject = MachineSource(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
-    known = _known(what) or _of_a_plugin(what, timeout)
-    if known is not None:
-        refuse_unread(subject, matrix)
-        meaning, lines = known
+    source = MachineSource(python, snapshot, assume or (), not probed and snapshot is None, timeout, driver_root)
+    entry = _find_entry(what) or _plugin_entry(what, timeout)
+    if entry is not None:
+        validate_options(source, matrix)
+        meaning, lines = entry
         out.emit(meaning, lambda: lines)
         return
     if what != "-" and not _exists(what):
         raise _unknown(what)
-    explanation = explained(scanned(_pieces(what)), subject, matrix)
+    explanation = explain_text(scan_text(_chunks(what)), source, matrix)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes and not explanation.is_guess else ExitCode.UNFIT)
 
 
-def _known(what: str) -> Known | None:
+def _find_entry(what: str) -> Entry | None:
     """The meaning of a code, a cause or a signature; None for a text."""
     from gpuenv.doctor.registry import DocumentedCheck, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.reference import cause_lines, cause_meaning, check_lines, check_meaning
 
-    every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
-    checks = {check.code: check for check in every}
+    all_codes: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
+    checks = {check.code: check for check in all_codes}
     if what.upper() in checks:
         check = checks[what.upper()]
         return check_meaning(check), check_lines(check)
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
     if cause is not None:
-        return cause_meaning(cause, every), cause_lines(cause, every)
+        return cause_meaning(cause, all_codes), cause_lines(cause, all_codes)
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
@@ -112,8 +112,8 @@ def _known(what: str) -> Known | None:
     return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
 
 
-def _of_a_plugin(what: str, seconds: float) -> Known | None:
-    """The meaning of a check of another package, imported in a child with a deadline; None where there is none."""
+def _plugin_entry(what: str, seconds: float) -> Entry | None:
+    """The meaning of a plug-in's check, which is imported in a child with a deadline; None for any other code."""
     from gpuenv.plugins.discovery import is_code
 
     if not is_code(what.upper()) or _exists(what):
@@ -125,15 +125,15 @@ def _of_a_plugin(what: str, seconds: float) -> Known | None:
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:
         return None
-    about = describe(plugin, os.environ, min(seconds, MOST_SECONDS))
+    description = describe(plugin, os.environ, min(seconds, MOST_SECONDS))
     return (
-        plugin_meaning(plugin.code, plugin.package, about.text, about.complaint),
-        plugin_lines(plugin.code, plugin.package, plugin.function, about.text, about.complaint),
+        plugin_meaning(plugin.code, plugin.package, description.text, description.complaint),
+        plugin_lines(plugin.code, plugin.package, plugin.function, description.text, description.complaint),
     )
 
 
 def _exists(what: str) -> bool:
-    return os.path.exists(what)  # noqa: PTH110 - a name that is too long, or holds a null, is no file either
+    return os.path.exists(what)  # noqa: PTH110 - False for a name that is too long or holds a null
 
 
 def _unknown(what: str) -> CommandError:
@@ -145,16 +145,16 @@ def _unknown(what: str) -> CommandError:
 
     codes = [*(check.code for check in all_checks()), *(rule.code for rule in all_rules())]
     names = [*(cause.value for cause in Cause), *codes]
-    near = difflib.get_close_matches(what.lower(), names, 3) or difflib.get_close_matches(what.upper(), names, 3)
+    matches = difflib.get_close_matches(what.lower(), names, 3) or difflib.get_close_matches(what.upper(), names, 3)
     return CommandError(
         ExitCode.USAGE,
-        f"{what} is no code, no cause and no file",
-        f"did you mean {', '.join(near)}?" if near else "give a file with an error text, or - for standard input",
+        f"{what} is not a code, a cause or a file",
+        f"did you mean {', '.join(matches)}?" if matches else "name a file with an error text, or - for standard input",
     )
 
 
-def _pieces(what: str) -> Iterator[bytes]:
-    """The text, piece by piece.
+def _chunks(what: str) -> Iterator[bytes]:
+    """The text in chunks.
 
     Raises:
         CommandError: when it cannot be read.
@@ -162,39 +162,39 @@ def _pieces(what: str) -> Iterator[bytes]:
     try:
         if what == "-":
             if sys.stdin is None:
-                raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
-            yield from iter(lambda: os.read(sys.stdin.fileno(), _PIECE), b"")
+                raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
+            yield from iter(lambda: os.read(sys.stdin.fileno(), _CHUNK), b"")
             return
         with Path(what).open("rb") as file:
-            yield from iter(lambda: file.read(_PIECE), b"")
+            yield from iter(lambda: file.read(_CHUNK), b"")
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error
 
 
-class Text(NamedTuple):
-    """A text that was read: what was seen in it, and its beginning, where people paste what they have."""
+class ScannedText(NamedTuple):
+    """A scanned text, and its beginning, where people paste tool outputs."""
 
     scanner: Scanner
     head: bytes
 
 
-def scanned(pieces: Iterable[bytes]) -> Text:
-    """A text, read to its end."""
+def scan_text(chunks: Iterable[bytes]) -> ScannedText:
+    """Scans a text to its end."""
     from gpuenv.explain.scan import Scanner
 
     scanner, head = Scanner(), bytearray()
-    for piece in pieces:
-        scanner.feed(piece)
-        head += piece[: _HEAD - len(head)]
+    for chunk in chunks:
+        scanner.feed(chunk)
+        head += chunk[: _HEAD - len(head)]
     scanner.close()
-    return Text(scanner, bytes(head))
+    return ScannedText(scanner, bytes(head))
 
 
-def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explanation:
-    """The explanation of a text, with the facts of the machine that is meant; a text that says nothing needs none.
+def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) -> Explanation:
+    """Explains a text with the facts of a machine; a text without any known message needs no machine.
 
-    Where no machine is meant, the outputs pasted with the error stand for it, then the facts that the text states;
-    assumptions go before both.
+    Without a machine, the outputs pasted with the error take its place, then the facts that the text states;
+    assumptions override both.
 
     Raises:
         CommandError: when the machine's facts or the matrix cannot be read or understood.
@@ -213,12 +213,12 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     if not says_something(scanner):
-        refuse_unread(subject, matrix)
+        validate_options(source, matrix)
         return explanation(scanner)
     pasted, note = None, None
-    if subject.no_probe:
+    if source.no_probe:
         meant = chosen(decoded(text.head))
-        pasted, note = read_meant(meant).without(FAILURES), meant.note  # the error itself is no output
+        pasted, note = read_meant(meant).without(FAILURES), meant.note  # the error itself is not a tool output
         if note:
             lines = Stated()
             for line in meant.text.splitlines():
@@ -226,18 +226,18 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
             stated = lines.facts
         if pasted.is_empty:
             pasted = None
-        if pasted is None and not stated and not subject.assume:
-            refuse_unread(subject, matrix)
+        if pasted is None and not stated and not source.assume:
+            validate_options(source, matrix)
             return explanation(scanner)
-    snapshot, rows = get_both(subject, matrix)
+    snapshot, rows = get_both(source, matrix)
     if pasted is not None:
-        # The machine of the paste, with what the text states of it in passing, under the caller's assumptions.
+        # The pasted machine, completed by facts that the text states, overridden by the caller's assumptions.
         snapshot = to_snapshot(pasted, rows)
-        known = known_keys(snapshot)
-        more = [fact for fact in stated if fact.partition("=")[0] not in known]
-        snapshot = assume(with_stated(snapshot, more, subject.assume, rows), subject.assume, rows)
-    elif subject.no_probe:
-        snapshot = with_stated(snapshot, stated, subject.assume, rows)
+        keys = known_keys(snapshot)
+        more = [fact for fact in stated if fact.partition("=")[0] not in keys]
+        snapshot = assume(with_stated(snapshot, more, source.assume, rows), source.assume, rows)
+    elif source.no_probe:
+        snapshot = with_stated(snapshot, stated, source.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
     found = explanation(scanner, marks_of(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
@@ -245,7 +245,7 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
 
 
 def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:
-    """The facts that the text states, except where the caller assumes another; one that makes no sense is left."""
+    """The snapshot with the facts that a text states; assumed ones and invalid ones are skipped."""
     from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
 
     keys = assumed_keys(assumed)

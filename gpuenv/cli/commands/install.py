@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource, get_matrix, probing
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpuenv.cli.installer import Means
+    from gpuenv.cli.environment_change import ExaminedMachine, PlanFactory
+    from gpuenv.cli.install_steps import InstallerRequest
     from gpuenv.cli.output import Output
-    from gpuenv.cli.transaction import Examined, Way
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.installers import Installer
-    from gpuenv.install.planner import Prepared
+    from gpuenv.install.installer_config import Installer
+    from gpuenv.install.planner import PreparedInstall
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
 
@@ -36,26 +36,24 @@ class InstallOptions(NamedTuple):
     assume: options.Assume = None
     locked: Annotated[
         Optional[Path],
-        typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file names (see gpuenv lock)."),
+        typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file lists (see gpuenv lock)."),
     ] = None
     bundle: Annotated[
         Optional[Path],
-        typer.Option("--bundle", metavar="FILE", help="Install from a bundle, without a network (see gpuenv bundle)."),
+        typer.Option("--bundle", metavar="FILE", help="Install from a bundle, offline (see gpuenv bundle)."),
     ] = None
     guard: Annotated[
         Optional[Path],
-        typer.Option(
-            "--guard", metavar="FILE", help="Leave a constraint file that keeps later installs to the choice."
-        ),
+        typer.Option("--guard", metavar="FILE", help="Write a constraint file that pins CuPy for later installs."),
     ] = None
     dry_run: options.DryRun = False
     yes: options.Yes = False
     allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Packages that are not CuPy's may change their version.")
+        bool, typer.Option("--allow-changes", help="Allow version changes of packages other than CuPy's.")
     ] = False
     installer: options.Installer = options.InstallerName.AUTO
     break_system_packages: Annotated[
-        bool, typer.Option("--break-system-packages", help="Change even a Python that the system manages.")
+        bool, typer.Option("--break-system-packages", help="Allow changes to an externally managed Python.")
     ] = False
     matrix: options.MatrixFile = None
     output_format: options.OutputFormat = options.Format.TEXT
@@ -73,72 +71,74 @@ class InstallOptions(NamedTuple):
 def install(opts: InstallOptions) -> None:
     """Install the CuPy that fits, as one transaction.
 
-    The plan is shown, the new state proven and kept, or the former one put back.
+    Shows the plan, verifies the result, and restores the former state if that fails.
 
-    Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
-    back, 7 the target cannot be used.
+    Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state was
+    restored, 7 the target cannot be used.
     """
-    from gpuenv.cli.installer import Means, ending, read_lock, target_of
-    from gpuenv.cli.output import Output, check_places
+    from gpuenv.cli.install_steps import InstallerRequest, outcome_on_failure, read_lock, target_of
+    from gpuenv.cli.output import Output, check_paths
 
-    check_places([opts.output, opts.guard])
+    check_paths([opts.output, opts.guard])
     python = target_of(opts.python, opts.kernel)
-    subject = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
+    source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     offline = opts.offline or opts.bundle is not None
-    means = Means(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
+    request = InstallerRequest(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
-    with ending(out, subject.named) as recovered:
+    with outcome_on_failure(out, source.named_target) as recovered:
         if opts.locked is not None:
-            read_lock(opts.locked)  # what is wrong in it is told before the target is asked
-        code = _install(opts, subject, means, out, recovered)
+            read_lock(opts.locked)  # report errors in it before probing the target
+        code = _install(opts, source, request, out, recovered)
     raise typer.Exit(code)
 
 
-def _install(opts: InstallOptions, subject: MachineSource, means: Means, out: Output, recovered: list[str]) -> int:
-    """Returns the exit code, and notes the interrupted installs that were put back first."""
+def _install(
+    opts: InstallOptions, source: MachineSource, request: InstallerRequest, out: Output, recovered: list[str]
+) -> int:
+    """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
-    from gpuenv.cli.installer import interpreter_of, put_back_first, resolved_for, show_outcome
+    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, resolved_for, show_outcome
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
-    interpreter = interpreter_of(subject)
-    recovered += put_back_first(interpreter, None, dry_run=opts.dry_run, offline=means.offline)
+    interpreter = interpreter_of(source)
+    recovered += recover_interrupted(interpreter, None, dry_run=opts.dry_run, offline=request.offline)
     clock.begin("examination")
-    target, facts, rows = _examination(interpreter, subject, opts.matrix, means)
+    target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
-    from gpuenv.cli.transaction import Examined, Terms, transact
-    from gpuenv.install.environment import take_stock
+    from gpuenv.cli.environment_change import ConsentOptions, ExaminedMachine, transact
+    from gpuenv.install.environment import read_inventory
     from gpuenv.install.plan import Result
 
     scheme = target.scheme
-    examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
+    examined = ExaminedMachine(source, snapshot, rows, resolved_for(snapshot, rows, read_inventory(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        way = _way(target, examined, opts, means, Path(scratch))
-        terms = Terms(out, opts.yes, opts.dry_run, opts.allow_changes, means.offline)
-        done = transact(interpreter, scheme, way, terms, clock)
+        plan_factory = _plan_factory(target, examined, opts, request, Path(scratch))
+        consent = ConsentOptions(out, opts.yes, opts.dry_run, opts.allow_changes, request.offline)
+        done = transact(interpreter, scheme, plan_factory, consent, clock)
     if done is None:
         return ExitCode.OK
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
-        _leave_guard(scheme, opts.guard)
+        _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
 
 
-class Target(NamedTuple):
-    """The target's folders, and the installer of wheels for it, which is chosen while the machine is probed."""
+class InstallTarget(NamedTuple):
+    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
 
     scheme: Scheme
-    choosing: Future[Installer | None]
+    installer_future: Future[Installer | None]
 
 
 def _examination(
-    interpreter: str, subject: MachineSource, matrix: Path | None, means: Means
-) -> tuple[Target, Snapshot, Matrix]:
-    """Probes the machine and the target; what is needed later is imported while they answer.
+    interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
+) -> tuple[InstallTarget, Snapshot, Matrix]:
+    """Probes the machine and the target, and imports modules that are needed later meanwhile.
 
     Raises:
         InstallError: when the target may not be installed into.
@@ -146,38 +146,39 @@ def _examination(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from gpuenv.cli.installer import installer_for, require_target
+    from gpuenv.cli.install_steps import installer_for, require_target
     from gpuenv.probe.children import ChildGroup
 
-    # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
-    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(subject) as finish:
-        from gpuenv.cli.transaction import takes_conda, target_scheme
+    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
+        from gpuenv.cli.environment_change import takes_conda, target_scheme
 
         def choose() -> Installer | None:
-            scheme = asking.result()
-            return None if takes_conda(scheme, means) else installer_for(scheme, means)
+            scheme = scheme_future.result()
+            return None if takes_conda(scheme, request) else installer_for(scheme, request)
 
-        asking = pool.submit(target_scheme, interpreter, subject, means, group)
-        choosing = pool.submit(choose)
+        scheme_future = pool.submit(target_scheme, interpreter, source, request, group)
+        installer_future = pool.submit(choose)
         rows = get_matrix(matrix)
-        facts = finish(rows)
-        require_target(facts)
-        return Target(asking.result(), choosing), facts, rows
+        snapshot = finish(rows)
+        require_target(snapshot)
+        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
 
 
-def _way(target: Target, examined: Examined, opts: InstallOptions, means: Means, scratch: Path) -> Way:
-    """How the plan is made: of conda packages for conda's environments, of wheels for all others.
+def _plan_factory(
+    target: InstallTarget, examined: ExaminedMachine, opts: InstallOptions, request: InstallerRequest, scratch: Path
+) -> PlanFactory:
+    """How to make the plan: from conda packages for conda environments, from wheels for all others.
 
-    The wheels are those that the resolver chose, or those of a lock file or of a bundle, which is unpacked to
-    ``scratch``.
+    The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
-    from gpuenv.cli.installer import caller_for, choice_of, of_lock, read_lock
-    from gpuenv.cli.transaction import by_conda, by_wheels, takes_conda
-    from gpuenv.install.environment import take_stock
+    from gpuenv.cli.environment_change import by_conda, by_wheels, takes_conda
+    from gpuenv.cli.install_steps import chosen_requirements, installer_run_for, read_lock, requirements_of_lock
+    from gpuenv.install.environment import read_inventory
     from gpuenv.install.planner import prepare
 
     scheme = target.scheme
-    if takes_conda(scheme, means):
+    if takes_conda(scheme, request):
         for option, value in (("--locked", opts.locked), ("--bundle", opts.bundle), ("--guard", opts.guard)):
             if value is not None:
                 raise CommandError(
@@ -185,34 +186,34 @@ def _way(target: Target, examined: Examined, opts: InstallOptions, means: Means,
                     f"{option} is for wheels, and conda packages would be installed into this environment",
                     "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
                 )
-        return by_conda(scheme, examined, means)
+        return by_conda(scheme, examined, request)
     pins = None
     if opts.bundle is not None:
         from gpuenv.cli.commands.bundle import fitting_bundle
 
         found = fitting_bundle(opts.bundle, scratch, scheme)
-        pins, means = found.pins, means._replace(find_links=str(found.wheels))
+        pins, request = found.pins, request._replace(find_links=str(found.wheels))
     elif opts.locked is not None:
         pins = read_lock(opts.locked, scheme.markers)
     lock = opts.bundle or opts.locked
     if pins is not None and lock is not None:
-        requirements = of_lock(pins, examined.resolution, lock)
+        requirements = requirements_of_lock(pins, examined.resolution, lock)
     else:
-        requirements = choice_of(examined.resolution)
+        requirements = chosen_requirements(examined.resolution)
 
-    def prepared() -> Prepared:
-        caller = caller_for(scheme, means, target.choosing.result())
-        return prepare(take_stock(scheme), caller, requirements, pins)
+    def prepared() -> PreparedInstall:
+        installer_run = installer_run_for(scheme, request, target.installer_future.result())
+        return prepare(read_inventory(scheme), installer_run, requirements, pins)
 
     return by_wheels(prepared, examined)
 
 
-def _leave_guard(scheme: Scheme, path: Path) -> None:
-    """Writes a constraint file with the versions that were chosen, and announces how to use it."""
+def _write_guard(scheme: Scheme, path: Path) -> None:
+    """Writes a constraint file with the installed versions, and announces how to use it."""
     from gpuenv.cli.output import write_file
-    from gpuenv.install.environment import take_stock
+    from gpuenv.install.environment import read_inventory
     from gpuenv.install.lockfile import guard_text
 
-    there = take_stock(scheme).own.values()
-    write_file(path, guard_text({entry.name: entry.release for entry in there}), shared=True)
+    installed = read_inventory(scheme).own.values()
+    write_file(path, guard_text({entry.name: entry.release for entry in installed}), shared=True)
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")

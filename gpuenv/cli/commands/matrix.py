@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, usage_errors
-from gpuenv.cli.inputs import get_matrix
+from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
 
-app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, check or refresh the compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
 
 
 class ShowFormat(str, Enum):
-    """Forms in which the matrix is shown."""
+    """Output formats of the matrix."""
 
     TEXT = "text"
     JSON = "json"
@@ -31,15 +31,15 @@ class ShowFormat(str, Enum):
 
 @app.command("check")
 def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -> None:
-    """Validate the matrix, every fault with its line.
+    """Validate the matrix; report every error with its line.
 
-    Every machine profile is resolved with it.
+    Also resolves every machine profile.
 
     Exit code: 0 valid, 6 invalid.
     """
     from gpuenv.cli.output import write_stdout
 
-    rows = get_matrix(matrix, anew=True)
+    rows = get_matrix(matrix, from_yaml=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
     write_stdout(
         f"valid: revision {rows.revision}, {releases} releases in {len(rows.wheel_lines)} wheel lines, "
@@ -53,7 +53,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
     """The wheel for every machine profile, or why there is none.
 
     Raises:
-        CommandError: where a machine gets neither a wheel nor a reason: the matrix has no rows for it.
+        CommandError: when a machine gets neither a wheel nor a reason: the matrix has no rows for it.
     """
     from gpuenv.matrix.resolve import resolve
     from gpuenv.simulate.profile import shipped_machines
@@ -83,23 +83,21 @@ def show(
         Optional[str], typer.Option("--row", metavar="ROW", help="One row, such as cuda/12.9 or driver/580.")
     ] = None,
     line: Annotated[
-        Optional[str], typer.Option("--line", metavar="LINE", help="What concerns a wheel line, such as 13x.")
+        Optional[str], typer.Option("--line", metavar="LINE", help="Rows about a wheel line, such as 13x.")
     ] = None,
-    gpu: Annotated[
-        Optional[str], typer.Option("--gpu", metavar="NAME", help="What concerns a GPU, such as V100.")
-    ] = None,
+    gpu: Annotated[Optional[str], typer.Option("--gpu", metavar="NAME", help="Rows about a GPU, such as V100.")] = None,
     driver: Annotated[
-        Optional[str], typer.Option("--driver", metavar="VERSION", help="What concerns a driver, such as 580.")
+        Optional[str], typer.Option("--driver", metavar="VERSION", help="Rows about a driver, such as 580.")
     ] = None,
-    output_format: Annotated[ShowFormat, typer.Option("--format", help="Form of the output.")] = ShowFormat.TEXT,
+    output_format: Annotated[ShowFormat, typer.Option("--format", help="Output format.")] = ShowFormat.TEXT,
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
 ) -> None:
-    """Print the matrix, each row with its proof.
+    """Print the matrix, each row with its source.
 
-    html draws it as a page of its own.
+    --format html writes a page with the whole matrix.
 
-    The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
+    As JSON, the whole matrix is gpuenv.matrix/1, filtered rows are gpuenv.matrix-rows/1.
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
     from gpuenv.matrix.rows import Asked, grid_of, select
@@ -110,7 +108,7 @@ def show(
     if output_format is ShowFormat.HTML:
         if wanted != Asked():
             raise CommandError(
-                ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
+                ExitCode.USAGE, "the HTML page shows the whole matrix: leave out --row, --line, --gpu and --driver"
             )
         write_result(page(rows, grid_of(rows)), output, shared=True)
         return
@@ -128,31 +126,31 @@ def show(
 
 @app.command("refresh")
 def refresh(
-    matrix: Annotated[
-        Optional[Path], typer.Option("--matrix", metavar="FILE", help="The matrix to bring up to date.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and tell, and write nothing.")] = False,
+    matrix: Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Matrix to update.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and report; write nothing.")] = False,
     index: Annotated[
         Optional[str],
-        typer.Option("--index", metavar="uv|pip", help="Whose configuration reaches the package index; uv's, if any."),
+        typer.Option(
+            "--index", metavar="uv|pip", help="Tool that reaches the package index. Default: uv, if installed."
+        ),
     ] = None,
     again: Annotated[
         Optional[list[str]],
-        typer.Option("--again", metavar="ROW", help="Measure a known row again, such as cupy-cuda13x/14.2.0."),
+        typer.Option("--again", metavar="ROW", help="Measure an existing row again, such as cupy-cuda13x/14.2.0."),
     ] = None,
 ) -> None:
-    """Measure what is new on the package index, and add it.
+    """Measure new releases on the package index, and add them.
 
-    uv or pip is asked, as it is configured. What was measured is kept until it is written, so that an interrupted
-    refresh goes on where it was. A fault at any point leaves the matrix as it was.
+    Uses the configuration of uv or pip. Measurements are kept until they are written, so an interrupted refresh
+    continues where it stopped. On any error the matrix is unchanged.
 
-    Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
+    Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be queried or measured.
     """
+    from gpuenv.cli.matrix_refresh import IndexClient, refresh_matrix
     from gpuenv.cli.output import write_stdout
-    from gpuenv.cli.refresh import Installer, refresh_matrix
 
     try:
-        installer = Installer(index) if index is not None else None
+        installer = IndexClient(index) if index is not None else None
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
     lines = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)

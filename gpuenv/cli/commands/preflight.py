@@ -10,21 +10,21 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce
-from gpuenv.cli.inputs import MachineSource
+from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
-_SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two attempts on a busy GPU
+_SLACK = 1.5  # default time limit of the GPU tests, as a multiple of their level's budget
 
 
 class PreflightOptions(NamedTuple):
@@ -33,21 +33,21 @@ class PreflightOptions(NamedTuple):
     require: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."
+            "--require", metavar="REQUIREMENT", help="Requirement, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."
         ),
     ] = None
     config: options.ConfigFile = None
     no_config: options.NoConfig = False
     list_requirements: Annotated[
-        bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
+        bool, typer.Option("--list-requirements", help="Print the grammar and keys of requirements, and exit.")
     ] = False
     retry_elsewhere: Annotated[
         Optional[bool],
-        typer.Option("--retry-elsewhere/--no-retry-elsewhere", help="End in 75 where this host is bad or busy."),
+        typer.Option("--retry-elsewhere/--no-retry-elsewhere", help="Exit with 75 if this host is bad or busy."),
     ] = None
     wait: Annotated[
         Optional[float],
-        typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Wait that long for a busy GPU."),
+        typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Time to wait for a busy GPU."),
     ] = None
     smoke: options.Smoke = None
     expect_no_gpu: Annotated[
@@ -71,7 +71,7 @@ class PreflightOptions(NamedTuple):
             metavar="SECONDS",
             min=options.SHORTEST_TIMEOUT,
             max=options.LONGEST_TIMEOUT,
-            help="The time budget, waiting aside. [30; more with --smoke]",
+            help="Time limit, excluding --wait. [30; more with --smoke]",
         ),
     ] = None
     redact: options.Redact = True
@@ -80,20 +80,29 @@ class PreflightOptions(NamedTuple):
 
 @options.takes(PreflightOptions)
 def preflight(opts: PreflightOptions) -> None:
-    """The gate of a CI job: doctor, requirements and GPU tests.
+    """Gate a CI job: doctor, requirements and GPU tests.
 
-    In a time budget, and with a report in the form of every CI system.
+    Runs within a time limit and writes reports for every CI system.
 
-    Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
-    is bad or busy.
+    Exit code: 0 fit and every requirement met, 1 unfit, 8 undetermined; with --retry-elsewhere, 75 for a host that is
+    bad or busy.
     """
-    from gpuenv.cli.diagnosis import allowed, examine, read_settings, show_phases
-    from gpuenv.cli.output import NAMES, OWN, How, check_places, emit_record, emit_report, read_formats, read_history
+    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.output import (
+        FORMATS,
+        RECORD_FORMATS,
+        RenderOptions,
+        check_paths,
+        emit_record,
+        emit_report,
+        read_formats,
+        read_history,
+    )
 
-    wanted = read_formats(opts.formats, opts.output, OWN if opts.list_requirements else NAMES)
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else FORMATS)
     settings = read_settings(opts.config, no_config=opts.no_config)
     budget = opts.timeout if opts.timeout is not None else settings.timeout
-    subject = MachineSource(
+    source = MachineSource(
         opts.python,
         opts.snapshot,
         opts.assume or (),
@@ -102,20 +111,20 @@ def preflight(opts: PreflightOptions) -> None:
         opts.driver_root,
     )
     requirements = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
-    proof = _proof(opts.smoke, settings, budget)
-    allowances = allowed(settings)
+    gpu_tests = _gpu_tests(opts.smoke, settings, budget)
+    allowances = suppressions_of(settings)
     if opts.list_requirements:
-        from gpuenv.cli.inputs import refuse_unread
+        from gpuenv.cli.sources import validate_options
         from gpuenv.report.reference import grammar_lines, listed_requirements
 
-        refuse_unread(subject, opts.matrix)
-        emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
+        validate_options(source, opts.matrix)
+        emit_record(listed_requirements(), grammar_lines, specs, color=not opts.no_color)
         return
-    if proof is not None:
-        check_places(entry.path for entry in wanted)
+    if gpu_tests is not None:
+        check_paths(entry.path for entry in specs)
     history = read_history(opts.history)
 
-    def terms_of(facts: Snapshot) -> DiagnosisOptions:
+    def options_of(facts: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
         from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
@@ -130,27 +139,32 @@ def preflight(opts: PreflightOptions) -> None:
     waiting = opts.wait if opts.wait is not None else settings.wait or 0.0
     is_live = opts.snapshot is None and not opts.no_probe
     started = time.monotonic()
-    report = _not_busy(
-        lambda: examine(subject, opts.matrix, terms_of, started, proof), started + (waiting if is_live else 0.0)
+    report = _when_free(
+        lambda: make_diagnosis_report(source, opts.matrix, options_of, started, gpu_tests),
+        started + (waiting if is_live else 0.0),
     )
     if settings.retry_elsewhere if opts.retry_elsewhere is None else opts.retry_elsewhere:
-        report = sent_elsewhere(report)
-    emit_report(report, wanted, How(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history))
+        report = with_retry_code(report)
+    emit_report(
+        report,
+        specs,
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+    )
     if opts.verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 
-def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> Proof | None:
-    """The GPU tests within the time budget; by default there is some for the machine and some for them."""
-    wanted = level or settings.smoke
-    if wanted is None:
+def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None) -> GpuTestRequest | None:
+    """The GPU tests within the time limit, which by default covers probing plus the level's budget."""
+    selected = level or settings.smoke
+    if selected is None:
         return None
-    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.smoke.plan import BUDGET
 
-    seconds = options.TIMEOUT + _SLACK * BUDGET[wanted] if budget is None else budget
-    return Proof(wanted, seconds, settings.file if level is None else None)
+    seconds = options.TIMEOUT + _SLACK * BUDGET[selected] if budget is None else budget
+    return GpuTestRequest(selected, seconds, settings.file if level is None else None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
@@ -169,21 +183,21 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
     return tuple(read)
 
 
-def _not_busy(look: Callable[[], Report], until: float) -> Report:
-    """Looks, and looks again while nothing is wrong but that the GPU is busy, and there is time to wait."""
+def _when_free(examine: Callable[[], Report], until: float) -> Report:
+    """Examines the machine, again and again while a busy GPU is the only error and time is left."""
     pause = _FIRST_PAUSE
-    report = look()
+    report = examine()
     while _is_busy(report) and time.monotonic() < until:
         left = until - time.monotonic()
-        announce(f"the GPU is busy; looking again (at most {left:.0f} s more)")
+        announce(f"the GPU is busy; trying again (at most {left:.0f} s more)")
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
-        report = look()
+        report = examine()
     return report
 
 
-def sent_elsewhere(report: Report) -> Report:
-    """The same report, with the code that sends a job to another host where that may help."""
+def with_retry_code(report: Report) -> Report:
+    """The report with the exit code that sends the job to another host, if that may help."""
     from gpuenv.preflight.evaluate import reason_to_retry
 
     if report.exit_code != ExitCode.UNFIT:
@@ -193,7 +207,7 @@ def sent_elsewhere(report: Report) -> Report:
 
 
 def _is_busy(report: Report) -> bool:
-    """Whether all that is wrong may pass by itself."""
+    """Whether every error may pass by itself."""
     from gpuenv.model.causes import Cause
     from gpuenv.model.finding import RequirementStatus, Severity
     from gpuenv.preflight.evaluate import is_transient

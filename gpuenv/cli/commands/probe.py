@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import MachineSource, get_snapshot
+from gpuenv.cli.sources import MachineSource, get_snapshot
 
 
 def probe(
@@ -23,9 +23,9 @@ def probe(
 ) -> None:
     """Print the raw facts, each with its source.
 
-    -o writes a Snapshot that --snapshot takes on any other machine.
+    -o writes a snapshot, which --snapshot reads on any machine.
 
-    With -v, where the time went, on standard error.
+    With -v, timings on standard error.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.output import emit_json, emit_lines

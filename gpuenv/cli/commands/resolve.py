@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce, usage_errors
-from gpuenv.cli.inputs import MachineSource, get_all, get_both
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -20,18 +20,20 @@ Snapshots = Annotated[
     typer.Option(
         "--snapshot",
         metavar="FILE",
-        help="Decide for a recorded machine instead of this one; repeated: for all of them.",
+        help="Use a recorded machine instead of this one. Repeatable.",
     ),
 ]
 WhatIf = Annotated[
     Optional[list[str]],
     typer.Option(
-        "--what-if", metavar="KEY=VALUE,VALUE", help="A table of answers, such as driver=580,590. Repeatable: combined."
+        "--what-if",
+        metavar="KEY=VALUE,VALUE",
+        help="Table of the results for each value, such as driver=580,590. Repeatable: combined.",
     ),
 ]
 WhyNot = Annotated[
     Optional[str],
-    typer.Option("--why-not", metavar="LINE", help="Why this line, release or image was not chosen."),
+    typer.Option("--why-not", metavar="LINE", help="Why this wheel line, release or image was not chosen."),
 ]
 
 
@@ -53,9 +55,9 @@ def resolve(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Name the wheel that fits a machine, and why no other does.
+    """Find the CuPy wheel that fits, and why others do not.
 
-    The conda specification and the image that fit are named too.
+    Also finds the conda specification and the image that fit.
 
     Exit code: 0 a wheel fits, 3 none does (with --what-if: in no row; with several machines: for one of them).
     """
@@ -71,19 +73,19 @@ def resolve(
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
-    subject = MachineSource(
+    source = MachineSource(
         python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste
     )
     if what_if is not None:
         with usage_errors(AssumeError):
             answers.refuse_unread_values(tuple(what_if))  # before the matrix is read
     if len(files) > 1 and paste is None:
-        machines, rows = get_all(subject, files, matrix)
+        machines, rows = get_all(source, files, matrix)
         fleet = answers.resolve_fleet(machines, rows)
         out.emit(fleet, lambda: fleet_lines(fleet))
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
-    facts, rows = get_both(subject, matrix)
-    _tell_what_is_not_counted(facts)
+    facts, rows = get_both(source, matrix)
+    _announce_ignored_target(facts)
     if what_if is not None:
         with usage_errors(AssumeError):
             table = answers.what_if(facts, tuple(what_if), rows)
@@ -101,14 +103,12 @@ def resolve(
     raise typer.Exit(ExitCode.OK if served else ExitCode.NOTHING_FITS)
 
 
-def _tell_what_is_not_counted(facts: Snapshot) -> None:
-    """Announces that a target does not answer, or another one answers in its place: the resolution is not for it."""
+def _announce_ignored_target(facts: Snapshot) -> None:
+    """Announces a target that does not answer, or that is another environment than it seems."""
     from gpuenv.model.snapshot import SourceState
 
     target, state = facts.target, facts.source("target")
     if target.lost_environment.known:
-        announce(f"{target.lost_environment.value} has no pyvenv.cfg: what is told is for {target.prefix.value}")
+        announce(f"{target.lost_environment.value} has no pyvenv.cfg: the answer is for {target.prefix.value}")
     elif state.state in (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT) and not target.python.known:
-        announce(
-            f"the target's interpreter tells nothing and is not counted: {target.executable.value}: {state.detail}"
-        )
+        announce(f"the target's interpreter does not answer and is ignored: {target.executable.value}: {state.detail}")

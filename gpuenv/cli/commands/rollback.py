@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.inputs import MachineSource
-from gpuenv.install.errors import InstallError
+from gpuenv.cli.sources import MachineSource
+from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
-    from gpuenv.install.plan import Place
+    from gpuenv.install.plan import TargetEnvironment
 
 
 def rollback(
     number: Annotated[
-        Optional[str], typer.Argument(metavar="[ID]", help="Which install to undo, with every later one.")
+        Optional[str], typer.Argument(metavar="[ID]", help="Install to undo, with every later one.")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Show what can be rolled back.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List what can be rolled back.")] = False,
     python: options.Python = None,
     kernel: options.Kernel = None,
     dry_run: options.DryRun = False,
@@ -36,87 +36,89 @@ def rollback(
     timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
 ) -> None:
-    """Put the target back to the state before an install.
+    """Restore the target to the state before an install.
 
-    The newest one, where none is named.
+    Undoes the newest install if no ID is given.
 
-    Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
+    Exit code: 0 done, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.installer import ending, interpreter_of, put_back_first, target_of
-    from gpuenv.cli.output import Output, check_places
+    from gpuenv.cli.install_steps import interpreter_of, outcome_on_failure, recover_interrupted, target_of
+    from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.conda_environment import read_state
-    from gpuenv.install.environment import ask_scheme
+    from gpuenv.install.environment import query_scheme
     from gpuenv.install.journal import Store, store_of
+    from gpuenv.install.plan_text import history_lines, plan_lines
     from gpuenv.install.rollback import committed, history_of, plan_of_rollback, up_to
-    from gpuenv.install.text import history_lines, plan_lines
 
-    check_places([output])
+    check_paths([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    subject = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
-    with ending(out, subject.named) as recovered:
-        interpreter = interpreter_of(subject)
-        # The journals beside the interpreter, else where the interpreter says that it installs to.
+    source = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
+    with outcome_on_failure(out, source.named_target) as recovered:
+        interpreter = interpreter_of(source)
+        # The journals next to the interpreter, else in the root that the interpreter reports.
         store = store_of(interpreter) or Store(
-            Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root)
+            Path(query_scheme(interpreter, os.environ, time.monotonic() + timeout).root)
         )
-        if listing and not dry_run and not _is_for_reading(store.folder):
+        if listing and not dry_run and not _is_read_only(store.folder):
             known = store if store.folder.is_dir() else None
-            recovered.extend(put_back_first(interpreter, known, dry_run=False, offline=offline))
+            recovered.extend(recover_interrupted(interpreter, known, dry_run=False, offline=offline))
         if listing:
             journals = committed(store)
-            out.emit(history_of(journals), lambda: history_lines(journals, subject.named))
+            out.emit(history_of(journals), lambda: history_lines(journals, source.named_target))
         elif dry_run:
             chosen = up_to(committed(store), number)
             states = {journal.number: read_state(store, journal.number) for journal in chosen}
             condas = {number: state.tool.label for number, state in states.items() if state is not None}
-            plan = plan_of_rollback(chosen, _place(interpreter, store), condas)
+            plan = plan_of_rollback(chosen, _environment(interpreter, store), condas)
             out.emit(plan, lambda: plan_lines(plan))
         else:
             _roll_back(store, interpreter, number, out, recovered, offline=offline)
 
 
-def _is_for_reading(folder: Path) -> bool:
-    """Whether it may be read and not written: nothing can be put back there, and a list needs nothing else."""
+def _is_read_only(folder: Path) -> bool:
+    """Whether the folder is readable but not writable: recovery is impossible, but listing works."""
     return os.access(folder, os.R_OK | os.X_OK) and not os.access(folder, os.W_OK)
 
 
-def _place(interpreter: str, store: Store) -> Place:
-    """The environment by the marks in its folder: its interpreter is not asked, for it may be what is to be undone."""
+def _environment(interpreter: str, store: Store) -> TargetEnvironment:
+    """The environment, from marker files: its interpreter may be what has to be undone."""
     from gpuenv.install.conda_environment import META
-    from gpuenv.install.plan import Place
+    from gpuenv.install.plan import TargetEnvironment
 
-    own = "venv" if (store.root / "pyvenv.cfg").is_file() else "system"
-    kind = "conda" if (store.root / META).is_dir() else own
-    return Place(interpreter, str(store.root), str(store.root), kind)
+    kind = "venv" if (store.root / "pyvenv.cfg").is_file() else "system"
+    kind = "conda" if (store.root / META).is_dir() else kind
+    return TargetEnvironment(interpreter, str(store.root), str(store.root), kind)
 
 
 def _roll_back(
     store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str], *, offline: bool
 ) -> None:
-    from gpuenv.cli.installer import put_back_first, show_outcome
-    from gpuenv.install.plan import Outcome, Result
+    from gpuenv.cli.install_steps import recover_interrupted, show_outcome
+    from gpuenv.install.plan import InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
     with store.locked():
-        recovered[:] = put_back_first(interpreter, store, dry_run=False, held=True, offline=offline)
-        # What was asked for may be done by then: an interrupted one is the newest, whether it came or went.
+        recovered[:] = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=offline)
+        # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         done = number in recovered or (number is None and recovered)
         undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ, offline=offline)
     numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     message = (
-        f"the environment is as it was before install {numbers}" if numbers else "the interrupted install was put back"
+        f"the environment is as it was before install {numbers}"
+        if numbers
+        else "the interrupted install was rolled back"
     )
     if not numbers and committed(store):
-        message += "; what was installed before it stands"
+        message += "; earlier installs are unchanged"
     show_outcome(
-        Outcome(
+        InstallOutcome(
             Result.ROLLED_BACK,
             ExitCode.OK,
             message,
             undone[-1].number if undone else None,
-            _place(interpreter, store),
+            _environment(interpreter, store),
             recovered=tuple(recovered),
         ),
         out,

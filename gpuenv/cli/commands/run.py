@@ -1,9 +1,9 @@
-"""``gpuenv run``: runs a program in the caller's place; its streams, signals and exit code go through untouched.
+"""``gpuenv run``: runs a program and passes its streams, signals and exit code through unchanged.
 
-Standard input is the caller's own. Standard output and error are read through a pipe, or through a pseudo-terminal
-where the caller's is a terminal, written on at once, and the beginning and the end of them are kept. Where both are the
-same thing for the caller, they are for the program too, so that their order stays. The program is in the caller's
-process group, so that a terminal's Ctrl-C and Ctrl-Z reach it directly.
+Standard input is inherited. Standard output and error are read through a pipe, or a pseudo-terminal if the caller's is
+a terminal, and forwarded at once; their beginning and end are kept. If both are the same file for the caller, the
+program gets one stream too, which preserves the order. The program stays in the caller's process group, so a terminal's
+Ctrl-C and Ctrl-Z reach it directly.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
-from gpuenv.cli.inputs import MachineSource, refuse_unread
+from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain
+from gpuenv.cli.sources import MachineSource, validate_options
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
-_PIECE = 1 << 16
-_LINGERING = 0.5  # seconds that what the program left behind may go on to write before it is left alone
+_CHUNK = 1 << 16
+_LINGERING = 0.5  # seconds without output after which descendants of the program are abandoned
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell answers
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _OUT, _ERR = 1, 2
@@ -42,7 +42,7 @@ def run(
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     probe: Annotated[
-        bool, typer.Option("--probe/--no-probe", help="Ask this machine, where the program's words name a cause. On.")
+        bool, typer.Option("--probe/--no-probe", help="Probe this machine if the output names a cause. On by default.")
     ] = True,
     matrix: options.MatrixFile = None,
     no_color: options.NoColor = False,
@@ -50,55 +50,55 @@ def run(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Run a program untouched, and explain its failure.
+    """Run a program, and explain its failure.
 
-    Input, output, signals and the exit code are the program's own. Where it succeeds, nothing is added; where it
-    fails, what it said is explained as gpuenv explain does, if a cause is known.
+    Input, output, signals and the exit code are those of the program. If it fails and its output has a known cause,
+    the explanation of gpuenv explain follows on standard error.
 
-    Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
+    Exit code: that of the command, as in a shell: 127 if it is not found, 126 if it cannot be run.
     """
-    if python or snapshot or assume or matrix:  # refused where wrong, before it runs
-        refuse_unread(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
+    if python or snapshot or assume or matrix:  # report errors before the program runs
+        validate_options(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
     status, streams = _run_through(command)
     if status:
-        # The program itself where it is a Python, since that is the environment that failed.
-        own = shutil.which(command[0]) if PurePath(command[0]).name.startswith("python") else None
-        target = (python or own) if probe and snapshot is None else None
-        subject = MachineSource(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
-        pieces = (piece for stream in streams for piece in stream.pieces())
-        _explain(pieces, subject, matrix, color=not no_color, redacted=redact)
+        # A Python program is the environment that failed.
+        interpreter = shutil.which(command[0]) if PurePath(command[0]).name.startswith("python") else None
+        target = (python or interpreter) if probe and snapshot is None else None
+        source = MachineSource(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
+        chunks = (chunk for stream in streams for chunk in stream.chunks())
+        _explain(chunks, source, matrix, color=not no_color, redacted=redact)
     if status < 0:
-        _die_of(-status)
+        _reraise_signal(-status)
     raise typer.Exit(status)
 
 
 def _explain(
-    pieces: Iterable[bytes], subject: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
+    chunks: Iterable[bytes], source: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
 ) -> None:
-    """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
-    from gpuenv.cli.commands.explain import explained, scanned
+    """Writes the explanation to standard error; no error here changes the program's exit code."""
+    from gpuenv.cli.commands.explain import explain_text, scan_text
     from gpuenv.cli.output import emit_lines
     from gpuenv.report.explanation import explanation_text
 
     try:
-        explanation = explained(scanned(pieces), subject, matrix)
+        explanation = explain_text(scan_text(chunks), source, matrix)
     except CommandError as error:
-        announce(f"its failure cannot be explained: {error.message}")
+        announce(f"cannot explain the failure: {error.message}")
         return
     if sys.stderr is None or not explanation.causes or explanation.is_guess:
         return
-    sys.stdout, kept = sys.stderr, sys.stdout
+    sys.stdout, stdout = sys.stderr, sys.stdout
     try:
         complain("\ngpuenv: what this failure means")
-        with contextlib.suppress(CommandError, OutputClosed):  # nobody is there to read it
+        with contextlib.suppress(CommandError, OutputClosed):  # the reader has gone
             emit_lines(explanation_text(explanation), None, color=color, redacted=redacted)
     finally:
-        sys.stdout = kept
+        sys.stdout = stdout
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One way out of the program: what it is read from, where it goes, who uses it, and what is kept of it."""
+    """An output stream of the program: the ends of its pipe, where it is forwarded, and the kept bytes."""
 
     source: int
     sink: int
@@ -109,7 +109,7 @@ class _Stream:
     kept: int = 0  # bytes in the tail
 
     def keep(self, data: bytes) -> None:
-        """Takes the next bytes; the oldest of the end are let go."""
+        """Appends bytes; drops the oldest of the tail beyond its limit."""
         room = _HEAD - len(self.head)
         self.head += data[:room]
         if len(data) > room:
@@ -118,14 +118,14 @@ class _Stream:
         while self.kept > _TAIL:
             self.kept -= len(self.tail.popleft())
 
-    def pieces(self) -> Iterator[bytes]:
-        """What was kept; a gap between beginning and end shows as a new line, and so does the end of the stream."""
-        gap = len(self.head) == _HEAD and self.kept >= _TAIL - _PIECE
+    def chunks(self) -> Iterator[bytes]:
+        """The kept bytes; a line break marks a gap between head and tail, and the end of the stream."""
+        gap = len(self.head) == _HEAD and self.kept >= _TAIL - _CHUNK
         yield bytes(self.head)
         yield from (b"\n", *self.tail) if gap else self.tail
         last = self.tail[-1] if self.tail else self.head
         if last and not last.endswith(b"\n"):
-            yield b"\n"  # what the next stream begins with is a line of its own
+            yield b"\n"  # the next stream begins on a new line
 
 
 def _run_through(command: Sequence[str]) -> tuple[int, Sequence[_Stream]]:
@@ -149,13 +149,13 @@ def _run_through(command: Sequence[str]) -> tuple[int, Sequence[_Stream]]:
         running.append(process)
         for stream in streams:
             os.close(stream.child_end)
-        _carry(process, streams)
+        _forward_output(process, streams)
         status = process.wait()
     return status, streams
 
 
-def _die_of(number: int) -> None:
-    """Ends this process by the signal that ended the program, without a second core file."""
+def _reraise_signal(number: int) -> None:
+    """Kills this process with the program's signal, without a second core file."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -166,7 +166,7 @@ def _die_of(number: int) -> None:
 
 
 def _open_streams() -> list[_Stream]:
-    """One stream where output and error are the same thing for the caller, else two."""
+    """One stream if output and error are the same file for the caller, else two."""
     if _is_open(_OUT) and _is_open(_ERR) and os.path.samestat(os.fstat(_OUT), os.fstat(_ERR)):
         return [_open_stream(_ERR)]
     return [_open_stream(_OUT), _open_stream(_ERR)]
@@ -185,12 +185,12 @@ def _open_stream(number: int) -> _Stream:
     terminal = sink >= 0 and os.isatty(sink) and sys.platform != "win32"
     source, child_end = os.openpty() if terminal else os.pipe()
     if terminal:
-        _like(sink, child_end)
+        _copy_terminal_settings(sink, child_end)
     return _Stream(source, sink, child_end, terminal)
 
 
-def _like(terminal: int, other: int) -> None:
-    """Gives a pseudo-terminal the size of the real one, and leaves line ends to the latter."""
+def _copy_terminal_settings(terminal: int, other: int) -> None:
+    """Copies the size of the terminal to a pseudo-terminal, and leaves line ends to the former."""
     import fcntl
     import termios
 
@@ -203,28 +203,28 @@ def _like(terminal: int, other: int) -> None:
         termios.tcsetattr(other, termios.TCSANOW, modes)
 
 
-def _carry(process: subprocess.Popen[bytes], streams: Sequence[_Stream]) -> None:
-    """Copies what the program writes until it has ended and its output is silent."""
+def _forward_output(process: subprocess.Popen[bytes], streams: Sequence[_Stream]) -> None:
+    """Forwards output until the program has ended and nothing more is written."""
     with selectors.DefaultSelector() as selector:
         for stream in streams:
             selector.register(stream.source, selectors.EVENT_READ, stream)
         while selector.get_map():
-            # A grandchild that keeps the stream open is waited for only while it goes on to write.
+            # A grandchild may keep the stream open: it is waited for only while it writes.
             ready = selector.select(_LINGERING)
             if not ready and process.poll() is not None:
                 break
             for key, _ in ready:
-                if not _carry_piece(key.data):
+                if not _forward_chunk(key.data):
                     selector.unregister(key.data.source)
                     os.close(key.data.source)
         for key in list(selector.get_map().values()):
             os.close(key.data.source)
 
 
-def _carry_piece(stream: _Stream) -> bool:
-    """Whether the stream goes on; it ends when the last writer closes, or when the caller's reader has gone."""
+def _forward_chunk(stream: _Stream) -> bool:
+    """Forwards a chunk; False once the last writer has closed it, or the caller's reader has gone."""
     try:
-        data = os.read(stream.source, _PIECE)
+        data = os.read(stream.source, _CHUNK)
     except OSError:  # a pseudo-terminal whose other side is closed
         return False
     if not data:
@@ -234,12 +234,12 @@ def _carry_piece(stream: _Stream) -> bool:
 
 
 def _written(sink: int, data: bytes) -> bool:
-    """Whether all of it was written; where it was not, closing our side tells the program that its reader has gone."""
+    """Writes all of it; False if the reader has gone, so that closing our end lets the program notice."""
     rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(sink, rest) :]
-        except BlockingIOError:  # another holder of this end may have set it so, and a slow reader has not gone
+        except BlockingIOError:  # another holder of this descriptor made it non-blocking; a slow reader has not gone
             with selectors.DefaultSelector() as selector:
                 selector.register(sink, selectors.EVENT_WRITE)
                 selector.select()
@@ -250,10 +250,7 @@ def _written(sink: int, data: bytes) -> bool:
 
 @contextlib.contextmanager
 def _forwarding(running: list[subprocess.Popen[bytes]], terminals: Sequence[_Stream]) -> Iterator[None]:
-    """Signals go to the program in ``running``, once there is one.
-
-    Those of the terminal reach it by themselves; others are handed on.
-    """
+    """Forwards signals to the program in ``running``, once there is one; those of a terminal reach it directly."""
 
     def forward(number: int, frame: FrameType | None) -> None:
         del frame
@@ -268,7 +265,7 @@ def _forwarding(running: list[subprocess.Popen[bytes]], terminals: Sequence[_Str
     def resize(number: int, frame: FrameType | None) -> None:
         del number, frame
         for stream in terminals if running else ():
-            _like(stream.sink, stream.source)
+            _copy_terminal_settings(stream.sink, stream.source)
 
     handlers = {**dict.fromkeys(_FORWARDED, forward), "SIGINT": interrupt, "SIGQUIT": interrupt, "SIGWINCH": resize}
     former = {}
@@ -279,12 +276,12 @@ def _forwarding(running: list[subprocess.Popen[bytes]], terminals: Sequence[_Str
     try:
         yield
     finally:
-        for number, before in former.items():
-            signal.signal(number, before)
+        for number, previous in former.items():
+            signal.signal(number, previous)
 
 
 def _in_foreground() -> bool:
-    """Whether a terminal has just sent its signal to the program as well."""
+    """Whether a terminal sends its signals to the program as well."""
     for number in (0, _OUT, _ERR):
         try:
             return os.tcgetpgrp(number) == os.getpgrp()

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
-# The short name: the module of the record, the name there of its full name, and of the record.
+# By short name: module, constant with the full name, and record class.
 _RECORDS = {
     "report": ("gpuenv.report.report", "SCHEMA", "Report"),
     "snapshot": ("gpuenv.model.snapshot", "SCHEMA", "Snapshot"),
@@ -20,9 +20,9 @@ _RECORDS = {
     "smoke": ("gpuenv.model.smoke", "SCHEMA", "SmokeResult"),
     "diff": ("gpuenv.model.answers", "DIFF", "Comparison"),
     "plan": ("gpuenv.install.plan", "PLAN", "Plan"),
-    "outcome": ("gpuenv.install.plan", "OUTCOME", "Outcome"),
+    "outcome": ("gpuenv.install.plan", "OUTCOME", "InstallOutcome"),
     "history": ("gpuenv.install.rollback", "SCHEMA", "History"),
-    "bundle": ("gpuenv.install.bundle", "SCHEMA", "Manifest"),
+    "bundle": ("gpuenv.install.bundle", "SCHEMA", "BundleManifest"),
     "what-if": ("gpuenv.model.answers", "WHAT_IF", "WhatIf"),
     "why-not": ("gpuenv.model.answers", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
@@ -34,8 +34,8 @@ _RECORDS = {
     "requirements": ("gpuenv.model.answers", "REQUIREMENTS", "Requirements"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
-# Of these names build-image has forms of its own: the module, and the name of the record.
-_ALSO = {
+# The other records of build-image with these names: module and record class.
+_IMAGE_RECORDS = {
     "plan": ("gpuenv.image.records", "ImagePlans"),
     "outcome": ("gpuenv.image.records", "ImageOutcome"),
 }
@@ -49,23 +49,28 @@ def schema(
 
     short = name.removeprefix("gpuenv.").split("/")[0]
     if short in _RECORDS:
-        place, full, record = _RECORDS[short]
-        module = importlib.import_module(place)
+        module_name, full, record = _RECORDS[short]
+        module = importlib.import_module(module_name)
         if name in (short, getattr(module, full)):
-            write_stdout(json.dumps(_whole(short, getattr(module, record), getattr(module, full)), indent=2) + "\n")
+            write_stdout(
+                json.dumps(_named_schema(short, getattr(module, record), getattr(module, full)), indent=2) + "\n"
+            )
             return
     raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")
 
 
-def _whole(short: str, record: type, full: str) -> dict[str, object]:
-    """The schema of a name; where an image has another form than an install, either of them."""
+def _named_schema(short: str, record: type, full: str) -> dict[str, object]:
+    """The schema of a name; for names that installs and images share, either of the two."""
     from gpuenv.model.json_schema import json_schema
 
-    own = json_schema(record, full)
-    if short not in _ALSO:
-        return own
-    place, name = _ALSO[short]
-    other = json_schema(getattr(importlib.import_module(place), name), full)
-    # Each keeps its definitions, and the references in it count from its own root.
-    forms = [{**form, "$id": f"urn:gpuenv:{short}:{kind}"} for kind, form in (("install", own), ("image", other))]
-    return {"$schema": own["$schema"], "title": full, "anyOf": forms}
+    install_schema = json_schema(record, full)
+    if short not in _IMAGE_RECORDS:
+        return install_schema
+    module_name, name = _IMAGE_RECORDS[short]
+    image_schema = json_schema(getattr(importlib.import_module(module_name), name), full)
+    # With an $id, each resolves its references in its own definitions.
+    forms = [
+        {**form, "$id": f"urn:gpuenv:{short}:{kind}"}
+        for kind, form in (("install", install_schema), ("image", image_schema))
+    ]
+    return {"$schema": install_schema["$schema"], "title": full, "anyOf": forms}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 Name = Annotated[
     Optional[str],
-    typer.Argument(metavar="PROFILE", help="A machine of --list, or the path of a profile in YAML."),
+    typer.Argument(metavar="PROFILE", help="A machine of --list, or the path of a YAML profile."),
 ]
-Command = Annotated[Optional[list[str]], typer.Argument(metavar="-- COMMAND...", help="What to run on it.")]
+Command = Annotated[Optional[list[str]], typer.Argument(metavar="-- COMMAND...", help="Command to run.")]
 
 
 def simulate(
     name: Name = None,
     command: Command = None,
-    list_profiles: Annotated[bool, typer.Option("--list", help="Print the machines, and end.")] = False,
+    list_profiles: Annotated[bool, typer.Option("--list", help="List the machines and exit.")] = False,
     print_profile: Annotated[
-        bool, typer.Option("--print", help="Print the machine's profile, to make one of your own from, and end.")
+        bool, typer.Option("--print", help="Print the profile of the machine, a template for your own, and exit.")
     ] = False,
     no_color: options.NoColor = False,
 ) -> None:
-    """Run a command on a pretend machine.
+    """Run a command on a simulated machine.
 
-    NVML, nvidia-smi and libcuda's questions are answered by a stub driver, and the kernel's files are the machine's for
-    gpuenv. No CUDA program runs on it: CuPy finds no GPU that works. The target environment, and what lies in
-    /usr/local, stay this host's. Linux only.
+    A stub driver replaces NVML, nvidia-smi and libcuda, and gpuenv reads the kernel files of the simulated machine. No
+    CUDA program runs on it: CuPy finds no working GPU. The target environment and /usr/local are those of this host.
+    Linux only.
 
-    Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
+    Exit code: that of the command, as in a shell: 127 if it is not found, 126 if it cannot be run.
     """
     if list_profiles:
         _list(color=not no_color)
         return
     if name is None:
-        raise CommandError(ExitCode.USAGE, "which machine?", "gpuenv simulate --list names them")
+        raise CommandError(ExitCode.USAGE, "no machine named", "gpuenv simulate --list names them")
     if print_profile:
         from gpuenv.cli.output import write_stdout
         from gpuenv.model.text import text_of
 
-        _load(name)  # only a valid one is printed
+        _load(name)  # refuses an invalid profile
         write_stdout(text_of(_path(name).read_bytes()))
         return
     if not command:
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
     if not sys.platform.startswith("linux"):
-        raise CommandError(ExitCode.USAGE, "a stub driver can stand in for the real one on Linux alone")
+        raise CommandError(ExitCode.USAGE, "gpuenv simulate works on Linux alone")
     from gpuenv.simulate.launcher import run_on
     from gpuenv.simulate.profile import ProfileError
     from gpuenv.simulate.stub_driver import StubBuildError
@@ -87,17 +87,17 @@ def _path(name: str) -> Path:
     path = shipped.get(name) or Path(name)
     try:
         is_there = path.is_file()
-    except OSError as error:  # a folder above it may not be looked into, or the name is too long
+    except OSError as error:  # a parent folder is not readable, or the name is too long
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     if not is_there:
-        near = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
-        hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
+        matches = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
+        hint = f"did you mean {', '.join(matches)}?" if matches else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
     return path
 
 
 def _paths() -> dict[str, Path]:
-    """The profiles that come with the program, by name."""
+    """The shipped profiles by name."""
     from gpuenv.data import data_path
 
     return {path.stem: path for path in sorted(data_path("machines").glob("*.yaml"))}
@@ -113,7 +113,7 @@ def _list(*, color: bool) -> None:
     lines = [
         Line(
             f"{profile.name:<{width}}  {profile.about}"
-            f"{' (Its environment is not simulated.)' if _lies_in_the_environment(profile) else ''}",
+            f"{' (Its environment is not simulated.)' if _concerns_environment(profile) else ''}",
             hang=width + 2,
         )
         for profile in profiles
@@ -121,17 +121,17 @@ def _list(*, color: bool) -> None:
     emit_lines(lines, None, color=color)
 
 
-def _lies_in_the_environment(profile: Profile) -> bool:
-    """Whether what the machine shows lies in its target: a command meets the caller's own target instead."""
+def _concerns_environment(profile: Profile) -> bool:
+    """Whether the profile is about its target environment, which is not simulated."""
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.causes import Cause
 
-    if profile.found_first:  # what is broken is the machine's
+    if profile.found_first:  # the machine itself is broken
         return False
     target = profile.target
     if target.elsewhere or target.lib64 or any(package.startswith("cupy==") for package in target.packages):
         return True
-    elsewhere = (check for check in all_checks() if not check.concerns_target)
-    of_the_machine = {cause.value for check in elsewhere for cause in check.causes}
-    of_both = {Cause.ROCM_MISMATCH.value}  # between what is installed and what is there
+    machine_checks = (check for check in all_checks() if not check.concerns_target)
+    of_the_machine = {cause.value for check in machine_checks for cause in check.causes}
+    of_both = {Cause.ROCM_MISMATCH.value}  # between the installed packages and the machine
     return not of_the_machine - of_both >= set(profile.expect.causes)

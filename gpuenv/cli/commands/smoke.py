@@ -13,12 +13,12 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.clock import now
-from gpuenv.cli.errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
-    from gpuenv.cli.output import Wanted
+    from gpuenv.cli.output import OutputSpec
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
@@ -32,24 +32,26 @@ _LARGEST_BASELINE = 16 * 1024 * 1024
 def smoke(
     groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
     level: Annotated[
-        SmokeLevel, typer.Option("--level", help="How much: at most 10 s, 60 s, or minutes.")
+        SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")
     ] = SmokeLevel.QUICK,
     only: Annotated[
-        Optional[list[str]], typer.Option("--only", metavar="TEST", help="One test, whatever its level. Repeatable.")
+        Optional[list[str]],
+        typer.Option("--only", metavar="TEST", help="Run this test, whatever its level. Repeatable."),
     ] = None,
     gpu: Annotated[
-        Optional[list[str]], typer.Option("--gpu", metavar="UUID|INDEX", help="One GPU. Repeatable. Default: all.")
+        Optional[list[str]],
+        typer.Option("--gpu", metavar="UUID|INDEX", help="Test this GPU. Repeatable. Default: all."),
     ] = None,
     repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="How often each test runs.")
+        int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="Number of runs of each test.")
     ] = 1,
-    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="What the inputs are made from.")] = None,
-    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and end.")] = False,
+    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Seed of the random inputs.")] = None,
+    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and exit.")] = False,
     save_baseline: Annotated[
-        Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Keep what was measured.")
+        Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Save the measurements.")
     ] = None,
     compare: Annotated[
-        Optional[Path], typer.Option("--compare", metavar="FILE", help="Hold what is measured against a baseline.")
+        Optional[Path], typer.Option("--compare", metavar="FILE", help="Compare the measurements with a baseline.")
     ] = None,
     python: options.Python = None,
     formats: options.Formats = None,
@@ -60,26 +62,34 @@ def smoke(
     timeout: Annotated[
         Optional[float],
         typer.Option(
-            "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="How long each test may take."
+            "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="Time limit for each test."
         ),
     ] = None,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Prove CuPy on the GPU: each answer of each test is checked.
+    """Test CuPy on the GPU; every result is checked.
 
     Kernels, libraries, streams, memory and copies.
 
-    Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
-    not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
+    Each test runs in a separate process. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
+    not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.gpu_tests import check_names, planted
-    from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
+    from gpuenv.cli.gpu_tests import check_names, planted_fault
+    from gpuenv.cli.output import (
+        FORMATS,
+        RECORD_FORMATS,
+        OutputSpec,
+        RenderOptions,
+        check_paths,
+        emit_report,
+        read_formats,
+    )
     from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
 
-    wanted = read_formats(formats, output, OWN if list_tests else NAMES)
-    check_places([save_baseline, *(entry.path for entry in wanted)])
+    specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
+    check_paths([save_baseline, *(entry.path for entry in specs)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -88,97 +98,97 @@ def smoke(
         seed=DEFAULT_SEED if seed is None else seed,
         repeat=repeat,
         timeout=timeout,
-        fault=planted(),
+        fault=planted_fault(),
     )
     check_names("group", order.groups, GROUPS)
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
-        _found(python)  # what cannot be read is told in any case
+        _find_interpreter(python)  # report invalid options, though the list does not need them
         _read(compare)
-        _list(order, wanted, color=not no_color)
+        _list(order, specs, color=not no_color)
     else:
-        done = _prove(order, python, driver_root, _read(compare))
+        run = _run(order, python, driver_root, _read(compare))
         if save_baseline is not None:
-            _keep(done, save_baseline, redact=redact)
-        how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
-        # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
-        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
-        emit_report(_report(done, python), forms, how)
-        if done.unusable is not None:
+            _save(run, save_baseline, redact=redact)
+        render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
+        # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
+        forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
+        emit_report(_report(run, python), forms, render_options)
+        if run.unusable is not None:
             from gpuenv.doctor.fixes.adaptation import add_target_option
 
-            remedy = add_target_option(done.unusable.remedy or "", python) or None
-            raise CommandError(done.result.exit_code, str(done.unusable), remedy)
-        raise typer.Exit(done.result.exit_code)
+            remedy = add_target_option(run.unusable.remedy or "", python) or None
+            raise CommandError(run.result.exit_code, str(run.unusable), remedy)
+        raise typer.Exit(run.result.exit_code)
 
 
-def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
+def _list(order: Order, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.answers import ListedTest, Tests
     from gpuenv.report.lines import Line
     from gpuenv.smoke.plan import chosen
 
-    named = bool(order.only)
+    is_detailed = bool(order.only)
     tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
-    lines = [Line("Tests, with the levels that they are in from")]
+    lines = [Line("Tests, each with its lowest level")]
     listed = []
     for test in tests:
         first = next(entry.value for entry in SmokeLevel if test.size(entry) is not None)
         listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
         lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
-        if named:
+        if is_detailed:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
-    emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
+    emit_record(Tests(tuple(listed)), lambda: lines, specs, color=color)
 
 
-def _found(python: str | None) -> str | None:
+def _find_interpreter(python: str | None) -> str | None:
     from gpuenv.probe.target import TargetError, find_interpreter
 
     with usage_errors(TargetError):
         return find_interpreter(python, os.environ)
 
 
-class Proved(NamedTuple):
-    """The result of the tests, with the machine and the matrix that they were run with."""
+class SmokeRun(NamedTuple):
+    """The result of the tests, with the machine and the matrix."""
 
     result: SmokeResult
     snapshot: Snapshot
     matrix: Matrix
-    unusable: Unusable | None = None  # why the target environment can run none of them
+    unusable: Unusable | None = None  # why the target environment cannot run any test
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Proved:
-    """Runs the tests; where the target environment can run none, each is skipped and says why.
+def _run(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
+    """Runs the tests; if the target environment cannot run any, each is skipped with the reason.
 
-    Interrupted ones return what was found by then.
+    An interrupted run returns the results so far.
 
     Raises:
         CommandError: when the matrix cannot be read, or a GPU is named that is not there.
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
-    from gpuenv.cli.inputs import MachineSource, get_both
+    from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
 
-    interpreter = _found(python) or ""
-    subject = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
+    interpreter = _find_interpreter(python) or ""
+    source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
-    snapshot, matrix = get_both(subject, None)
-    place = place_of(interpreter, subject, snapshot, matrix, started)
+    snapshot, matrix = get_both(source, None)
+    place = place_of(interpreter, source, snapshot, matrix, started)
     try:
-        with usage_errors(ValueError):  # --gpu names none
+        with usage_errors(ValueError):  # --gpu matches none
             result = run_tests(order, place, matrix)
     except Unusable as error:
         skipped = without_proof(order, place, str(error), now())
-        return Proved(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+        return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
     except ProofInterrupted as stop:
         result = with_causes(stop.result)
-    return Proved(compared(result, baseline) if baseline else result, snapshot, matrix)
+    return SmokeRun(compared(result, baseline) if baseline else result, snapshot, matrix)
 
 
 def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
-    """The result compared with an earlier one, which may have been saved with pseudonyms for its GPUs."""
+    """The result compared with an earlier one, whose GPUs may be pseudonyms."""
     from gpuenv.report.redact import pseudonym
     from gpuenv.smoke.baseline import compare
 
@@ -187,42 +197,42 @@ def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
     return result._replace(compared=compare(result, baseline._replace(tests=tests)) + result.compared)
 
 
-def _keep(done: Proved, place: Path, *, redact: bool) -> None:
-    """The result as a baseline for later runs; one that is there stays where there is nothing to put in its place."""
-    interrupted = done.result.exit_code == ExitCode.INTERRUPTED
-    if interrupted or not any(test.measured for test in done.result.tests):
+def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
+    """Saves the result as a baseline, unless the run was interrupted or measured nothing."""
+    interrupted = run.result.exit_code == ExitCode.INTERRUPTED
+    if interrupted or not any(test.measured for test in run.result.tests):
         why = "the tests were interrupted" if interrupted else "nothing was measured"
-        announce(f"{place} is not written: {why}")
+        announce(f"{path} is not written: {why}")
         return
     from gpuenv.cli.output import emit_json
 
-    emit_json(done.result, place, redacted=redact)
+    emit_json(run.result, path, redacted=redact)
 
 
-def _report(done: Proved, python: str | None) -> Report:
-    """The result as a report, whose findings are those of the tests alone."""
+def _report(run: SmokeRun, python: str | None) -> Report:
+    """A report with the findings of the tests only."""
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
     from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
-    result, snapshot, matrix = done.result, done.snapshot, done.matrix
+    result, snapshot, matrix = run.result, run.snapshot, run.matrix
     of_the_tests = {check.code for check in all_checks() if check.reads_gpu_tests}
-    terms = DiagnosisOptions(
+    diagnosis_options = DiagnosisOptions(
         excluded=frozenset(check.code for check in all_checks() if not check.reads_gpu_tests), python=python
     )
     resolution = resolve(snapshot, matrix)
-    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
+    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, diagnosis_options, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
-    report = make_report(diagnosis, resolution, snapshot, result.duration, terms, result)
+    report = make_report(diagnosis, resolution, snapshot, result.duration, diagnosis_options, result)
     return report._replace(exit_code=result.exit_code)
 
 
 def _read(path: Path | None) -> SmokeResult | None:
-    """A saved result."""
+    """Reads a saved result."""
     import json
 
-    from gpuenv.cli.inputs import not_of_its_form, read_at_most
+    from gpuenv.cli.sources import malformed_file, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.text import reason_of
@@ -241,4 +251,4 @@ def _read(path: Path | None) -> SmokeResult | None:
     try:
         return decode(SmokeResult, data)
     except DecodeError as error:
-        raise not_of_its_form(path, text, error) from error
+        raise malformed_file(path, text, error) from error

@@ -1,4 +1,4 @@
-"""What the backends share: their options, pins from what an installer printed, and its error output."""
+"""Shared by the backends: options, time budget, pins from printed output, and error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST = 1500
 
 
 class Files(NamedTuple):
-    """The installer's input, requirements and constraints, and where it may write its answer."""
+    """The installer's input, requirements and constraints, and its output file."""
 
     requirements: Path
     constraints: Path
@@ -35,24 +35,24 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What every call of the installer is given."""
+class InstallerOptions:
+    """Options of every call of the installer."""
 
     executable: str  # the target's interpreter
     offline: bool = False
     find_links: str | None = None  # a folder that is the only source of wheels
-    break_system_packages: bool = False  # an externally managed Python may be changed
-    python_version: str | None = None  # another Python to resolve for than the interpreter's; with it, ``platform``
-    platform: str | None = None  # another platform, in uv's words
+    break_system_packages: bool = False  # allow changes to an externally managed Python
+    python_version: str | None = None  # resolve for another Python; requires ``platform``
+    platform: str | None = None  # resolve for another platform, in uv's notation
 
 
 def make_pin(
     name: object, release: object, sha256: object = None, size: object = None, wheel: str | None = None
 ) -> Pin:
-    """A pin from what an installer printed; nothing that could be an option or a second line gets through.
+    """Makes a pin from printed output; refuses text that could be an option or a second line.
 
     Raises:
-        ValueError: when name, version or digest are not what they should be.
+        ValueError: when name, version or digest is invalid.
     """
     if not isinstance(name, str) or not is_name(name):
         raise ValueError(f"{name!r} is no name of a distribution")
@@ -72,12 +72,12 @@ def make_pin(
 
 
 def whole_size(size: object) -> int | None:
-    """A size in JSON; None for anything that is no whole number."""
+    """A size in JSON; None for anything but an integer."""
     return size if isinstance(size, int) and not isinstance(size, bool) else None
 
 
 def file_name(url: object) -> str | None:
-    """The last part of an address, which is the wheel's file name; the rest may hold a password."""
+    """The file name of a wheel's URL; the rest may contain a password."""
     if not isinstance(url, str):
         return None
     name = url.split("#")[0].split("?")[0].rstrip("/").rsplit("/", 1)[-1]
@@ -85,8 +85,8 @@ def file_name(url: object) -> str | None:
 
 
 @dataclass(slots=True)
-class Patience:
-    """Time budget in seconds of all calls of the installer; waiting for the user's consent does not count."""
+class TimeBudget:
+    """Time budget in seconds, shared by all calls of the installer; waiting for consent does not count."""
 
     left: float
 
@@ -97,31 +97,31 @@ class Patience:
         group: ChildGroup | None = None,
         on_text: OnText | None = None,
     ) -> ChildResult:
-        """Runs a program for at most the time that is left, see ``run_child``."""
+        """Runs a program within the remaining time, see ``run_child``."""
         result = run_child(command, environment, time.monotonic() + self.left, group, on_text)
         self.left = max(0.0, self.left - result.duration)
         return result
 
 
 def succeeded(result: ChildResult) -> bool:
-    """Whether a program came to its end with exit code 0."""
+    """Whether a program exited with code 0."""
     return result.ending is Ending.EXITED and result.exit_code == 0
 
 
 def complaint(result: ChildResult) -> str:
     """The installer's error message: ASCII, shortened, without secrets."""
     if result.ending is Ending.TIMED_OUT:
-        return f"no end within {result.duration:.0f} s"
+        return f"timed out after {result.duration:.0f} s"
     if result.ending is Ending.NOT_STARTED:
         return f"it could not be started: {result.error}"
     if result.ending is Ending.CRASHED:
-        return f"it was ended by {result.signal_name}"
+        return f"it was killed by {result.signal_name}"
     printed = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
     lines = [line.strip(" ?|") for line in _FRAMES.sub("", printed).splitlines()]
     kept = [line for line in lines if line.strip("^") and not _NOISE.match(line)]
-    # pip prints beside its errors which packages of a conflict need what.
+    # pip prints the packages of a conflict to standard output.
     match = _CAUSED.search(result.stdout.encode("ascii", "replace").decode())
     caused = [f"{match[1]} {'; '.join(line.strip() for line in match[2].splitlines())}."] if match else []
     text = hide_secrets(" ".join([*caused, *kept])) or f"exit code {result.exit_code}"
-    # The beginning of a long one, where uv says what is wrong, and the end, where pip does.
+    # Shortened to the beginning, where uv states the problem, and the end, where pip does.
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 3]} [...] {text[-_LONGEST * 2 // 3 :]}"

@@ -24,7 +24,7 @@ _VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MU
 _WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")
 _CHANGE = re.compile(r"^[+-]", re.MULTILINE)
 _HEADER = re.compile(r"==>\s*.+?\s*<==")
-# They name another environment or change what is asked, and each tool reads its own.
+# Variables that select another environment or change the request; each tool reads its own.
 _ELSEWHERE = re.compile(r"(CONDA|MAMBA)_(DRY_RUN|ALWAYS_YES|JSON|QUIET|DOWNLOAD_ONLY|FORCE_REINSTALL|TARGET_PREFIX)")
 _ABSENT = ("PackagesNotFound", "ResolvePackageNotFound")
 _UNFIT = (*_ABSENT, "Unsatisfiable", "SpecsConfigurationConflict", "InvalidSpec")
@@ -32,7 +32,7 @@ _UNFIT = (*_ABSENT, "Unsatisfiable", "SpecsConfigurationConflict", "InvalidSpec"
 
 @dataclass(frozen=True, slots=True)
 class CondaTool:
-    """A program that installs conda packages, by its path, and the version that it says it is."""
+    """A program that installs conda packages: path, family and reported version."""
 
     program: str
     family: str  # ``conda``, ``mamba`` or ``micromamba``
@@ -46,29 +46,29 @@ class CondaTool:
     def installing(
         self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool, hold: bool
     ) -> tuple[str, ...]:
-        """Installs these specifications, or tells what would change; ``hold`` lets nothing that is there change."""
+        """Installs these specifications, or reports the changes; ``hold`` freezes installed packages."""
         options = {f"--channel={channel}": True, "--freeze-installed": hold, "--offline": offline, "--dry-run": dry_run}
         return (*self._call("install", prefix), *(name for name, wanted in options.items() if wanted), *specs)
 
     def reverting(self, prefix: str, revision: int, *, offline: bool) -> tuple[str, ...]:
-        """Goes back to a revision of the environment's own history."""
+        """Reverts to a revision of the environment's history."""
         return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--revision={revision}")
 
     def exactly(self, prefix: str, file: Path, *, offline: bool) -> tuple[str, ...]:
-        """Puts in the packages that a file names by their addresses (conda list --explicit), whatever is there."""
+        """Installs exactly the package URLs in a file (conda list --explicit)."""
         return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--file={file}")
 
     def removing(self, prefix: str, names: Sequence[str]) -> tuple[str, ...]:
-        """Takes out these packages and nothing that needs them."""
+        """Removes these packages but not their dependents."""
         return (*self._call("remove", prefix), "--force", *names)
 
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The user's own settings, but for those that change what is asked."""
-        kept = {name: value for name, value in given.items() if not _ELSEWHERE.fullmatch(name)}
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The user's variables, except those that change the request."""
+        kept = {name: value for name, value in variables.items() if not _ELSEWHERE.fullmatch(name)}
         return {**kept, "NO_COLOR": "1"}
 
     def revision(self, history: str) -> int | None:
-        """The newest revision in ``conda-meta/history``; None where there is none.
+        """The newest revision in ``conda-meta/history``; None without any.
 
         conda counts every entry (``History.object_log``), mamba those that put in or took out something
         (``History::get_user_requests``).
@@ -82,19 +82,19 @@ class CondaTool:
 
 
 class CondaChange(NamedTuple):
-    """What an install would change."""
+    """The changes that an install would make."""
 
-    link: tuple[Pin, ...]  # what comes
-    unlink: Mapping[str, str]  # name and version of what goes, be it for a newer one
-    fetch: int | None  # bytes to download, where conda prints them
+    link: tuple[Pin, ...]  # packages to install
+    unlink: Mapping[str, str]  # name and version of packages to remove or replace
+    fetch: int | None  # bytes to download, if reported
 
 
-class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
-    """The tool reports that it cannot.
+class CondaRefusal(ValueError):  # noqa: N818 - the name states the problem
+    """The tool reports a failure.
 
     Attributes:
         unfit: no set of packages satisfies the specifications.
-        absent: a package is in no channel; without a network, in none that is cached.
+        absent: a package is in no channel or, offline, in no cached one.
     """
 
     def __init__(self, message: str, *, unfit: bool, absent: bool = False) -> None:
@@ -104,17 +104,17 @@ class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
 
 
 def tool_version(printed: str) -> str | None:
-    """The version in what ``--version`` prints; mamba 1 prints conda's in a second line."""
+    """The version in the output of ``--version``; mamba 1 prints conda's in a second line."""
     match = _VERSION.search(printed)
     return match[1] if match else None
 
 
 def parse_change(printed: str) -> CondaChange:
-    """What would change, from the answer to a dry run.
+    """Parses the output of a dry run.
 
     Raises:
-        CondaRefusal: when the tool says that it cannot.
-        ValueError: when the answer cannot be understood.
+        CondaRefusal: when the tool reports a failure.
+        ValueError: when the output is invalid.
     """
     answers = [entry for entry in _objects(printed) if {"actions", "success", "error", "message"} & set(entry)]
     if not answers:
@@ -137,7 +137,7 @@ def parse_change(printed: str) -> CondaChange:
 def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
     problems = answer.get("solver_problems")
     kind = str(answer.get("exception_name", ""))
-    message = answer.get("message") or answer.get("error") or "it said no more"
+    message = answer.get("message") or answer.get("error") or "no message"
     messages = problems if isinstance(problems, list) else [message]
     text = " ".join(" ".join(str(entry).split()) for entry in messages)
     unfit = bool(problems) or any(name in kind for name in _UNFIT)
@@ -145,7 +145,7 @@ def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
 
 
 def _objects(printed: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object in a text: conda reports progress as separate objects, and plugins add lines."""
+    """The JSON objects in a text: conda prints progress as separate objects, and plug-ins add lines."""
     decoder, start = json.JSONDecoder(), 0
     while (start := printed.find("{", start)) >= 0:
         try:
@@ -174,6 +174,6 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
     return Pin(str(name), str(release), digest, whole_size(size))
 
 
-def bare_address(file: str) -> str:
-    """A package's address without passwords and tokens, which do not belong in a journal."""
+def clean_url(file: str) -> str:
+    """A package's URL without passwords and tokens, which do not belong in a journal."""
     return re.sub(r"/t/[^/]+/", "/", re.sub(r"//[^/@]*@", "//", file))

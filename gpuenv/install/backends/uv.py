@@ -1,4 +1,4 @@
-"""uv.
+"""uv: command lines, and its dry runs and locks.
 
 The lines of ``--dry-run`` and the options are those of uv 0.13.9 and 0.6.15, which were run; 0.5.0 has no ``--format``.
 """
@@ -13,15 +13,15 @@ from typing import ClassVar
 
 from packaging.version import Version
 
-from gpuenv.install.backends.base import Files, Options, make_pin
+from gpuenv.install.backends.base import Files, InstallerOptions, make_pin
 from gpuenv.install.lockfile import parse_pylock
 from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
 _ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")
 _LOCK = ("compile", "--format=pylock.toml", "--no-header", "--quiet")
-# They name another environment, or change what is installed and how.
-_ELSEWHERE = frozenset(
+# Variables that select another environment, or change what is installed and how.
+_REMOVED = frozenset(
     ("UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_REQUIRE_HASHES", "UV_NO_VERIFY_HASHES")
     + ("UV_COMPILE_BYTECODE", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_CONSTRAINT")
     + ("UV_WORKING_DIR",)
@@ -30,9 +30,9 @@ _ELSEWHERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """The program, the version that it says it is, and the user's own constraint files.
+    """uv: the program, its reported version, and the user's constraint files.
 
-    uv takes those of the command line instead of those of UV_CONSTRAINT, so both are named there.
+    Constraints on the command line replace those of UV_CONSTRAINT, so both are passed there.
     """
 
     locks_as_toml: ClassVar[bool] = True  # whether ``locking`` prints a ``pylock.toml``
@@ -46,62 +46,62 @@ class Uv:
         """Its name and version."""
         return f"uv {self.version}"
 
-    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
-        """``uv pip install --dry-run``: what is installed already counts."""
-        words = ("install", "--dry-run", *self._common(options), *self._held(files))
-        return (self.program, "pip", *words, f"--requirements={files.requirements}")
+    def resolving(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+        """``uv pip install --dry-run``, which considers installed packages."""
+        arguments = ("install", "--dry-run", *self._common(options), *self._held(files))
+        return (self.program, "pip", *arguments, f"--requirements={files.requirements}")
 
     def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
-        """The lines with a plus, or a tilde for what is installed once more."""
+        """Parses lines with a plus, or a tilde for a reinstall."""
         del answer
         if "Would" not in printed:
             raise ValueError("expected what would be done")
         found = (_ADDED.fullmatch(line) for line in printed.splitlines())
         return tuple(make_pin(match[1], match[2]) for match in found if match)
 
-    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+    def locking(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip compile``."""
         return (self.program, "pip", *_LOCK, *self._common(options), *self._held(files), str(files.requirements))
 
-    def digesting(self, options: Options, files: Files) -> tuple[str, ...]:
-        """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
-        compiling, *words = _LOCK
-        return (self.program, "pip", compiling, "--no-deps", *words, *self._common(options), str(files.requirements))
+    def digesting(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+        """``uv pip compile`` of exact versions, which also selects the wheel of each."""
+        command, *arguments = _LOCK
+        return (self.program, "pip", command, "--no-deps", *arguments, *self._common(options), str(files.requirements))
 
     def locked(self, printed: str, answer: str) -> tuple[Pin, ...]:
-        """The packages of the lock file that ``locking`` and ``digesting`` print."""
+        """Parses the lock file that ``locking`` and ``digesting`` print."""
         del answer
         return parse_pylock(printed)
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
-        """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched.
+    def staging(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+        """``uv pip install --prefix``: scripts get the target's interpreter, and the target is unchanged.
 
-        What is exact and cached needs no index: asking it once more can take longer than the whole install.
+        Tried offline first: exact, cached versions need no index, whose queries can take longer than the install.
         """
         tries = (options,) if options.offline else (replace(options, offline=True), options)
-        where = (f"--prefix={stage}", f"--requirements={lock}")
+        arguments = (f"--prefix={stage}", f"--requirements={lock}")
         head = (self.program, "pip", "install", "--no-deps", "--require-hashes")
-        return tuple((*head, *self._common(entry), *where) for entry in tries)
+        return tuple((*head, *self._common(entry), *arguments) for entry in tries)
 
     def telling_cache(self) -> tuple[str, ...] | None:
-        """``uv cache dir``, which heeds the user's settings."""
+        """``uv cache dir``, which respects the user's settings."""
         return (self.program, "cache", "dir")
 
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The user's own settings, but for the few that name another environment."""
-        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
-        return {**kept, "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its words are looked through
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The user's variables, except those that select another environment."""
+        kept = {name: value for name, value in variables.items() if name not in _REMOVED}
+        return {**kept, "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
 
     def _held(self, files: Files) -> tuple[str, ...]:
         return tuple(f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
 
     @staticmethod
-    def _common(options: Options) -> tuple[str, ...]:
-        words = [f"--python={options.executable}", "--only-binary=:all:"]
+    def _common(options: InstallerOptions) -> tuple[str, ...]:
+        argv = [f"--python={options.executable}", "--only-binary=:all:"]
         if options.offline:
-            words.append("--offline")
+            argv.append("--offline")
         if options.python_version is not None:
-            words += [f"--python-version={options.python_version}", f"--python-platform={options.platform}"]
+            argv += [f"--python-version={options.python_version}", f"--python-platform={options.platform}"]
         if options.find_links is not None:
-            words += ["--no-index", f"--find-links={options.find_links}"]
-        return tuple(words)
+            argv += ["--no-index", f"--find-links={options.find_links}"]
+        return tuple(argv)

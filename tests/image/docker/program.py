@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from gpuenv.cli.front import run  # noqa: F401 - a fault in its imports is told before an engine is started
+from gpuenv.cli.main import run  # noqa: F401 - a fault in its imports is told before an engine is started
 
 PROGRAM = (sys.executable, "-m", "gpuenv", "build-image")
 LIMIT = 1500.0

@@ -1,7 +1,7 @@
-"""The installers of wheels and of conda packages: which one serves a target, and the user's own settings of it.
+"""Selects the installer of wheels or conda packages for a target, and reads the user's configuration of it.
 
 uv's configuration files are those of its documentation ("Configuration files"); that the nearest folder with a table of
-uv's counts, and which folders of XDG, was tried with uv 0.13.9. pip lists its own settings (``pip config list``).
+uv counts, and which XDG folders, was tried with uv 0.13.9. pip lists its configuration (``pip config list``).
 """
 
 from __future__ import annotations
@@ -22,69 +22,69 @@ from packaging.version import Version
 
 from gpuenv.files import is_file, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
-from gpuenv.install.backends.base import Options, Patience, complaint
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import NothingFits, TargetUnusable
+from gpuenv.install.exceptions import NothingFits, TargetUnusable
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
 
 Installer = Uv | Pip
-# The last two leave out what was uploaded after a day.
+# The last two exclude files uploaded after a date.
 CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
 _CONDAS = ("conda", "mamba", "micromamba")
-_ANSWER = 30.0  # seconds that a program may take to print its version; one that hangs leaves time for the next one
-_REMEDY = "Install uv, or pip into the target: python -m ensurepip; where one is there, look first at what it says."
+_VERSION_TIMEOUT = 30.0  # seconds for ``--version``; a program that hangs leaves time for the next
+_REMEDY = "Install uv, or pip into the target: python -m ensurepip; if one is installed, check its message first."
 _LONGEST = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 _LARGEST_CONFIGURATION = 4 * 1024 * 1024
-# They leave packages, releases or wheels out, put others in, or send them elsewhere.
+# Settings that exclude or replace packages, releases or wheels, or install to another place.
 _OF_UV = frozenset(
     ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
     + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
     + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
 )
-_NOT_TAKEN_BACK = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
+_NOT_OVERRIDABLE = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
 _OF_PIP = frozenset(
     ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
     + ("implementation", "uploaded-prior-to")
 )
 _OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
-_BY_VARIABLE = ":env:"  # the part of pip's configuration that variables make up
+_BY_VARIABLE = ":env:"  # the part of pip's configuration from environment variables
 _PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
-FALSE = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
+FALSE = ("", "0", "f", "false", "n", "no", "off")  # values of environment variables of uv and pip
 _ALL, _NONE = ":all:", ":none:"
-# What goes before what, the last one above all (pip documentation, Configuration, "Precedence / Override order").
+# Precedence, the last one highest (pip documentation, Configuration, "Precedence / Override order").
 _PARTS: Mapping[str, int] = {"global": 0, "install": 1, _BY_VARIABLE: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """A run of an installer: which one, the options of every call, the user's variables, time, and its children."""
+class InstallerRun:
+    """A run of an installer: its options, the user's variables, the time budget, and its child processes."""
 
     installer: Installer
-    options: Options
+    options: InstallerOptions
     environment: Mapping[str, str]
-    patience: Patience
+    time_budget: TimeBudget
     group: ChildGroup
 
     def run(self, command: Sequence[str], on_text: OnText | None = None) -> ChildResult:
-        """Runs the installer with the user's own settings."""
-        return self.patience.run(command, self.installer.environment(self.environment), self.group, on_text)
+        """Runs the installer with the user's settings."""
+        return self.time_budget.run(command, self.installer.environment(self.environment), self.group, on_text)
 
-    def settled(self) -> Caller:
-        """The same without the variables that limit the choice of versions, once these are chosen."""
+    def without_constraints(self) -> InstallerRun:
+        """The same without variables that restrict versions, for versions that are already chosen."""
         kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
         return replace(self, environment=kept)
 
 
-def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline: float) -> Installer:
-    """The installer of wheels for a target, ``auto`` or the one that is named.
+def select_installer(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline: float) -> Installer:
+    """Selects the installer of wheels for a target: ``auto``, or a named one.
 
     Raises:
-        TargetUnusable: when there is none that will do.
+        TargetUnusable: when none is usable.
     """
     tried: list[str] = []
     for name, find in (("uv", _find_uv), ("pip", _find_pip)):
@@ -97,13 +97,13 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
     )
 
 
-def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
-    """The program that changes a conda environment, ``auto`` or the one that is named.
+def select_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
+    """Selects the program for a conda environment: ``auto``, or a named one.
 
-    Looked for: what the shell's set-up names, what is on PATH, and the installation that the environment lies in.
+    Searches the variables of conda's shell setup, PATH, and the installation that contains the environment.
 
     Raises:
-        TargetUnusable: when there is none that answers.
+        TargetUnusable: when none answers.
     """
     bases = (prefix, os.path.dirname(os.path.dirname(prefix)))
     folders = (environment.get("PATH"), *(os.path.join(base, "bin") for base in bases))
@@ -114,7 +114,7 @@ def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadl
         family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
         if family not in _CONDAS or wanted not in ("auto", family):
             continue
-        version = tool_version(run_child([program, "--version"], environment, _soon(deadline)).stdout)
+        version = tool_version(run_child([program, "--version"], environment, _version_deadline(deadline)).stdout)
         if version is not None:
             return CondaTool(program, family, version)
         tried.append(f"{program} does not answer")
@@ -132,14 +132,14 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
     if not paths:
         tried.append("no uv on PATH")
     for path in paths:
-        version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
+        version = _version_in(run_child([path, "--version"], environment, _version_deadline(deadline)))
         if version is None or Version(version) < uv.OLDEST:
             tried.append(f"{path}: uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
             continue
         unfit = _unfit_for_uv(environment)
         if unfit is None:
-            # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
-            answer = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
+            # uv cannot use an interpreter that prints something at startup, in a sitecustomize for example.
+            answer = run_child([path, "python", "find", scheme.executable], environment, _version_deadline(deadline))
             if answer.exit_code == 0:
                 return Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
             unfit = f"uv cannot be used for this interpreter: {complaint(answer)[:_LONGEST]}"
@@ -155,7 +155,7 @@ def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, t
     if find_spec("pip") is not None:
         programs.append((sys.executable, "-m", "pip", "--python", scheme.executable))
     for program in programs:
-        answer = run_child([*program, "--version"], environment, _soon(deadline))
+        answer = run_child([*program, "--version"], environment, _version_deadline(deadline))
         version = _version_in(answer)
         if version is not None and Version(version) >= pip.OLDEST:
             return Pip(program, version)
@@ -174,64 +174,64 @@ def _version_in(answer: ChildResult) -> str | None:
         return None
 
 
-def _soon(deadline: float) -> float:
-    return min(deadline, time.monotonic() + _ANSWER)
+def _version_deadline(deadline: float) -> float:
+    return min(deadline, time.monotonic() + _VERSION_TIMEOUT)
 
 
-class Setting(NamedTuple):
-    """A setting of an installer, and the file that it stands in or the program that reports it."""
+class InstallerSetting(NamedTuple):
+    """A setting of an installer, and the file that contains it or the program that reports it."""
 
     key: str
-    place: str
+    origin: str
 
 
-def joined(settings: Iterable[Setting]) -> str:
-    """The settings as text, grouped by place."""
-    by_place: dict[str, list[str]] = {}
+def settings_text(settings: Iterable[InstallerSetting]) -> str:
+    """The settings as text, grouped by their files."""
+    by_origin: dict[str, list[str]] = {}
     for entry in settings:
-        by_place.setdefault(entry.place, []).append(entry.key)
-    return "; ".join(f"{', '.join(keys)} in {place}" for place, keys in by_place.items())
+        by_origin.setdefault(entry.origin, []).append(entry.key)
+    return "; ".join(f"{', '.join(keys)} in {origin}" for origin, keys in by_origin.items())
 
 
-def bearing(caller: Caller) -> tuple[Setting, ...]:
-    """The user's settings that may change what is installed, each once."""
-    if isinstance(caller.installer, Pip):
-        entries = _pip_configuration(caller, caller.installer)
+def relevant_settings(installer_run: InstallerRun) -> tuple[InstallerSetting, ...]:
+    """The user's settings that may change what is installed."""
+    if isinstance(installer_run.installer, Pip):
+        entries = _pip_configuration(installer_run, installer_run.installer)
         own = (_pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != _BY_VARIABLE)
         return tuple(dict.fromkeys(own))
-    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(caller.environment) if value is not False))
+    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(installer_run.environment) if value is not False))
 
 
 def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
-    """The setting that makes uv unusable here, since no option of its command line overrides it."""
+    """The setting that makes uv unusable, since no command-line option overrides it."""
     seen = set()
     for entry, value in _uv_settings(environment):
-        if entry.key in _NOT_TAKEN_BACK and entry.key not in seen and value is not False:
-            return f"uv is told {_NOT_TAKEN_BACK[entry.key]}, by {joined([entry])}"
+        if entry.key in _NOT_OVERRIDABLE and entry.key not in seen and value is not False:
+            return f"uv is configured {_NOT_OVERRIDABLE[entry.key]}, by {settings_text([entry])}"
         seen.add(entry.key)
     return None
 
 
-def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[Setting, object]]:
-    """What uv's configuration files say here, with the values; the first of two for one name counts."""
+def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[InstallerSetting, object]]:
+    """The settings of uv's configuration files with their values; the first of one name counts."""
     for path, table in _uv_tables(environment):
         more = table.get("pip")
         for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
             if key in _OF_UV:
-                yield Setting(key, str(path)), value
+                yield InstallerSetting(key, str(path)), value
 
 
 def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The tables of uv: of the file that is named, else of the project, the user and the system."""
-    named = environment.get("UV_CONFIG_FILE")
-    if named:
-        yield from _read(Path(named))
+    """The tables of uv: of the named file, else of the project, the user and the system."""
+    config_file = environment.get("UV_CONFIG_FILE")
+    if config_file:
+        yield from _read(Path(config_file))
         return
     if environment.get("UV_NO_CONFIG", "").lower() not in FALSE:
         return
     try:
-        here = Path.cwd()
-        for folder in (here, *here.parents):  # the nearest one that has a table
+        working_folder = Path.cwd()
+        for folder in (working_folder, *working_folder.parents):  # the nearest one that has a table
             found = list(_read(folder / "uv.toml")) or list(_read(folder / "pyproject.toml", "tool", "uv"))
             if found:
                 yield from found
@@ -247,7 +247,7 @@ def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[s
 
 
 def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The table of a file; nothing where it is missing or wrong, which uv itself reports."""
+    """The table in a file; nothing if it is missing or invalid, which uv reports itself."""
     try:
         table: Any = parse_toml(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
     except (OSError, ValueError, RecursionError):
@@ -258,32 +258,32 @@ def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         yield path, table
 
 
-def _pip_configuration(caller: Caller, installer: Pip) -> Iterator[tuple[str, str, str]]:
-    """Pip's configuration: the part, the key, and the value as pip quotes it."""
-    printed = caller.run((*installer.program, "config", "list")).stdout
+def _pip_configuration(installer_run: InstallerRun, installer: Pip) -> Iterator[tuple[str, str, str]]:
+    """Pip's configuration: part, key and quoted value."""
+    printed = installer_run.run((*installer.program, "config", "list")).stdout
     for match in (_PIP_SETTING.fullmatch(line.strip()) for line in printed.splitlines()):
         if match:
             yield match["part"], match["key"], match["value"]
 
 
-def _pip_setting(part: str, key: str, value: str) -> Setting:
-    """A setting of pip as it is shown."""
+def _pip_setting(part: str, key: str, value: str) -> InstallerSetting:
+    """A setting of pip for display."""
     if part == _BY_VARIABLE:
-        return Setting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
-    return Setting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
+        return InstallerSetting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+    return InstallerSetting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
 
 
-def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
-    """Refuses packages that the user's own settings forbid to install as wheels, since nothing is built here.
+def refuse_wheels(installer_run: InstallerRun, names: Iterable[str]) -> None:
+    """Refuses packages whose wheels the user's settings forbid, since gpuenv builds nothing from source.
 
-    uv itself finds nothing then. pip ignores the setting without a word where its command line asks for wheels alone.
+    uv finds no version then, but pip ignores the setting silently if its command line allows only wheels.
 
     Raises:
-        NothingFits: where one of these packages is to be built.
+        NothingFits: when one of these packages must be built.
     """
-    if not isinstance(caller.installer, Pip):
+    if not isinstance(installer_run.installer, Pip):
         return
-    built, wheels = _binary_rules(caller, caller.installer)
+    built, wheels = _binary_rules(installer_run, installer_run.installer)
     forbidden = {
         name: setting
         for name in names
@@ -291,30 +291,30 @@ def refuse_wheels(caller: Caller, names: Iterable[str]) -> None:
     }
     if forbidden:
         raise NothingFits(
-            f"{', '.join(forbidden)}: may not come as a wheel, and nothing is built here",
-            f"Look first at your own settings that bear on it: {joined(dict.fromkeys(forbidden.values()))}.",
+            f"{', '.join(forbidden)}: wheels are forbidden, and gpuenv builds nothing from source",
+            f"Check your own settings first: {settings_text(dict.fromkeys(forbidden.values()))}.",
         )
 
 
-def _binary_rules(caller: Caller, installer: Pip) -> tuple[dict[str, Setting], set[str]]:
-    """Pip's no-binary, each name with the setting that forbids its wheel, and its only-binary.
+def _binary_rules(installer_run: InstallerRun, installer: Pip) -> tuple[dict[str, InstallerSetting], set[str]]:
+    """Pip's no-binary, each name with its setting, and only-binary.
 
-    A later entry takes a name out of the other list; ``:all:`` empties both lists, ``:none:`` its own.
+    A later entry removes a name from the other list; ``:all:`` empties both lists, ``:none:`` its own.
     """
-    built: dict[str, Setting] = {}
+    built: dict[str, InstallerSetting] = {}
     wheels: set[str] = set()
-    entries = [entry for entry in _pip_configuration(caller, installer) if entry[0] in _PARTS]
+    entries = [entry for entry in _pip_configuration(installer_run, installer) if entry[0] in _PARTS]
     for part, key, value in sorted(entries, key=lambda entry: _PARTS[entry[0]]):
         if key not in ("no-binary", "only-binary"):
             continue
-        own: dict[str, Setting] | set[str] = built if key == "no-binary" else wheels
+        rules: dict[str, InstallerSetting] | set[str] = built if key == "no-binary" else wheels
         for text in filter(None, (text.strip() for text in value.strip("'\"").split(","))):
             name = text if text in (_ALL, _NONE) else canonicalize_name(text)
             if name == _ALL:
                 built.clear()
                 wheels.clear()
             elif name == _NONE:
-                own.clear()
+                rules.clear()
                 continue
             built.pop(name, None)
             wheels.discard(name)

@@ -1,4 +1,4 @@
-"""The work behind ``gpuenv matrix refresh``: reads, measures, checks, and replaces the file whole or not at all."""
+"""``gpuenv matrix refresh``: measures new releases, validates the matrix, and replaces the file atomically."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.errors import CommandError, announce, columns
-from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
+from gpuenv.cli.command_errors import CommandError, announce, columns
 from gpuenv.cli.output import write_file
+from gpuenv.cli.sources import STALE, get_matrix, matrix_path
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.load import parse
@@ -33,43 +33,43 @@ from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
 from gpuenv.simulate.profile import shipped_machines
 
-_BAR = 20
-_WIDTH = 79
+_BAR_WIDTH = 20
+_LINE_WIDTH = 79
 
 
-class Installer(str, Enum):
-    """What reaches the package index."""
+class IndexClient(str, Enum):
+    """The tool that reaches the package index."""
 
     UV = "uv"
     PIP = "pip"
 
 
 def refresh_matrix(
-    path: Path | None, installer: Installer | None, again: Collection[str], *, dry_run: bool
+    path: Path | None, installer: IndexClient | None, again: Collection[str], *, dry_run: bool
 ) -> Iterator[str]:
-    """Adds to a matrix what is new on the package index; yields what has changed.
+    """Adds new releases on the package index to a matrix; yields the changes as lines.
 
-    ``path`` is that of the checkout by default, or that in the user's data folder; the rows ``again`` are known ones
-    that are measured again.
+    ``path`` defaults to the matrix of the checkout, or of the user's data folder; existing rows in ``again`` are
+    measured again.
 
     Raises:
-        CommandError: where something could not be asked, measured or written; the matrix is then as it was.
+        CommandError: when something cannot be queried, measured or written; the matrix is then unchanged.
     """
     source = matrix_path(path)
     target = path or _target()
-    before, digest = get_matrix(source, anew=True), _digest(source)
+    before, digest = get_matrix(source, from_yaml=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
         work = _workplace(before, Path(scratch), installer)
         additions = find_additions(before, work, again)
     changes = [f"+ {row.name}: {row.source}" for row in additions.rows]
-    changes += [f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits]
-    changes += [f"- {line} {version}: withdrawn: {reason}" for line, version, reason in additions.withdrawn]
-    changes += [f"+ {line} {version}: no longer withdrawn" for line, version in additions.restored]
+    changes += [f"+ CUDA {cuda}: the wheels of the toolkit are available" for cuda in additions.toolkits]
+    changes += [f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.withdrawn]
+    changes += [f"+ {line} {version}: no longer yanked" for line, version in additions.restored]
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
         yield from _documents(before, work.today)
         return
-    text, after = _checked(source, additions, work.today)
+    text, after = _updated(source, additions, work.today)
     yield from changes
     yield from _listed("Kinds of machines", "kind of machine", different_answers(before, after))
     machines = different_machines(shipped_machines(after), before, after)
@@ -79,12 +79,12 @@ def refresh_matrix(
         yield f"{target}: not written"
         return
     if _digest(source) != digest:
-        raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again: what was measured is kept")
+        raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again; the measurements are kept")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"{target.parent}: cannot be made: {error.strerror or error}"
-        raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; what was measured is kept") from error
+        raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; the measurements are kept") from error
     write_file(target, text, shared=True)
     for row in additions.rows:
         work.kept(row.key).unlink(missing_ok=True)
@@ -99,16 +99,16 @@ def _listed(kinds: str, kind: str, lines: Iterable[str]) -> Iterator[str]:
 
 @contextmanager
 def _unchanged() -> Iterator[None]:
-    """Makes the command's errors of what the index, a measurement or the disk does not let happen."""
+    """Turns errors of the index, a measurement or the disk into command errors; the matrix is unchanged."""
     try:
         yield
     except NoSuchRowError as error:
         raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
     except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
-        remedy = "the matrix is as it was; run it again to go on"
+        remedy = "the matrix is unchanged; run it again to continue"
         raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}", remedy) from error
     except OSError as error:
-        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is as it was") from error
+        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is unchanged") from error
 
 
 def _digest(path: Path) -> str:
@@ -116,27 +116,27 @@ def _digest(path: Path) -> str:
 
 
 def _target() -> Path:
-    """The matrix of a checkout, which is written in place; of an installed gpuenv, the user's own."""
+    """The matrix to write: that of a checkout, in place; for an installed gpuenv, the user's own."""
     shipped = data_path("matrix.yaml")
     if (shipped.parent / "pyproject.toml").is_file():
         return shipped
-    own = user_matrix(os.environ)
-    if own is None:
-        raise CommandError(ExitCode.USAGE, "there is no home for a matrix of your own", "name a file with --matrix")
-    return own
+    user = user_matrix(os.environ)
+    if user is None:
+        raise CommandError(ExitCode.USAGE, "there is no home folder for your own matrix", "name a file with --matrix")
+    return user
 
 
-def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Workplace:
+def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> Workplace:
     environment = dict(os.environ)
-    bar = Bar()
+    bar = ProgressBar()
     stub = scratch / "stub"
     stub.mkdir()
     has_stub = compile_stub(stub, environment)
     if not has_stub:
-        bar.say("there is no C compiler: which drivers a cudart accepts is not measured")
+        bar.say("no C compiler found: which drivers a cudart accepts is not measured")
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
-        bar.say("cuobjdump is not here: GPU code is read by gpuenv alone")
+        bar.say("no cuobjdump found: GPU code is read by gpuenv alone")
     return Workplace(
         index=_index(installer, environment, scratch),
         environment=environment,
@@ -150,15 +150,15 @@ def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Wo
     )
 
 
-def _index(installer: Installer | None, environment: dict[str, str], scratch: Path) -> Index:
-    """The one that was named; else uv where it is there, else pip."""
+def _index(installer: IndexClient | None, environment: dict[str, str], scratch: Path) -> Index:
+    """The named index client, else uv if installed, else pip."""
     uv, pip = _program("uv"), _program("pip")
-    if uv and installer is not Installer.PIP:
+    if uv and installer is not IndexClient.PIP:
         return UvIndex(uv, environment, scratch)
-    if pip and installer is not Installer.UV:
+    if pip and installer is not IndexClient.UV:
         return PipIndex(pip, environment, scratch)
-    wanted = installer.value if installer else "uv or pip"
-    raise CommandError(ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs {wanted}", "python -m pip install uv")
+    name = installer.value if installer else "uv or pip"
+    raise CommandError(ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs {name}", "python -m pip install uv")
 
 
 def _program(name: str) -> tuple[str, ...]:
@@ -168,13 +168,13 @@ def _program(name: str) -> tuple[str, ...]:
     return (program,) if program else ()
 
 
-def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
-    """The new text, which has to be a valid matrix before it may replace the old one."""
+def _updated(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
+    """The new text and matrix, validated before it replaces the old one."""
     try:
         text = written(source.read_text(encoding="utf-8"), additions, today)
         return text, parse(text, str(source))
     except PlaceError as error:
-        raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is as it was") from error
+        raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
     except MatrixError as error:
         faults = "\n  ".join(error.faults)
         message = f"with the new rows the matrix would be invalid:\n  {faults}"
@@ -182,23 +182,23 @@ def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matri
 
 
 def _documents(matrix: Matrix, today: str) -> Iterator[str]:
-    """Rows that rest on documents are not refreshed: a person reads the document again, and this says which."""
+    """Lists outdated documents behind rows: these are not refreshed, so a person has to read them again."""
     now = date.fromisoformat(today)
     old = [
         f"  {name}: {source.citation} (read {source.seen})"
         for name, source in matrix.sources.items()
-        if source.kind is SourceKind.DOCUMENT and (now - date.fromisoformat(source.seen)).days > OLD
+        if source.kind is SourceKind.DOCUMENT and (now - date.fromisoformat(source.seen)).days > STALE
     ]
     if old:
-        yield f"Documents that were read more than {OLD} days ago; read them again:"
+        yield f"Documents that were read more than {STALE} days ago; read them again:"
         yield from old
-    bare = [str(row.cuda) for row in matrix.cuda_minors if row.linux is None]
-    if bare:
-        yield f"CUDA {', '.join(bare)}: no document was read that names the driver released with it."
+    undocumented = [str(row.cuda) for row in matrix.cuda_minors if row.linux is None]
+    if undocumented:
+        yield f"CUDA {', '.join(undocumented)}: no document names the driver released with it."
 
 
-class Bar:
-    """Tells how many pieces are done, what they cost in bytes and seconds, and which one is under way."""
+class ProgressBar:
+    """Shows the number of finished pieces, their size and time, and the current one."""
 
     def __init__(self) -> None:
         self._drawn = sys.stderr is not None and sys.stderr.isatty()
@@ -207,18 +207,18 @@ class Bar:
         self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        """A sentence of its own."""
+        """Prints a message."""
         self._clear()
         announce(text)
 
     def start(self, pieces: int, size: int | None) -> None:
-        """The work and what it costs."""
+        """Announces the number of pieces and the size of the download."""
         self._pieces, self._size, self._started = pieces, size, time.monotonic()
-        cost = "an amount that the index does not tell" if size is None else megabytes(size)
-        self.say(f"to be measured: {pieces}; to be downloaded, what is cached apart: {cost}")
+        cost = "an unknown size" if size is None else megabytes(size)
+        self.say(f"to measure: {pieces}; to download, except cached files: {cost}")
 
     def piece(self, name: str, size: int | None) -> None:
-        """A piece begins; those before it are done."""
+        """Announces the next piece; the ones before it are finished."""
         self._begun += 1
         cost = "" if size is None else f" ({megabytes(size)})"
         if self._drawn:
@@ -228,20 +228,20 @@ class Bar:
         self._fetched += size or 0
 
     def end(self) -> None:
-        """All are done."""
+        """Announces the totals."""
         self._clear()
         if self._begun:
-            took = f"{time.monotonic() - self._started:.0f} s"
-            announce(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {took}")
+            duration = f"{time.monotonic() - self._started:.0f} s"
+            announce(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
 
     def _draw(self, text: str) -> None:
         done = self._begun - 1
         share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
-        filled = min(int(share * _BAR), _BAR)
-        took = int(time.monotonic() - self._started)
-        bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{self._pieces} {took // 60}:{took % 60:02d} {text}"
-        width = _width()
-        sys.stderr.write(f"\r{bar[:width]:<{width}}")
+        filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)
+        seconds = int(time.monotonic() - self._started)
+        bar, duration = "#" * filled, f"{seconds // 60}:{seconds % 60:02d}"
+        line, width = f"[{bar:.<{_BAR_WIDTH}}] {done}/{self._pieces} {duration} {text}", _width()
+        sys.stderr.write(f"\r{line[:width]:<{width}}")
         sys.stderr.flush()
 
     def _clear(self) -> None:
@@ -250,8 +250,8 @@ class Bar:
 
 
 def _width() -> int:
-    """Columns that a line may take without being broken."""
-    return min(_WIDTH, columns() - 1)
+    """The columns of a line that is not wrapped."""
+    return min(_LINE_WIDTH, columns() - 1)
 
 
 def megabytes(size: int) -> str:

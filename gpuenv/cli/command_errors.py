@@ -1,0 +1,140 @@
+"""Errors that end a command, and messages on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.text import harmless, whole_number
+
+if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
+
+_MIN_WIDTH, _DEFAULT_WIDTH = 40, 80  # columns
+_NO_RESULT = (ExitCode.USAGE, ExitCode.MATRIX_INVALID)  # the command has not begun
+_PROCESSES = (
+    "no more processes or threads can be started",
+    "Raise the limit of the user (ulimit -u; also ulimit -v) or container (--pids-limit), or stop other programs.",
+)
+_FILES = ("no more files can be opened", "Raise the limit of open files: ulimit -n 1024.")
+_MEMORY = (
+    "out of memory",
+    "Raise the limit (ulimit -v, a container's --memory, the scheduler's), or stop other programs.",
+)
+_BY_NUMBER = {  # fork(2), open(2), mmap(2)
+    errno.EAGAIN: _PROCESSES,
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.ENOMEM: _MEMORY,
+}
+_NO_THREAD = "can't start new thread"  # CPython, Modules/_threadmodule.c, thread_PyThread_start_new_thread
+_SLOW_READER = "characters_written"  # attribute of the error for a full pipe
+_NO_ROOM = "failed to map segment from shared object"  # glibc, elf/dl-load.c
+
+
+class CommandError(Exception):
+    """Ends the command with an exit code; ``remedy`` is printed on a separate line."""
+
+    def __init__(self, exit_code: int, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.message = message
+        self.remedy = remedy
+
+
+@contextlib.contextmanager
+def usage_errors(*exceptions: type[Exception]) -> Iterator[None]:
+    """Turns these exceptions into usage errors.
+
+    Raises:
+        CommandError: with the message of the exception.
+    """
+    try:
+        yield
+    except exceptions as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv
+    """The reader of standard output has gone; not a BrokenPipeError, for which click exits with code 1."""
+
+
+def complain(text: str) -> None:
+    """Writes lines to standard error, if open, without control characters and secrets."""
+    if sys.stderr is None:
+        return
+    from gpuenv.model.secrets import hide_secrets
+
+    clean = "\n".join(harmless(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(clean + "\n")
+        sys.stderr.flush()
+
+
+def announce(text: str) -> None:
+    """Writes a message of gpuenv to standard error."""
+    complain(wrapped(f"gpuenv: {text}"))
+
+
+def wrapped(text: str) -> str:
+    """The text wrapped to the width of the terminal, if any; never breaks a path or a command."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return text
+    import textwrap
+
+    width = max(_MIN_WIDTH, columns() - 1)
+    wrapper = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in text.split("\n"))
+
+
+def columns() -> int:
+    """The width of the terminal on standard error; ``shutil`` looks at standard output, which may be a file."""
+    width = whole_number(os.environ.get("COLUMNS", ""))
+    try:
+        return width or os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_WIDTH
+    except (OSError, ValueError):
+        return _DEFAULT_WIDTH
+
+
+def drop_stdout() -> None:
+    """Discards the buffer of standard output, so that the interpreter reports no error at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def with_state(message: str, state: str) -> str:
+    """Appends the resulting state to the first line of a message."""
+    first, *rest = message.split("\n", 1)
+    return "\n".join([f"{first.rstrip('.')}; {state}" if state else first, *rest])
+
+
+@contextlib.contextmanager
+def failure_as_result(out: Output, record: Callable[[CommandError], object]) -> Iterator[None]:
+    """If the output is JSON, prints a record of an error that ends the command in this context."""
+    try:
+        yield
+    except CommandError as error:
+        if out.as_json and error.exit_code not in _NO_RESULT:
+            out.emit(record(error), tuple)
+        raise
+
+
+def resource_error(error: Exception) -> CommandError | None:
+    """The command error for a lack of processes, threads, files or memory; None for any other error."""
+    found = None
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):
+        found = _MEMORY
+    elif isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        found = _PROCESSES
+    elif isinstance(error, OSError) and not (isinstance(error, BlockingIOError) and hasattr(error, _SLOW_READER)):
+        found = _BY_NUMBER.get(error.errno or 0)
+    if found is None:
+        return None
+    message, remedy = found
+    reason = f": {error}" if str(error) else ""
+    return CommandError(ExitCode.COULD_NOT_CHECK, f"{message}; gpuenv cannot run{reason}", remedy)

@@ -1,0 +1,260 @@
+"""Steps shared by install, rollback, lock, bundle and --fix: target, requirements, installer, and outcome."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuenv.cli.command_errors import CommandError, announce, failure_as_result, usage_errors, with_state
+from gpuenv.cli.options import InstallerName
+from gpuenv.cli.sources import MachineSource, read_at_most
+from gpuenv.doctor.fixes.adaptation import add_target_option
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.environment import Inventory
+from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
+from gpuenv.install.installer_config import Installer, InstallerRun, select_installer
+from gpuenv.install.journal import store_of
+from gpuenv.install.lockfile import parse_lock
+from gpuenv.install.plan import InstallOutcome, Pin, Result
+from gpuenv.install.plan_text import outcome_lines
+from gpuenv.install.planner import unneeded
+from gpuenv.install.rollback import recover
+from gpuenv.matrix.ranges import same_release
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.text import reason_of
+from gpuenv.probe.children import ChildGroup
+from gpuenv.probe.jupyter_kernels import kernel_interpreter
+from gpuenv.probe.target import TargetError, find_interpreter
+
+if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.journal import Store
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.resolution import Resolution
+
+CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
+_LARGEST_LOCK = 16 * 1024 * 1024
+_EXIT_CODES = {
+    Unreadable: ExitCode.USAGE,
+    TargetUnusable: ExitCode.TARGET_UNUSABLE,
+    NothingFits: ExitCode.NOTHING_FITS,
+    ConsentNeeded: ExitCode.USAGE,
+}
+
+
+class InstallerRequest(NamedTuple):
+    """The options that select and restrict the installer."""
+
+    installer: InstallerName
+    offline: bool
+    break_system_packages: bool  # allow changes to an externally managed Python
+    seconds: float  # time limit of the installer
+    find_links: str | None = None  # a folder that is the only source of wheels
+
+
+def command_error(error: InstallError, python: str | None = None) -> CommandError:
+    """The command error of a failed install; ``python`` is the value of ``--python``, for the remedy."""
+    remedy = add_target_option(error.remedy, python) if error.remedy else None
+    return CommandError(_EXIT_CODES.get(type(error), ExitCode.FAILED), error.message, remedy)
+
+
+@contextmanager
+def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
+    """Turns an install error into the outcome of the command; yields a list for the recovered installs.
+
+    ``python`` is the value of ``--python``, for the remedy.
+
+    Raises:
+        CommandError: with the exit code, and the state of the environment.
+    """
+    recovered: list[str] = []
+
+    def failure(error: CommandError) -> InstallOutcome:
+        changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
+        return InstallOutcome(
+            status=Result.NOT_RESTORED if changed else Result.FAILED,
+            exit_code=error.exit_code,
+            message=error.message,
+            transaction=None,
+            target=None,
+            recovered=tuple(recovered),
+            remedy=error.remedy,
+        )
+
+    with failure_as_result(out, failure):
+        try:
+            yield recovered
+        except InstallError as error:
+            raise with_environment_state(error, recovered, python) from error
+
+
+def with_environment_state(
+    error: InstallError, recovered: Sequence[str] = (), python: str | None = None
+) -> CommandError:
+    """The command error of an install error; a failure includes the state of the environment."""
+    command = command_error(error, python)
+    if command.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
+        state = "nothing else was changed" if error.untouched and recovered else error.state
+        command = CommandError(command.exit_code, with_state(command.message, state), command.remedy)
+    return command
+
+
+def show_outcome(outcome: InstallOutcome, out: Output) -> None:
+    """Prints the outcome as the result of a command."""
+    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
+
+
+def target_of(python: str | None, kernel: str | None) -> str | None:
+    """The target of ``--python`` or ``--kernel``.
+
+    Raises:
+        CommandError: when both are set, or there is no such kernel.
+    """
+    if kernel is None:
+        return python
+    if python is not None:
+        raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
+    with usage_errors(TargetError):
+        return kernel_interpreter(kernel, os.environ)
+
+
+def interpreter_of(source: MachineSource) -> str:
+    """The target's interpreter.
+
+    Raises:
+        CommandError: when there is none.
+    """
+    with usage_errors(TargetError):
+        found = find_interpreter(source.python, os.environ)
+    if found is None:
+        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
+    return found
+
+
+def recover_interrupted(
+    interpreter: str, store: Store | None, *, dry_run: bool, locked: bool = False, offline: bool = False
+) -> tuple[str, ...]:
+    """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
+
+    ``locked`` is whether the caller holds the lock of the environment.
+
+    Raises:
+        InstallError: when one cannot be rolled back.
+    """
+    store = store or store_of(interpreter)
+    if store is None or (dry_run and not locked):
+        return ()
+    with nullcontext() if locked else store.locked():
+        found = recover(store, os.environ, offline=offline)
+    for number in found:
+        announce(f"the interrupted install {number} was rolled back")
+    return found
+
+
+def require_target(snapshot: Snapshot) -> None:
+    """Ends the command if the target does not answer.
+
+    Raises:
+        CommandError: with what happened instead.
+    """
+    target = snapshot.source("target")
+    if target.state is not SourceState.ANSWERED:
+        raise CommandError(
+            ExitCode.TARGET_UNUSABLE,
+            f"{snapshot.target.executable.value or 'the target'} cannot be used: {target.detail or target.state.value}",
+            "Recreate the environment, or name another one with --python.",
+        )
+
+
+def resolved_for(snapshot: Snapshot, rows: Matrix, inventory: Inventory) -> Resolution:
+    """Resolves for a target, ignoring CUDA wheels that nothing there needs."""
+    leaving = unneeded(inventory.visible, inventory.scheme.markers)
+    kept = {name: release for name, release in snapshot.target.packages.items() if name not in leaving}
+    return resolve(snapshot._replace(target=snapshot.target._replace(packages=kept)), rows)
+
+
+def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
+    """The requirements of the chosen wheel.
+
+    Raises:
+        CommandError: when nothing fits; the remedy is another Python if that suffices.
+    """
+    if resolution.wheel is not None:
+        return resolution.wheel.requirements
+    changes = resolution.next_better.changes if resolution.next_better else ()
+    remedy = "To install for another machine, describe it: --assume driver=580.95.05 --assume gpu=H100"
+    if changes and all(change.fact == "target.python" for change in changes):
+        environment = f"Create an environment with Python {changes[0].needed}"
+        remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
+    message = "no wheel fits: nothing was changed\n" + resolution.explanation
+    raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
+
+
+def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
+    """Reads the pins of a ``pylock.toml`` or of requirements with digests.
+
+    ``markers`` are the target's environment markers; None keeps every entry.
+
+    Raises:
+        CommandError: with the file and the error in it.
+    """
+    try:
+        return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Create one: gpuenv lock") from error
+
+
+def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
+    """The requirements of a lock file; announces those that do not fit the machine.
+
+    Raises:
+        CommandError: when it contains no CuPy, or several.
+    """
+    lines = [pin for pin in pins if is_cupy(pin.name)]
+    if len(lines) != 1:
+        found = ", ".join(pin.name for pin in lines) or "none"
+        raise CommandError(ExitCode.USAGE, f"{path}: expected one CuPy, found {found}")
+    (cupy,) = lines
+    rejections = [
+        entry
+        for entry in resolution.rejected
+        if entry.candidate.name == cupy.name and same_release(entry.candidate.version, cupy.release)
+    ]
+    for reason in dict.fromkeys(f"needs {entry.needed}, found {entry.found}" for entry in rejections):
+        announce(f"{cupy.name} {cupy.release} does not fit this machine: {reason}")
+    return tuple(f"{pin.name}=={pin.release}" for pin in pins)
+
+
+def installer_for(scheme: Scheme, request: InstallerRequest) -> Installer:
+    """The installer of wheels for a target.
+
+    Raises:
+        InstallError: when there is none.
+        CommandError: when it is a conda installer.
+    """
+    if request.installer in CONDAS:
+        message = f"{request.installer.value} installs conda packages, and this needs wheels"
+        raise CommandError(ExitCode.USAGE, message, "use uv or pip")
+    return select_installer(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
+
+
+def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Installer | None = None) -> InstallerRun:
+    """The run of an installer of wheels with the user's settings; selects the installer by default.
+
+    Raises:
+        InstallError: when there is none.
+        CommandError: when it is a conda installer.
+    """
+    options = InstallerOptions(scheme.executable, request.offline, request.find_links, request.break_system_packages)
+    installer = installer or installer_for(scheme, request)
+    return InstallerRun(installer, options, dict(os.environ), TimeBudget(request.seconds), ChildGroup())

@@ -1,0 +1,364 @@
+"""The machine and the matrix of a command: probed, read from a snapshot or a paste, or assumed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuenv import files
+from gpuenv.cli.clock import now, today
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.text import pattern, reason_of, text_of, whole_number
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.codec import DecodeError
+    from gpuenv.model.snapshot import Snapshot
+
+STALE = 120  # days after which a matrix or a document is outdated
+_LARGEST_SNAPSHOT = 64 * 1024 * 1024
+_LARGEST_PASTE = 16 * 1024 * 1024
+_MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
+_DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
+
+
+class MachineSource(NamedTuple):
+    """The machine that the shared options select: this one, a recorded or pasted one, or only assumptions."""
+
+    python: str | None
+    snapshot: Path | None
+    assume: Sequence[str]
+    no_probe: bool
+    timeout: float
+    driver_root: str
+    deep: bool = False
+    paste: Path | None = None
+
+    @property
+    def named_target(self) -> str | None:
+        """The value of ``--python`` if it selects a target of this machine; the commands of fixes repeat it."""
+        return self.python if self.snapshot is None and self.paste is None else None
+
+
+def matrix_path(path: Path | None) -> Path:
+    """The named matrix, else the user's own if it is newer, else the shipped one."""
+    from gpuenv.data import data_path
+    from gpuenv.files import user_matrix
+
+    shipped = data_path("matrix.yaml")
+    user = user_matrix(os.environ)
+    if path is not None or user is None or not os.path.isfile(user):  # noqa: PTH113 - Path raises for too long names
+        return path or shipped
+    return user if _revision(user) >= _revision(shipped) else shipped
+
+
+def _revision(path: Path) -> str:
+    """The revision in the first lines of a matrix; empty for a broken one, which is then not used."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            head = [file.readline(200) for _ in range(8)]
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
+
+
+def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = False) -> Matrix:
+    """The matrix; announces, unless ``quiet``, that it is the user's own or outdated.
+
+    ``from_yaml`` reads and validates the YAML file instead of the compiled matrix.
+
+    Raises:
+        CommandError: when it cannot be read, or is invalid, with every error.
+    """
+    from gpuenv.data import COMPILED_MATRIX, data_path
+    from gpuenv.matrix.load import load
+    from gpuenv.matrix.validate import MatrixError
+
+    chosen = matrix_path(path)
+    is_user_matrix = path is None and chosen != data_path("matrix.yaml")
+    remedy = (
+        f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
+    )
+    try:
+        matrix = load(chosen, compiled=None if from_yaml else COMPILED_MATRIX)
+    except (OSError, UnicodeDecodeError) as error:
+        name = chosen if path or is_user_matrix else "matrix.yaml"
+        message = f"{name}: the matrix cannot be read: {reason_of(error)}"
+        raise CommandError(ExitCode.USAGE, message, remedy) from error
+    except MatrixError as error:
+        message = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
+        raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
+    if quiet:
+        return matrix
+    if is_user_matrix:
+        announce(f"using your own matrix, {chosen}, dated {matrix.revision}")
+    if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=STALE):
+        announce(
+            f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix refresh"
+        )
+    return matrix
+
+
+@contextmanager
+def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapshot]]:
+    """Starts probing the machine, or reads the snapshot; ends probes that still run on exit.
+
+    Yields:
+        A function that returns the machine with the assumptions applied; its argument is the matrix, by default the
+        usual one.
+
+    Raises:
+        CommandError: when an option is invalid, or the snapshot cannot be read.
+    """
+    with ExitStack() as stack:
+        get_machine = _begin(source, stack)
+        if source.assume:
+            from gpuenv.matrix.assume import AssumeError, refuse_unread
+
+            with usage_errors(AssumeError):
+                refuse_unread(source.assume)  # before reading the matrix
+
+        def finish(matrix: Matrix | None) -> Snapshot:
+            if source.paste is None and not source.assume:
+                return get_machine(matrix)
+            from gpuenv.matrix.assume import AssumeError, assume
+
+            rows = matrix or get_matrix(None)
+            snapshot = get_machine(rows)
+            with usage_errors(AssumeError):
+                return assume(snapshot, source.assume, rows)
+
+        yield finish
+
+
+def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
+    """The machine and the matrix, which is read while the machine is probed.
+
+    Raises:
+        CommandError: when either cannot be read; usage errors come before errors of the matrix.
+    """
+    with probing(source) as finish:
+        matrix = get_matrix(path)
+        return finish(matrix), matrix
+
+
+def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
+    """The machine with the assumptions applied."""
+    with probing(source) as finish:
+        return finish(matrix)
+
+
+def get_all(source: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+    """Several recorded machines by the names of their files, and the matrix."""
+    with ExitStack() as stack:
+        finishers = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}
+        matrix = get_matrix(path)
+        return {name: finish(matrix) for name, finish in finishers.items()}, matrix
+
+
+def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
+    """A function that returns the machine without assumptions; a paste needs the matrix."""
+    if not source.timeout > 0:  # nan passes the minimum and the maximum
+        raise CommandError(ExitCode.USAGE, f"--timeout {source.timeout}: expected seconds, such as 30")
+    if source.paste is not None:
+        return lambda matrix: pasted_machine(source, matrix or get_matrix(None))
+    if source.snapshot is not None:
+        if source.no_probe:
+            raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
+        if source.python is not None:
+            announce("--python is ignored: the snapshot has its own target")
+        snapshot = read_snapshot(source.snapshot)
+        return lambda _: snapshot
+    if source.no_probe:
+        from gpuenv.model.snapshot import Snapshot
+
+        check_target(source.python)
+        if source.python is not None:
+            announce("--python is ignored: --no-probe does not probe this machine")
+        return lambda _: Snapshot()
+    from gpuenv.probe.request import ProbeRequest
+    from gpuenv.probe.session import ProbeSession
+    from gpuenv.probe.target import TargetError
+
+    request = ProbeRequest(
+        environment=dict(os.environ),
+        python=source.python,
+        root=source.driver_root,
+        timeout=source.timeout,
+        deep=source.deep,
+        taken_at=now(),
+    )
+    with usage_errors(TargetError):
+        session = ProbeSession(request)
+    stack.callback(session.close)  # an interrupt must not leave a child behind
+    session.begin()
+    return lambda _: session.finish(announce)
+
+
+def check_target(python: str | None) -> None:
+    """Raises a usage error if the target is not an environment, though it is not probed."""
+    from gpuenv.probe.target import TargetError, find_interpreter
+
+    with usage_errors(TargetError):
+        find_interpreter(python, os.environ)
+
+
+def read_at_most(path: Path, limit: int, kind: str) -> str:
+    """The text of a file, which may be a device or a pipe.
+
+    Raises:
+        CommandError: for more than ``limit`` bytes.
+        OSError: when it cannot be read.
+        UnicodeDecodeError: when it is not text.
+    """
+    try:
+        raw = files.read_at_most(path, limit)
+    except files.TooLargeError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: too large for a {kind}") from error
+    return text_of(raw)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Reads a snapshot, or the one in a report.
+
+    Raises:
+        CommandError: with file, line and expected value.
+    """
+    import json
+
+    from gpuenv.model.codec import DecodeError, decode
+    from gpuenv.model.snapshot import SCHEMA, Snapshot, operating_system
+
+    try:
+        text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
+        data = json.loads(text)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+    except json.JSONDecodeError as error:
+        raise CommandError(
+            ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
+        ) from error
+    except (ValueError, RecursionError) as error:  # not text, huge numbers, deep nesting
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
+    key = ""
+    if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
+        data, key = data["snapshot"], "snapshot"
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        (kind, _, major), (found_kind, _, found_major) = SCHEMA.partition("/"), str(found).partition("/")
+        is_newer = found_kind == kind and (whole_number(found_major) or 0) > int(major)
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
+            "upgrade gpuenv: a newer version wrote this file" if is_newer else None,
+        )
+    try:
+        snapshot = decode(Snapshot, data)
+    except DecodeError as error:
+        raise malformed_file(path, text, error, key) from error
+    system = snapshot.host.os
+    if system.value is None:
+        return snapshot
+    # A snapshot written by hand may spell the operating system as other programs do.
+    return snapshot._replace(host=snapshot.host._replace(os=replace(system, value=operating_system(system.value))))
+
+
+def malformed_file(path: Path, text: str, error: DecodeError, key: str = "") -> CommandError:
+    """The error for a value of the wrong type: file, line, path and expected type.
+
+    ``text`` is the content of the file, and ``key`` the one that holds the record.
+    """
+    from gpuenv.model.json_lines import line_of
+
+    line = line_of(text, ".".join(filter(None, (key, error.path))))
+    return CommandError(ExitCode.USAGE, f"{path}: line {line}: {error}" if line else f"{path}: {error}")
+
+
+@contextmanager
+def usage_errors_first(check: Callable[[], object]) -> Iterator[None]:
+    """If the matrix is invalid, calls ``check`` first, whose usage error takes precedence."""
+    try:
+        yield
+    except CommandError as error:
+        if error.exit_code == ExitCode.MATRIX_INVALID:
+            check()
+        raise
+
+
+def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
+    """Validates options that the command does not use, without probing: invalid values are still usage errors.
+
+    Raises:
+        CommandError: at the first invalid or unreadable value; the matrix comes last.
+    """
+    if source.snapshot is None:  # a snapshot has its own target
+        check_target(source.python)
+    if source.paste is not None:
+        return  # it may be standard input, which can be read only once
+    without_target = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)
+    with probing(without_target) as finish:
+        if source.assume or matrix is not None:
+            finish(get_matrix(matrix, quiet=True))
+
+
+def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
+    """The machine of ``--paste``; announces the facts that are missing.
+
+    Raises:
+        CommandError: when it cannot be read, contains no known output, or another machine is selected too.
+    """
+    import shlex
+
+    from gpuenv.matrix.assume import assumed_keys
+    from gpuenv.paste.environments import chosen, read_meant
+    from gpuenv.paste.forms import OUTPUTS
+    from gpuenv.paste.merge import conflicts
+    from gpuenv.paste.snapshot import gaps, to_snapshot
+
+    path = source.paste
+    if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
+        raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
+    environment = chosen(_pasted_text(path))
+    pasted = read_meant(environment)
+    if not pasted.forms:
+        outputs = ", ".join(OUTPUTS)
+        hint = f"supported outputs: {outputs}\nfor an error message or a log: gpuenv explain {shlex.quote(str(path))}"
+        name = "standard input" if str(path) == "-" else path
+        raise CommandError(ExitCode.USAGE, f"{name}: no known output found", hint)
+    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not probed")
+    if environment.note:
+        announce(environment.note)
+    for conflict in conflicts(pasted)[:_MAX_CONFLICTS]:
+        values = [
+            f"{entry.value} ({entry.form}{f', line {entry.line}' if entry.line else ''})"
+            for entry in conflict.said[:_MAX_CONFLICTS]
+        ]
+        announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
+    snapshot = to_snapshot(pasted, matrix)
+    assumed = assumed_keys(source.assume)
+    for gap in gaps(pasted, snapshot):
+        if gap.key not in assumed:
+            announce(f"the paste does not contain {gap.fact} ({gap.why}); add the output of: {gap.ask}")
+    return snapshot
+
+
+def _pasted_text(path: Path) -> str:
+    from gpuenv.paste.read import decoded
+
+    is_stdin = str(path) == "-"
+    if is_stdin and sys.stdin is None:
+        raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
+    try:
+        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as file:
+            data = file.read(_LARGEST_PASTE + 1)
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+    if len(data) > _LARGEST_PASTE:
+        raise CommandError(ExitCode.USAGE, f"{'standard input' if is_stdin else path}: too large for a paste")
+    return decoded(data)
