@@ -22,7 +22,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import harmless, reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.report.html import Earlier
+    from gpuenv.report.html import EarlierRun
     from gpuenv.report.lines import Line
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
@@ -235,7 +235,7 @@ class How(NamedTuple):
     verbose: bool
     color: bool
     redact: bool
-    history: tuple[Earlier, ...] = ()  # the oldest first
+    history: tuple[EarlierRun, ...] = ()  # the oldest first
     of_the_tests: bool = False  # text and JSON show the GPU tests' own result
 
 
@@ -289,9 +289,9 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
     @cache
     def clean() -> Report:
         """The report as others may see it, for all forms but text and JSON."""
-        from gpuenv.report.redact import prepared
+        from gpuenv.report.redact import sanitize
 
-        return prepared(report, identity() if how.redact else None)
+        return sanitize(report, identity() if how.redact else None)
 
     failed: CommandError | None = None
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
@@ -346,7 +346,7 @@ def _append_summary(report: Report) -> None:
         announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")
 
 
-def read_history(folder: Path | None) -> tuple[Earlier, ...]:
+def read_history(folder: Path | None) -> tuple[EarlierRun, ...]:
     """The last reports in JSON of a folder, the oldest first; other files are passed over.
 
     Raises:
@@ -358,11 +358,11 @@ def read_history(folder: Path | None) -> tuple[Earlier, ...]:
         paths = [path for path in folder.iterdir() if path.suffix == ".json" and path.is_file()]
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"--history {folder}: {error.strerror or error}") from error
-    from gpuenv.report.html import earlier
+    from gpuenv.report.html import parse_earlier_run
 
     found = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            found.append(earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
+            found.append(parse_earlier_run(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
     known = (entry for entry in found if entry is not None)
     return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MOST_EARLIER:])

@@ -214,14 +214,14 @@ class Observation(NamedTuple):
 Seen = tuple[Observation, ...] | str
 """Every value that must satisfy a requirement; or why there is none, which no requirement is met by."""
 
-_NOT_TOLD = "no source could tell"
+_NOT_REPORTED = "no source reports it"
 _PEER_READS = "ok"
 _PEER_UNTOLD = (None, "unknown")  # the second is NVML's own word
 
 
 def _observed(fact: str, reading: Reading[Any], subject: str = "") -> Observation:
     if reading.value is None:
-        return _unknown(fact, reading.reason or _NOT_TOLD, subject)
+        return _unknown(fact, reading.reason or _NOT_REPORTED, subject)
     return Observation(fact, reading.value, reading.source or "", subject)
 
 
@@ -244,7 +244,7 @@ def _gpu_count(snapshot: Snapshot) -> tuple[Observation]:
         return (Observation("visible_count", 0, visible.reason or "there is no libcuda"),)
     if "driver.version" in snapshot.assumed and not snapshot.driver.version.known:
         return (Observation("driver.version", 0, "assumed to be absent"),)
-    return (_unknown("visible_count", visible.reason or _NOT_TOLD),)
+    return (_unknown("visible_count", visible.reason or _NOT_REPORTED),)
 
 
 def _gpus(snapshot: Snapshot) -> tuple[tuple[int, Gpu], ...] | None:
@@ -286,7 +286,7 @@ def _memory(snapshot: Snapshot) -> Seen:
         elif not gpu.mig_instances:
             found.append(_unknown(path, "MIG is on, and no instance is listed", label))
         for number, instance in enumerate(gpu.mig_instances if gpu.mig.value else ()):
-            reading = Reading(instance.memory_total, "nvml", reason=_NOT_TOLD)
+            reading = Reading(instance.memory_total, "nvml", reason=_NOT_REPORTED)
             found.append(_observed(f"{path}[{number}].memory_total", reading, f"{label}, MIG instance {number}"))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Lines of a text report, with what a terminal needs to show them."""
+"""Lines of a text report, with their style and indentation on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Style(str, Enum):
-    """What a line is; a terminal may give it a colour."""
+    """The role of a line, which decides its colour on a terminal."""
 
     PLAIN = "plain"
     HEADING = "heading"
@@ -19,13 +19,13 @@ class Style(str, Enum):
 
 
 class Line(NamedTuple):
-    """A line; a terminal wraps it under ``hang`` columns."""
+    """A line; if it is wrapped, the continuation is indented by ``hang`` columns."""
 
     text: str = ""
     style: Style = Style.PLAIN
     hang: int = 0
 
 
-def counted(number: int, word: str) -> str:
-    """``1 error``, ``2 errors``: a word whose plural has an s."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def counted(number: int, noun: str) -> str:
+    """``1 error``, ``2 errors``: a noun with a regular plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

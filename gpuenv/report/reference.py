@@ -1,4 +1,4 @@
-"""What codes, causes, messages and requirement keys mean, as text and as records."""
+"""Descriptions of codes, causes, messages and requirement keys, as text and as records."""
 
 from __future__ import annotations
 
@@ -31,91 +31,91 @@ def check_lines(check: Explained) -> Iterator[Line]:
 
 
 def plugin_lines(code: str, package: str, function: str, text: str, complaint: str | None) -> Iterator[Line]:
-    """A check of another package, in its own words.
+    """A check of a plug-in.
 
     Args:
         code: its code.
-        package: the distribution that brings it, with its version.
-        function: where its function is.
+        package: the distribution that provides it, with its version.
+        function: the path of its function.
         text: its docstring.
-        complaint: why it could not be asked.
+        complaint: why the docstring could not be read.
     """
     title, _, rest = text.strip().partition("\n")
     yield Line(f"{code}: {title or 'a check without a description'}", Style.HEADING)
-    yield Line(f"  brought by {package} ({function})", Style.QUIET, 4)
+    yield Line(f"  provided by {package} ({function})", Style.QUIET, 4)
     if complaint is not None:
-        yield Line(f"  The plug-in could not be asked what it means: it {complaint}.", Style.BAD, 4)
+        yield Line(f"  The plug-in did not describe this check: it {complaint}.", Style.BAD, 4)
     for paragraph in filter(None, (line.strip() for line in rest.split("\n"))):
         yield Line()
         yield Line(paragraph, hang=2)
 
 
 def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
-    """A cause, and every check that can name it; of one that no check looks for, what to do.
+    """A cause, and every check that reports it; the fix of the cause if no check does.
 
     Args:
-        cause: which.
-        checks: all there are.
+        cause: the cause.
+        checks: all checks.
     """
     yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
-    own = [check for check in checks if cause in check.causes]
-    for check in own:
+    reporting = [check for check in checks if cause in check.causes]
+    for check in reporting:
         yield Line()
         yield from check_lines(check)
-    if not own:
+    if not reporting:
         yield Line()
-        yield Line("How it is seen: by what a program says when it fails; no check looks for it.", hang=2)
+        yield Line("How it is detected: by the error message of a program; no check detects it.", hang=2)
         yield Line()
         yield Line("What to do:")
         yield from fix_lines(cause.fix)
 
 
 def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
-    """Every check with its title and the causes that it can name."""
+    """Every check with its title and the causes that it reports."""
     for check in checks:
         yield Line(f"{check.code}  {check.title}", hang=8)
         yield Line(f"        {', '.join(check.causes)}", Style.QUIET, 8)
 
 
 def signature_lines(signature: Signature) -> Iterator[Line]:
-    """A message of a program: who prints it, and the causes it can have."""
+    """A known error message: its program and its possible causes."""
     yield Line(f"{signature.name}: a message of {signature.scope}", Style.HEADING)
     for cause, weight in signature.causes:
-        yield Line(f"  {cause} ({weight:.0%} where nothing else is known): {cause.sentence}", hang=4)
-    yield Line(f"  read from: {signature.source}", Style.QUIET, 4)
+        yield Line(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
+    yield Line(f"  source: {signature.source}", Style.QUIET, 4)
     if signature.decides:
-        yield Line(f"  It would be decided by: {signature.decides}.", hang=4)
+        yield Line(f"  To settle this, check: {signature.decides}.", hang=4)
 
 
 def check_meaning(check: Explained) -> Meaning:
-    """What a code means."""
-    told = _check(check)
-    return Meaning(check.code, "code", check.title, told.causes, (told,))
+    """The description of a check's code."""
+    meaning = _check_meaning(check)
+    return Meaning(check.code, "code", check.title, meaning.causes, (meaning,))
 
 
 def plugin_meaning(code: str, package: str, text: str, complaint: str | None) -> Meaning:
-    """What the check of another package says of itself."""
+    """The description of a plug-in's check, from its docstring."""
     title, _, rest = text.strip().partition("\n")
     sections = {"In its own words": rest.strip()} if rest.strip() else {}
-    told = CheckMeaning(code, title, (), sections, package, complaint)
-    return Meaning(code, "code", title, (), (told,))
+    meaning = CheckMeaning(code, title, (), sections, package, complaint)
+    return Meaning(code, "code", title, (), (meaning,))
 
 
 def cause_meaning(cause: Cause, checks: Sequence[Explained]) -> Meaning:
-    """What a cause means."""
-    own = tuple(_check(check) for check in checks if cause in check.causes)
+    """The description of a cause."""
+    reporting = tuple(_check_meaning(check) for check in checks if cause in check.causes)
     return Meaning(
         subject=cause.value,
         kind="cause",
         title=cause.sentence,
         causes=(CauseMeaning(cause, cause.sentence),),
-        checks=own,
-        fix=() if own else cause.fix,
+        checks=reporting,
+        fix=() if reporting else cause.fix,
     )
 
 
 def signature_meaning(signature: Signature) -> Meaning:
-    """What a message of a program means."""
+    """The description of a known error message."""
     return Meaning(
         subject=signature.name,
         kind="message",
@@ -127,36 +127,36 @@ def signature_meaning(signature: Signature) -> Meaning:
 
 
 def listed_checks(checks: Iterable[Explained]) -> tuple[ListedCheck, ...]:
-    """The doctor's own checks."""
+    """The built-in checks."""
     return tuple(ListedCheck(check.code, check.title, check.causes) for check in checks)
 
 
 def listed_requirements() -> Requirements:
-    """The keys and the grammar."""
+    """The keys and the grammar of requirements."""
     keys = (ListedKey(key.name, key.meaning, key.example, tuple(key.kind.operators)) for key in KEYS.values())
     return Requirements(tuple(keys), GRAMMAR)
 
 
-def _check(check: Explained) -> CheckMeaning:
+def _check_meaning(check: Explained) -> CheckMeaning:
     causes = tuple(CauseMeaning(cause, cause.sentence) for cause in check.causes)
     return CheckMeaning(check.code, check.title, causes, check.sections)
 
 
 GRAMMAR = (
-    "requirement  a key and one or more comparisons, all of which must hold:",
+    "requirement  a key and one or more comparisons, which must all hold:",
     "             gpu>=1   cupy>=14,<15   driver==550   name~=H100|H200   nvlink",
     "comparison   >= <= == != > < or ~= and a value; a comma separates several",
-    "on or off    such a key may stand alone, which means ==on",
-    "words        | separates alternatives; ~= means that the word is part of it",
+    "on or off    the key alone means ==on",
+    "names        | separates alternatives; ~= matches a part of the name",
     "sizes        40GiB and 40G are binary, 40GB is decimal",
-    "versions     are compared in as many parts as you give: driver==550 is every 550.x",
-    "each GPU     what is said of a GPU must hold for every one that a program sees here",
-    "unknown      what no source could tell is neither met nor violated: exit code 8",
+    "versions     are compared to the precision written: driver==550 matches every 550.x",
+    "each GPU     a requirement on a GPU must hold for every GPU visible to a program",
+    "unknown      a fact that no source reports is neither met nor violated: exit code 8",
 )
 
 
 def grammar_lines() -> Iterator[Line]:
-    """The grammar, then one line a key."""
+    """The grammar, then one line per key."""
     yield Line("Grammar", Style.HEADING)
     for text in GRAMMAR:
         yield Line(f"  {text}", hang=15)

@@ -1,4 +1,4 @@
-"""Resolutions as text: the explanation, what if, why not, and one answer for several machines."""
+"""Answers of the resolver as text: explanation, what-if, why-not, and the wheels for a fleet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GAP = "  "
 
 
 def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Iterator[Line]:
-    """The resolution in words, for ``gpuenv resolve``; ``verbose`` adds every rejection with its source."""
+    """The explanation for ``gpuenv resolve``; ``verbose`` adds every rejection with its source."""
     for number, text in enumerate(resolution.explanation.splitlines()):
         yield Line(text, (Style.GOOD if resolution.wheel else Style.BAD) if number == 0 else Style.PLAIN, 2)
     wheel = resolution.wheel
@@ -22,10 +22,10 @@ def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Itera
         yield Line()
         yield Line("Install", Style.HEADING)
         if wheel.replaces:
-            gone = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
-            yield Line(f"  $ {gone}", Style.COMMAND, 4)
-        quoted = command_text(["python", "-m", "pip", "install", *wheel.requirements])
-        yield Line(f"  $ {quoted}", Style.COMMAND, 4)
+            uninstall = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
+            yield Line(f"  $ {uninstall}", Style.COMMAND, 4)
+        install = command_text(["python", "-m", "pip", "install", *wheel.requirements])
+        yield Line(f"  $ {install}", Style.COMMAND, 4)
         if wheel.needs_toolkit:
             yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
     if verbose:
@@ -37,7 +37,7 @@ def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Itera
 
 
 def what_if_lines(answer: WhatIf) -> Iterator[Line]:
-    """A table: one column for each supposition, the wheel, and what each better line would take."""
+    """A table: one column per assumption, the wheel, and what each better line would need."""
     if not answer.rows:
         return
     keys = list(dict.fromkeys(text.partition("=")[0] for row in answer.rows for text in row.given))
@@ -68,11 +68,11 @@ def _better(entry: Better) -> str:
 
 
 def why_not_lines(answer: WhyNot) -> Iterator[Line]:
-    """Every rejection with its proof, and what would lift them."""
+    """Every rejection with its source, and the changes that would lift them."""
     label = answer.candidate.label
     if not answer.rejections:
-        chosen = f"fits; {answer.preferred.label} is preferred" if answer.preferred else "fits, and is the one chosen"
-        yield Line(f"{label} {chosen}.", Style.GOOD, 2)
+        result = f"fits; {answer.preferred.label} is preferred" if answer.preferred else "fits and is recommended"
+        yield Line(f"{label} {result}.", Style.GOOD, 2)
         return
     yield Line(f"{label} does not fit:", Style.BAD, 2)
     for entry in answer.rejections:
@@ -87,12 +87,13 @@ def why_not_lines(answer: WhyNot) -> Iterator[Line]:
 
 
 def fleet_lines(answer: Fleet) -> Iterator[Line]:
-    """The fewest installs that serve every machine."""
+    """The smallest set of wheels that covers every machine."""
     count = len(answer.answers)
     if count == 1 and not answer.unserved:
-        yield Line("One answer serves every machine.", Style.GOOD)
+        yield Line("One wheel fits every machine.", Style.GOOD)
     elif count:
-        yield Line(f"{counted(count, 'answer')} serve{'' if count > 1 else 's'} what can be served.")
+        covered = "every machine" if not answer.unserved else "the machines for which one fits"
+        yield Line(f"{counted(count, 'wheel')} cover{'' if count > 1 else 's'} {covered}.")
     for shared in answer.answers:
         yield Line()
         yield Line(f"{shared.candidate.label}: {', '.join(shared.machines)}", Style.HEADING, 2)

@@ -1,4 +1,4 @@
-"""GPU tests as lines of text, and what they have measured as series."""
+"""Results of GPU tests as lines of text, and their measurements as series."""
 
 from __future__ import annotations
 
@@ -11,63 +11,62 @@ from gpuenv.report.lines import Line, Style, counted
 
 _MIB = 1024 * 1024
 _SMOKE_VERDICTS = {
-    TestStatus.PASSED: ("PASSED", "every test gave the right numbers.", Style.GOOD),
-    TestStatus.FAILED: ("FAILED", "the GPU, or what lies between it and CuPy, gives wrong answers or none.", Style.BAD),
-    TestStatus.BUSY: ("BUSY", "others use the GPU: not broken, but not proven either.", Style.WARNING),
-    TestStatus.SKIPPED: ("SKIPPED", "nothing was proven.", Style.WARNING),
+    TestStatus.PASSED: ("PASSED", "every test computed correct results.", Style.GOOD),
+    TestStatus.FAILED: ("FAILED", "the GPU or its software computes wrong results or none.", Style.BAD),
+    TestStatus.BUSY: ("BUSY", "other processes use the GPU, so the result is undetermined.", Style.WARNING),
+    TestStatus.SKIPPED: ("SKIPPED", "no test ran.", Style.WARNING),
 }
 _SMOKE_STYLES = {
     TestStatus.PASSED: Style.PLAIN,
     TestStatus.SKIPPED: Style.QUIET,
     TestStatus.BUSY: Style.WARNING,
 }
-_NAMED = 3  # skipped tests of one reason; more are counted
+_MAX_NAMED = 3  # skipped tests with the same reason; more are counted
 
 
 def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
-    """The whole result; tests that passed are counted, and listed if ``verbose``."""
-    word, sentence, style = _smoke_verdict(result)
-    yield Line(f"{word}: {sentence}", style, len(word) + 2)
+    """The result; passed tests are counted, and listed if ``verbose``."""
+    status, sentence, style = _smoke_verdict(result)
+    yield Line(f"{status}: {sentence}", style, len(status) + 2)
     if result.fault:
-        yield Line(_planted(result.fault), Style.WARNING)
+        yield Line(_fault_text(result.fault), Style.WARNING)
     for gpu in result.gpus:
         yield Line()
         yield Line(_tested_gpu(gpu), Style.HEADING, 2)
-        yield from _of_one(result, gpu.uuid, verbose=verbose)
+        yield from _gpu_lines(result, gpu.uuid, verbose=verbose)
     others = [test for test in result.tests if test.gpu not in {gpu.uuid for gpu in result.gpus}]
     if others:
         yield Line()
-        yield Line("Not on one GPU" if result.gpus else "Tests", Style.HEADING)
-        yield from _tests(others, verbose=verbose)
-    yield from _compared(result.compared)
+        yield Line("Tests of no single GPU" if result.gpus else "Tests", Style.HEADING)
+        yield from _test_lines(others, verbose=verbose)
+    yield from _comparison_lines(result.compared)
     yield Line()
-    yield Line(f"{_counted(result)}; exit code {result.exit_code}.", Style.QUIET, 2)
+    yield Line(f"{_summary_text(result)}; exit code {result.exit_code}.", Style.QUIET, 2)
 
 
 def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
-    """The result as a part of a report, whose findings say what failed."""
+    """The result as a section of a report, whose findings list the failures."""
     yield Line()
     yield Line("GPU tests", Style.HEADING)
-    word, sentence, style = _smoke_verdict(result)
-    yield Line(f"  {word}: {sentence}", style, 4)
+    status, sentence, style = _smoke_verdict(result)
+    yield Line(f"  {status}: {sentence}", style, 4)
     if result.fault:
-        yield Line(f"  {_planted(result.fault)}", Style.WARNING, 4)
-    if verbose or result.status is TestStatus.SKIPPED:  # no finding says why nothing was tried
-        yield from _tests(result.tests, verbose=verbose)
-    yield from _compared(result.compared, heading=False)
-    yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+        yield Line(f"  {_fault_text(result.fault)}", Style.WARNING, 4)
+    if verbose or result.status is TestStatus.SKIPPED:  # no finding says why no test ran
+        yield from _test_lines(result.tests, verbose=verbose)
+    yield from _comparison_lines(result.compared, heading=False)
+    yield Line(f"  {_summary_text(result)}", Style.QUIET, 4)
 
 
 def _smoke_verdict(result: SmokeResult) -> tuple[str, str, Style]:
-    word, sentence, style = _SMOKE_VERDICTS[result.status]
-    passed = any(test.status is TestStatus.PASSED for test in result.tests)
-    if result.status is TestStatus.SKIPPED and passed:
-        sentence = "not all was tried; what was gave the right numbers."
-        return "UNFINISHED", sentence, style
-    return word, sentence, style
+    status, sentence, style = _SMOKE_VERDICTS[result.status]
+    has_passed = any(test.status is TestStatus.PASSED for test in result.tests)
+    if result.status is TestStatus.SKIPPED and has_passed:
+        return "UNFINISHED", "not every test ran; those that ran computed correct results.", style
+    return status, sentence, style
 
 
-def _planted(fault: str) -> str:
+def _fault_text(fault: str) -> str:
     return f"A fault was planted on purpose: {fault}."
 
 
@@ -80,60 +79,61 @@ def _tested_gpu(gpu: TestedGpu) -> str:
     return ", ".join([*parts, gpu.uuid or "UUID unknown"])
 
 
-def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[Line]:
+def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[Line]:
     tests = [test for test in result.tests if test.gpu == uuid]
-    yield from _tests(tests, verbose=verbose)
+    yield from _test_lines(tests, verbose=verbose)
     peaks = {entry.name: entry for entry in result.compared if entry.gpu == uuid and entry.against == "data-sheet"}
     for test in tests:
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
-            beside = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
-            yield Line(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{beside}", hang=4)
+            share = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
+            yield Line(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{share}", hang=4)
 
 
-def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
+def _test_lines(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
     passed = sum(test.status is TestStatus.PASSED for test in tests)
     if passed and not verbose:
         yield Line(f"  {counted(passed, 'test')} passed")
     reasons: dict[str, list[str]] = {}
-    # Each cause is named once, after the last test that is told with it.
+    # Each cause is explained once, after the last test with it.
     last = {test.cause: test for test in tests if verbose or test.status is not TestStatus.SKIPPED}
     for test in tests:
         if test.status is TestStatus.SKIPPED and not verbose:
-            reasons.setdefault(test.detail or "no reason told", []).append(test.name)
+            reasons.setdefault(test.detail or "no reason reported", []).append(test.name)
         elif test.status is not TestStatus.PASSED or verbose:
-            yield _test(test)
+            yield _test_line(test)
             if test.cause is not None and last[test.cause] is test:
                 yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
-    for reason, every in reasons.items():
-        names = tuple(dict.fromkeys(every))  # a repetition is skipped for the same reason
-        told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")
-        yield Line(f"  skipped: {told}", Style.QUIET, 4)
+    for reason, skipped in reasons.items():
+        names = tuple(dict.fromkeys(skipped))  # repetitions are skipped for the same reason
+        text = ", ".join(names) if len(names) <= _MAX_NAMED else counted(len(names), "test")
+        yield Line(f"  skipped: {text}", Style.QUIET, 4)
         yield Line(f"    {reason}", Style.QUIET, 4)
 
 
-def _test(test: TestResult) -> Line:
+def _test_line(test: TestResult) -> Line:
     detail = f": {test.detail}" if test.detail else f" ({test.title})"
     text = f"  {test.status.value:<9} {test_label(test)}, {test.duration:.1f} s{detail}"
     return Line(text, _SMOKE_STYLES.get(test.status, Style.BAD), 4)
 
 
-def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:
-    worse = [entry for entry in compared if entry.worse]
-    if not compared:
+def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:
+    worse = [entry for entry in comparisons if entry.worse]
+    if not comparisons:
         return
     if heading:
         yield Line()
         yield Line("Compared", Style.HEADING)
-    for against, beside in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
-        count = sum(entry.against == against for entry in compared)
+    for against, name in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
+        count = sum(entry.against == against for entry in comparisons)
         if count:
-            yield Line(f"  {counted(count, 'number')} beside {beside}")
+            yield Line(f"  {counted(count, 'value')} compared with {name}")
+    owners = {"baseline": "the baseline's", "sisters": "the other GPUs'", "data-sheet": "the data sheet's"}
     for entry in worse:
-        beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
+        measured, reference = Quantity(entry.value, entry.unit), Quantity(entry.baseline, entry.unit)
         yield Line(
-            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {share_text(entry.ratio)} of {beside}"
-            f" {quantity_text(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
+            f"  {entry.name}: {quantity_text(measured)}, {share_text(entry.ratio)} of "
+            f"{owners[entry.against]} {quantity_text(reference)} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
         )
@@ -142,22 +142,21 @@ def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator
 
 
 def counts_text(result: SmokeResult) -> str:
-    """``38 passed, 2 skipped``: how the tests ended."""
+    """``38 passed, 2 skipped``."""
     counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
     return ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
 
 
-def _counted(result: SmokeResult) -> str:
-    over = (
-        "" if result.duration <= result.budget else f", more than the {result.budget:g} s that this level should take"
-    )
+def _summary_text(result: SmokeResult) -> str:
+    excess = "" if result.duration <= result.budget else f", over the budget of {result.budget:g} s of this level"
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     tail = f"; {versions}" if versions else ""
-    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"
+    settings = f"level {result.level.value}, seed {result.seed}"
+    return f"{counts_text(result)}; {settings}, {result.duration:.1f} s{excess}{tail}"
 
 
 def test_label(test: TestResult) -> str:
-    """Its name, and from the second repetition on which it is: readers take two of one name for the same."""
+    """The name, numbered from the second repetition on, since readers take equal names for the same test."""
     return f"{test.name}{_repetition(test)}"
 
 
@@ -166,26 +165,26 @@ def _repetition(test: TestResult) -> str:
 
 
 def measured_texts(test: TestResult) -> list[str]:
-    """What it has measured, in words: ``matmul_f16 641 TFLOP/s``."""
+    """The measurements of a test: ``matmul_f16 641 TFLOP/s``."""
     return [f"{name} {quantity_text(quantity)}" for name, quantity in test.measured.items()]
 
 
 class Series(NamedTuple):
-    """What one GPU reached of one quantity.
+    """The values of one quantity on one GPU.
 
     Attributes:
         name: ``GROUP.QUANTITY``.
         gpu: its UUID.
         unit: of the values.
-        values: one a repetition.
-        beside: what they are beside other numbers.
+        values: one per repetition.
+        comparisons: with baseline, data sheet and other GPUs.
     """
 
     name: str
     gpu: str
     unit: str
     values: tuple[float, ...]
-    beside: tuple[Compared, ...] = ()
+    comparisons: tuple[Compared, ...] = ()
 
     @property
     def text(self) -> str:
@@ -195,15 +194,15 @@ class Series(NamedTuple):
 
 
 def smoke_series(result: SmokeResult) -> tuple[Series, ...]:
-    """Every number that was measured, by name and GPU, in the order of the tests."""
-    found: dict[tuple[str, str], list[Quantity]] = {}
+    """All measurements by name and GPU, in the order of the tests."""
+    measured: dict[tuple[str, str], list[Quantity]] = {}
     for test in result.tests:
         for name, quantity in test.measured.items():
-            found.setdefault((f"{test.group}.{name}", test.gpu or ""), []).append(quantity)
-    beside: dict[tuple[str, str], list[Compared]] = {}
+            measured.setdefault((f"{test.group}.{name}", test.gpu or ""), []).append(quantity)
+    comparisons: dict[tuple[str, str], list[Compared]] = {}
     for entry in result.compared:
-        beside.setdefault((entry.name, entry.gpu or ""), []).append(entry)
+        comparisons.setdefault((entry.name, entry.gpu or ""), []).append(entry)
     return tuple(
-        Series(*key, quantities[0].unit, tuple(q.value for q in quantities), tuple(beside.get(key, ())))
-        for key, quantities in found.items()
+        Series(*key, quantities[0].unit, tuple(q.value for q in quantities), tuple(comparisons.get(key, ())))
+        for key, quantities in measured.items()
     )

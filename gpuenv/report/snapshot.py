@@ -1,4 +1,4 @@
-"""Snapshots as text: facts, timings and the comparison of two."""
+"""Snapshots as text: facts, timings of the probes, and the comparison of two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READING = {"value", "source", "others", "reason"}
 
 
 def fact_lines(snapshot: Snapshot) -> Iterator[Line]:
-    """One line a fact, under the path that it has in JSON."""
+    """One line per fact, with its JSON path."""
     for name, value in encode(snapshot).items():
         yield from _lines(name, value)
 
@@ -42,14 +42,14 @@ def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 
 def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
-    """A list as its entries, or as their number where each is told on lines of its own."""
+    """A value as text; of a list of records, which get lines of their own, only the number."""
     records = sum(isinstance(entry, dict) for entry in _entries(value))
     return f"{records} lines" if records else spelt(value)
 
 
 def _reading(path: str, reading: dict[str, Any]) -> Line:
     if reading["value"] is None:
-        return Line(f"{path}: unknown ({reading['reason'] or 'not asked'})", Style.QUIET, 2)
+        return Line(f"{path}: unknown ({reading['reason'] or 'not probed'})", Style.QUIET, 2)
     differing = [answer for answer in reading["others"] if answer["value"] != reading["value"]]
     others = "; but " + ", ".join(f"{_spelt(a['value'])} [{a['source']}]" for a in differing) if differing else ""
     return Line(
@@ -59,43 +59,44 @@ def _reading(path: str, reading: dict[str, Any]) -> Line:
     )
 
 
-_WIDTH = 30  # columns of the drawing
+_WIDTH = 30  # columns of the chart
 
 
 def phase_lines(snapshot: Snapshot) -> Iterator[Line]:
-    """A table with the seconds from and to which each source was asked, and a drawing of it."""
-    asked = sorted(
+    """A table and a chart of the time spans, in seconds, in which each source was probed."""
+    sources = sorted(
         (source for source in snapshot.sources if source.duration > 0), key=lambda source: (source.started, source.name)
     )
-    if not asked:
-        yield Line("No source was asked.", Style.QUIET)
+    if not sources:
+        yield Line("No source was probed.", Style.QUIET)
         return
-    whole = max(source.started + source.duration for source in asked)
-    name_width = max(len(source.name) for source in asked)
+    total = max(source.started + source.duration for source in sources)
+    name_width = max(len(source.name) for source in sources)
     yield Line(f"{'source':{name_width}}   from     to   took  state", Style.QUIET)
-    for source in asked:
+    for source in sources:
         end = source.started + source.duration
-        before, after = round(source.started / whole * _WIDTH), round(end / whole * _WIDTH)
-        bar = " " * before + "#" * max(1, after - before)
+        first, last = round(source.started / total * _WIDTH), round(end / total * _WIDTH)
+        bar = " " * first + "#" * max(1, last - first)
         state = "" if source.state is SourceState.ANSWERED else source.state.value
         yield Line(
             f"{source.name:{name_width}} {source.started:6.2f} {end:6.2f} {source.duration:6.2f}  "
             f"{bar:{_WIDTH}} {state}".rstrip()
         )
-    told_apart = sum(source.duration for source in asked)
-    yield Line(f"all {whole:.2f} s; one after the other it would be {told_apart:.2f} s", Style.QUIET)
+    sequential = sum(source.duration for source in sources)
+    yield Line(f"total {total:.2f} s; one after the other {sequential:.2f} s", Style.QUIET)
 
 
-_SHOWN = 12
+_MAX_SHOWN = 12
 
 
 def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterator[Line]:
-    """What to try first, what the doctor finds here alone, and the differences, the likeliest first."""
+    """What to try first, findings on this machine only, and the differences, the likeliest explanation first."""
     if not comparison.differences:
-        yield Line(f"No difference in the {counted(comparison.compared, 'fact')} that both machines told.", Style.GOOD)
+        yield Line(f"No difference in {counted(comparison.compared, 'fact')} known for both machines.", Style.GOOD)
         return
     count = len(comparison.differences)
-    yield Line(f"{counted(count, 'difference')}; {counted(comparison.compared, 'fact')} told by both", Style.HEADING)
+    summary = f"{counted(count, 'difference')}; {counted(comparison.compared, 'fact')} known for both machines"
+    yield Line(summary, Style.HEADING)
     if comparison.try_first:
         yield Line()
         yield Line("Try this first", Style.HEADING)
@@ -105,19 +106,19 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
                 yield Line(f"  $ {command_text(step.command)}", Style.COMMAND, 4)
     if comparison.findings:
         yield Line()
-        yield Line("Found here and not there", Style.HEADING)
+        yield Line("Found here only", Style.HEADING)
         for finding in comparison.findings:
             yield Line(f"  {finding.code} {finding.cause.value}: {finding.title}", hang=4)
     yield Line()
     yield Line("Differences, the likeliest explanation first", Style.HEADING)
-    shown = comparison.differences if verbose else comparison.differences[:_SHOWN]
+    shown = comparison.differences if verbose else comparison.differences[:_MAX_SHOWN]
     for difference in shown:
-        yield from _one(difference)
+        yield from _difference_lines(difference)
     if len(shown) < count:
-        yield Line(f"  and {count - len(shown)} less likely ones: -v shows them", Style.QUIET)
+        yield Line(f"  and {count - len(shown)} less likely ones (-v lists them)", Style.QUIET)
 
 
-def _one(difference: Difference) -> Iterator[Line]:
+def _difference_lines(difference: Difference) -> Iterator[Line]:
     yield Line(f"  {difference.fact}: {difference.why}", hang=4)
     there, here = difference.shown
     yield Line(f"    there: {there}", Style.QUIET, 11)

@@ -103,7 +103,7 @@ def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> No
     assert done.returncode == 1
     assert done.stdout.startswith("No known message")
     assert cause in done.stdout
-    assert "by its words alone: " in done.stdout
+    assert "wording only: " in done.stdout
     done = gpuenv("run", "--", "sh", "-c", f"cat {report} >&2; exit 3")
     assert (done.returncode, done.stderr) == (3, text)
 

@@ -196,7 +196,7 @@ def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None
     assert (code, report["status"]) == (8, "unknown")
     done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
     told = " ".join(done.stdout.split())
-    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in told
+    assert "Check BAD101 crashed: plug-in of plugin-bad101 1.0: failed while it ran" in told
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
@@ -242,7 +242,7 @@ def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
     told = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "ACME101: A GPU has less memory than our smallest model takes." in told
-    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in told
+    assert "provided by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in told
     assert "What to do: take a machine with larger GPUs." in told
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
@@ -259,5 +259,5 @@ def test_one_that_cannot_be_asked_is_told_to_be_broken(home: Home) -> None:
         done = home.gpuenv("explain", code, "--timeout", PATIENCE)
         told = " ".join(done.stdout.split())
         assert done.returncode == 0
-        assert f"brought by plugin-{code.lower()} 1.0" in told
+        assert f"provided by plugin-{code.lower()} 1.0" in told
         assert why in told, told

@@ -112,9 +112,9 @@ def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
 
 def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
     text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
-    assert text.startswith("UNKNOWN: Whether the machine has nvlink could not be told.")
-    assert "  unknown nvlink: cannot tell gpus[0].nvlinks (no source could tell) [--require]" in text
-    assert "Could not be told" in text
+    assert text.startswith("UNKNOWN: Whether the machine meets nvlink is undetermined.")
+    assert "  unknown nvlink: undetermined: gpus[0].nvlinks (no source reports it) [--require]" in text
+    assert "Undetermined" in text
 
 
 @pytest.mark.parametrize(

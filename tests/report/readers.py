@@ -60,9 +60,9 @@ _REQUIRED = {"met": "met", "NOT MET": "violated", "not met": "violated", "unknow
 
 def from_text(path: Path) -> Told:
     text = path.read_text(encoding="utf-8")
-    required = re.findall(r"^  (met|NOT MET|unknown) +(\S.*?): (?:found|cannot tell) ", text, re.MULTILINE)
+    required = re.findall(r"^  (met|NOT MET|unknown) +(\S.*?): (?:found|undetermined:) ", text, re.MULTILINE)
     code = re.search(r"exit code (\d+)\.$", text)
-    first = re.search(r"^Cure this first\n  (\S+)", text, re.MULTILINE)
+    first = re.search(r"^Fix this first\n  (\S+)", text, re.MULTILINE)
     return Told(
         status=_WORDS[text.split(":", 1)[0]],
         exit_code=int(code[1]) if code else None,
@@ -120,8 +120,8 @@ def from_github(path: Path) -> Told:
     match = re.fullmatch(r"gpuenv: (.*) \(exit code (\d+)\)", title)
     assert match
     found = [(p["title"], body) for _, p, body in read if re.fullmatch(r"[A-Z]{3}\d{3} [a-z0-9-]+", p["title"])]
-    first = next((name.split()[0] for name, body in found if body.startswith("cure this first: ")), None)
-    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|cannot tell) ", read[-1][2], re.MULTILINE)
+    first = next((name.split()[0] for name, body in found if body.startswith("Fix this first: ")), None)
+    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|undetermined:) ", read[-1][2], re.MULTILINE)
     return Told(
         status=_WORDS[match[1]],
         exit_code=int(match[2]),
@@ -161,7 +161,7 @@ def from_sarif(path: Path) -> Told:
     rules = run["tool"]["driver"]["rules"]
     assert {result["ruleId"] for result in run["results"]} <= {rule["id"] for rule in rules}
     required = [
-        re.fullmatch(r"(met|not met|unknown): (.*?): (?:found|cannot tell) .*", text)
+        re.fullmatch(r"(met|not met|unknown): (.*?): (?:found|undetermined:) .*", text)
         for text in run["properties"]["requirements"]
     ]
     return Told(
@@ -212,7 +212,7 @@ def from_markdown(path: Path) -> Told:
         status=_WORDS[plain[0].removeprefix("gpuenv: ")],
         exit_code=code,
         findings=frozenset((match[1], match[2]) for match in found if match),
-        primary=next((match[1] for match in found if match and "cure this first" in match[3]), None),
+        primary=next((match[1] for match in found if match and "fix this first" in match[3]), None),
         requirements=frozenset(required),
         text="\n".join(plain).replace("\u200b", ""),
     )
@@ -262,7 +262,7 @@ def from_html(path: Path) -> Told:
         for (a, b), c in zip(pairs, [*found[2:], "", ""], strict=True)
         if re.fullmatch(r"[A-Z]{3}\d{3}", a) and b == " "
     }
-    first = next((found[n + 2] for n, text in enumerate(found) if text == "cure this first"), None)
+    first = next((found[n + 2] for n, text in enumerate(found) if text == "fix this first"), None)
     required = [text for section, _, text in page.cells if section == "requirements"]
     read = [(required[n + 1], _REQUIRED[text]) for n, text in enumerate(required[:-1]) if text in _REQUIRED]
     return Told(

@@ -22,7 +22,7 @@ def test_each_source_has_its_line_in_the_order_of_asking() -> None:
         ["libraries", "0.50", "1.00", "0.50"],
     ]
     assert rows[1].endswith("timed-out")
-    assert last == "all 1.00 s; one after the other it would be 1.60 s"
+    assert last == "total 1.00 s; one after the other 1.60 s"
 
 
 def test_bars_lie_below_each_other_as_the_times_do() -> None:
@@ -34,4 +34,4 @@ def test_bars_lie_below_each_other_as_the_times_do() -> None:
 
 
 def test_nobody_was_asked() -> None:
-    assert [line.text for line in phase_lines(Snapshot())] == ["No source was asked."]
+    assert [line.text for line in phase_lines(Snapshot())] == ["No source was probed."]

@@ -121,14 +121,16 @@ def test_no_line_of_the_facts_has_a_name_of_pythons() -> None:
     assert [line for line in lines if re.search(r": (True|False|None)\b", line)] == []
 
 
-@pytest.mark.parametrize(("by", "of"), [("slurm", "job"), (None, "process")])
-def test_a_gpu_that_was_not_given_is_told_as_such(by: str | None, of: str) -> None:
+@pytest.mark.parametrize(
+    ("by", "denied"), [("slurm", "not allocated to this job"), (None, "not accessible to this process")]
+)
+def test_a_gpu_that_a_control_group_denies_is_listed_as_such(by: str | None, denied: str) -> None:
     kept = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
     named = kept._replace(name=known("NVIDIA L4", "nvml"))
-    given = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
+    accessible = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
-    told = gpu_texts(Snapshot(gpus=(kept, kept, given, kept, named, Gpu()), grant=grant))
-    assert told == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x not given to this {of}"]
+    texts = gpu_texts(Snapshot(gpus=(kept, kept, accessible, kept, named, Gpu()), grant=grant))
+    assert texts == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x {denied}"]
 
 
 def test_evidence_of_any_length_is_read_at_a_glance() -> None:

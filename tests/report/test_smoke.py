@@ -57,12 +57,12 @@ def test_what_was_measured_is_told_with_what_it_is_held_against(tested: Report) 
     assert tested.smoke is not None
     assert measured_texts(tested.smoke.tests[0]) == ["matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s"]
     first, second, *_ = smoke_series(tested.smoke)
-    assert (first.name, first.text, [entry.worse for entry in first.beside]) == (
+    assert (first.name, first.text, [entry.worse for entry in first.comparisons]) == (
         "blas.matmul_f16",
         "241 TFLOP/s",
         [False],
     )
-    assert [entry.worse for entry in second.beside] == [True]
+    assert [entry.worse for entry in second.comparisons] == [True]
     page = html_text(tested)
     assert "6% of the data sheet" in page
     assert page.count('<rect class="bad"') == 2  # the rate, and the part that it is of the data sheet
