@@ -155,6 +155,6 @@ def _with_plugins(
 def show_phases(snapshot: Snapshot) -> None:
     """Where the time went, on standard error."""
     from gpuenv.cli.output import write_stderr
-    from gpuenv.report.snapshot import phase_lines
+    from gpuenv.report.snapshot_text import phase_lines
 
     write_stderr(phase_lines(snapshot))

@@ -311,40 +311,40 @@ def pasted_machine(subject: MachineSource, matrix: Matrix) -> Snapshot:
     import shlex
 
     from gpuenv.matrix.assume import assumed_keys
-    from gpuenv.paste.environments import chosen, read_meant
-    from gpuenv.paste.forms import OUTPUTS
     from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.snapshot import gaps, to_snapshot
+    from gpuenv.paste.outputs import OUTPUTS
+    from gpuenv.paste.partial_snapshot import gaps, to_snapshot
+    from gpuenv.paste.selection import read_selection, select_environment
 
     path = subject.paste
     if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
-    meant = chosen(_pasted_text(path))
-    pasted = read_meant(meant)
-    if not pasted.forms:
+    selection = select_environment(_pasted_text(path))
+    content = read_selection(selection)
+    if not content.outputs:
         read = ", ".join(OUTPUTS)
         hint = f"read are: {read}\nan error message or a log is for: gpuenv explain {shlex.quote(str(path))}"
         name = "standard input" if str(path) == "-" else path
         raise CommandError(ExitCode.USAGE, f"{name}: no output that is known is in it", hint)
-    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
-    if meant.note:
-        announce(meant.note)
-    for conflict in conflicts(pasted)[:_SHOWN]:
+    announce(f"from the paste: {', '.join(content.outputs)}; this machine is not asked")
+    if selection.note:
+        announce(selection.note)
+    for conflict in conflicts(content)[:_SHOWN]:
         values = [
-            f"{entry.value} ({entry.form}{f', line {entry.line}' if entry.line else ''})"
-            for entry in conflict.said[:_SHOWN]
+            f"{entry.value} ({entry.output}{f', line {entry.line}' if entry.line else ''})"
+            for entry in conflict.values[:_SHOWN]
         ]
         announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first one counts")
-    snapshot = to_snapshot(pasted, matrix)
+    snapshot = to_snapshot(content, matrix)
     assumed = assumed_keys(subject.assume)
-    for gap in gaps(pasted, snapshot):
+    for gap in gaps(content, snapshot):
         if gap.key not in assumed:
             announce(f"the paste does not say {gap.fact} ({gap.why}); the output of this says it: {gap.ask}")
     return snapshot
 
 
 def _pasted_text(path: Path) -> str:
-    from gpuenv.paste.read import decoded
+    from gpuenv.paste.reader import decoded
 
     is_stdin = str(path) == "-"
     if is_stdin and sys.stdin is None:

@@ -23,9 +23,9 @@ from gpuenv.model.text import harmless, reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.html import EarlierRun
-    from gpuenv.report.lines import Line
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
+    from gpuenv.report.styled_line import Line
 
 # Each but text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -316,7 +316,7 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.form == "json":
         emit_json(smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
     elif wanted.form == "text":
-        from gpuenv.report.smoke import smoke_lines
+        from gpuenv.report.smoke_text import smoke_lines
         from gpuenv.report.text import report_lines
 
         lines = smoke_lines(smoke, verbose=how.verbose) if smoke else report_lines(report, verbose=how.verbose)

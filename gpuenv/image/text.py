@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.text import size_text
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.styled_line import Line, Style
 
 _SHOWN = 6  # wheels named in a plan, unless all are asked for
 

@@ -8,7 +8,7 @@ from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Plan, Reason, Result
 from gpuenv.model.text import size_text
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.styled_line import Line, Style
 from gpuenv.report.text import command_text
 
 _REASONS = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gpuenv.model.reading import Answer, Reading, missing, settle
-from gpuenv.paste import forms
-from gpuenv.paste.records import Conflict, Pasted, PastedGpu, Said
+from gpuenv.paste import outputs
+from gpuenv.paste.content import Conflict, PasteContent, PastedGpu, ReportedValue
 
 T = TypeVar("T")
 
@@ -32,21 +32,21 @@ _ONE_A_MACHINE = (
     ),
     *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
+_OF_NVML = (*outputs.ALL_GPUS, outputs.COLLECT_ENV)  # their numbers are NVML's
 
 # What CuPy asks of libcuda itself is what its CUDA programs get; what nvidia-smi prints in Windows may stand beside
 # what a WSL says of itself.
 _TRUST = {
-    "driver-cuda": (forms.SHOW_CONFIG, *forms.TRUST),
-    "os": (*(form for form in forms.TRUST if form != forms.SMI), forms.SMI),
+    "driver-cuda": (outputs.SHOW_CONFIG, *outputs.TRUST),
+    "os": (*(output for output in outputs.TRUST if output != outputs.SMI), outputs.SMI),
 }
 
 
-def answers(pasted: Pasted, fact: str) -> tuple[Said, ...]:
+def answers(content: PasteContent, fact: str) -> tuple[ReportedValue, ...]:
     """The statements of a fact, the most trusted first; one that says the same less exactly comes later."""
-    trust = _TRUST.get(fact, forms.TRUST)
-    found = [entry for entry in pasted.said if entry.fact == fact]
-    found.sort(key=lambda entry: (trust.index(entry.form), entry.line))
+    trust = _TRUST.get(fact, outputs.TRUST)
+    found = [entry for entry in content.values if entry.fact == fact]
+    found.sort(key=lambda entry: (trust.index(entry.output), entry.line))
     if not found:
         return ()
     exact = max((entry for entry in found if _same(entry.value, found[0].value)), key=lambda entry: len(entry.value))
@@ -59,44 +59,46 @@ def _same(first: str, second: str) -> bool:
     return long == short or long.startswith(short + ".")
 
 
-def reading(pasted: Pasted, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
+def reading(content: PasteContent, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
     """A fact as a reading, each answer with its output and line; ``only`` of one output."""
-    found = [entry for entry in answers(pasted, fact) if only in (None, entry.form)]
+    found = [entry for entry in answers(content, fact) if only in (None, entry.output)]
     return settle([_answer(entry, parse) for entry in found], _UNSAID)
 
 
-def _answer(entry: Said, parse: Callable[[str], T]) -> Answer[T] | None:
+def _answer(entry: ReportedValue, parse: Callable[[str], T]) -> Answer[T] | None:
     try:
-        return Answer(parse(entry.value), f"pasted {entry.form}, line {entry.line}")
+        return Answer(parse(entry.value), f"pasted {entry.output}, line {entry.line}")
     except ValueError:
         return None
 
 
-def conflicts(pasted: Pasted) -> tuple[Conflict, ...]:
+def conflicts(content: PasteContent) -> tuple[Conflict, ...]:
     """The facts that the paste states in two ways."""
     found = []
-    for fact in dict.fromkeys(entry.fact for entry in pasted.said):
-        first, *more = answers(pasted, fact)
+    for fact in dict.fromkeys(entry.fact for entry in content.values):
+        first, *more = answers(content, fact)
         others = [entry for entry in more if not _same(entry.value, first.value)]
         if others and (fact in _ONE_A_MACHINE or fact.startswith("env.")):
             found.append(Conflict(fact, (first, *others)))
-    whole = {form: gpus for form, gpus in pasted.gpus.items() if not _is_cut(pasted, form)}
-    return (*found, *_gpu_conflicts(whole))
+    complete = {output: gpus for output, gpus in content.gpus.items() if not _is_cut(content, output)}
+    return (*found, *_gpu_conflicts(complete))
 
 
-def _is_cut(pasted: Pasted, form: str) -> bool:
+def _is_cut(content: PasteContent, output: str) -> bool:
     """Whether a list has only some of the GPUs: nvidia-smi -q says how many there are."""
-    attached = reading(pasted, "attached", int).value
-    return form == forms.SMI_Q and attached is not None and attached > len(pasted.gpus.get(form, ()))
+    attached = reading(content, "attached", int).value
+    return output == outputs.SMI_Q and attached is not None and attached > len(content.gpus.get(output, ()))
 
 
 def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterator[Conflict]:
     """Lists of all GPUs that differ in length, or in what the GPUs are called."""
-    whole = [(form, gpus[form]) for form in forms.ALL_GPUS if form in gpus]
-    first = whole[0][1] if whole else ()
-    differing = [(form, entries) for form, entries in whole[1:] if not _alike(entries, first)]
+    complete = [(output, gpus[output]) for output in outputs.ALL_GPUS if output in gpus]
+    first = complete[0][1] if complete else ()
+    differing = [(output, entries) for output, entries in complete[1:] if not _alike(entries, first)]
     if differing:
-        yield Conflict("GPUs", tuple(Said("GPUs", _named(gpus), form, 0) for form, gpus in (whole[0], *differing)))
+        yield Conflict(
+            "GPUs", tuple(ReportedValue("GPUs", _named(gpus), output, 0) for output, gpus in (complete[0], *differing))
+        )
 
 
 def _alike(first: tuple[PastedGpu, ...], second: tuple[PastedGpu, ...]) -> bool:
@@ -108,28 +110,28 @@ def _named(gpus: Iterable[PastedGpu]) -> str:
     return ", ".join(gpu.name or "a GPU whose name is cut" for gpu in gpus)
 
 
-def merged_gpus(pasted: Pasted) -> tuple[str | None, tuple[PastedGpu, ...]]:
+def merged_gpus(content: PasteContent) -> tuple[str | None, tuple[PastedGpu, ...]]:
     """The list of GPUs that is believed, with what the other lists add; and the output that it is from."""
-    trusted = [entry for entry in forms.GPU_TRUST if pasted.gpus.get(entry) and not _of_amd(pasted, entry)]
+    trusted = [entry for entry in outputs.GPU_TRUST if content.gpus.get(entry) and not _of_amd(content, entry)]
     if not trusted:
         return None, ()
-    form, *others = sorted(trusted, key=lambda entry: _is_cut(pasted, entry))
-    merged = list(pasted.gpus[form])
+    output, *others = sorted(trusted, key=lambda entry: _is_cut(content, entry))
+    merged = list(content.gpus[output])
     for other in others:
-        for gpu in pasted.gpus[other]:
-            _add(merged, gpu, numbered=form in _OF_NVML and other in _OF_NVML)
-    return form, tuple(merged)
+        for gpu in content.gpus[other]:
+            _add(merged, gpu, numbered=output in _OF_NVML and other in _OF_NVML)
+    return output, tuple(merged)
 
 
-def amd_gpus(pasted: Pasted) -> tuple[tuple[str | None, str | None], ...]:
+def amd_gpus(content: PasteContent) -> tuple[tuple[str | None, str | None], ...]:
     """The GPUs of AMD: name, and the compiler's target."""
-    named = pasted.gpus.get(forms.SHOW_CONFIG, ()) if _of_amd(pasted, forms.SHOW_CONFIG) else ()
-    return pasted.amd or tuple((gpu.name, None) for gpu in named)
+    named = content.gpus.get(outputs.SHOW_CONFIG, ()) if _of_amd(content, outputs.SHOW_CONFIG) else ()
+    return content.amd or tuple((gpu.name, None) for gpu in named)
 
 
-def _of_amd(pasted: Pasted, form: str) -> bool:
+def _of_amd(content: PasteContent, output: str) -> bool:
     """Whether the devices that CuPy lists are those of a build for ROCm."""
-    return form == forms.SHOW_CONFIG and bool(answers(pasted, "rocm"))
+    return output == outputs.SHOW_CONFIG and bool(answers(content, "rocm"))
 
 
 def _may_be(known: PastedGpu, gpu: PastedGpu) -> bool:
@@ -156,25 +158,25 @@ def _address(pci: str) -> str:
     return pci.lower()[-10:]
 
 
-def visible(pasted: Pasted) -> Reading[int]:
+def visible(content: PasteContent) -> Reading[int]:
     """How many devices CUDA programs saw: as CuPy lists them, or none, as an error, a variable or MIG mode shows."""
-    listed = pasted.gpus.get(forms.SHOW_CONFIG)
-    if listed and not _of_amd(pasted, forms.SHOW_CONFIG):
-        return Reading(len(listed), f"pasted {forms.SHOW_CONFIG}")
-    none = [entry for entry in answers(pasted, "cuda-init")[:1] if entry.value == "cudaErrorNoDevice"]
-    hiding = [entry for entry in answers(pasted, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
+    listed = content.gpus.get(outputs.SHOW_CONFIG)
+    if listed and not _of_amd(content, outputs.SHOW_CONFIG):
+        return Reading(len(listed), f"pasted {outputs.SHOW_CONFIG}")
+    none = [entry for entry in answers(content, "cuda-init")[:1] if entry.value == "cudaErrorNoDevice"]
+    hiding = [entry for entry in answers(content, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
     # Without a MIG instance CUDA has nothing to show where every GPU is in MIG mode.
-    gpus = merged_gpus(pasted)[1]
+    gpus = merged_gpus(content)[1]
     no_instance = gpus and all(gpu.mig and not gpu.mig_instances and not gpu.mig_count for gpu in gpus)
-    for entry in (*none, *hiding, *(answers(pasted, "mig-none") if no_instance else ())):
-        return Reading(0, f"pasted {entry.form}, line {entry.line}")
+    for entry in (*none, *hiding, *(answers(content, "mig-none") if no_instance else ())):
+        return Reading(0, f"pasted {entry.output}, line {entry.line}")
     return UNSAID
 
 
-def count(pasted: Pasted) -> Reading[int]:
+def count(content: PasteContent) -> Reading[int]:
     """How many GPUs the driver lists, where a whole list of them is pasted."""
-    for form in forms.ALL_GPUS:
-        if pasted.gpus.get(form):
-            attached = reading(pasted, "attached", int).value if form == forms.SMI_Q else None
-            return Reading(max(len(pasted.gpus[form]), attached or 0), f"pasted {form}")  # a list may be cut off
-    return reading(pasted, "gpu-count", int)
+    for output in outputs.ALL_GPUS:
+        if content.gpus.get(output):
+            attached = reading(content, "attached", int).value if output == outputs.SMI_Q else None
+            return Reading(max(len(content.gpus[output]), attached or 0), f"pasted {output}")  # a list may be cut off
+    return reading(content, "gpu-count", int)

@@ -14,7 +14,7 @@ from gpuenv.model.text import reason_of, text_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
-    from gpuenv.preflight.requirement import Requirement
+    from gpuenv.preflight.requirements import Requirement
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
 _LARGEST = 4 * 1024 * 1024
@@ -194,7 +194,7 @@ class _Reader:
         return float(value)
 
     def _requirements(self, value: Any) -> tuple[Requirement, ...]:  # noqa: ANN401 - TOML
-        from gpuenv.preflight.requirement import (  # noqa: PLC0415 - only where there is a file
+        from gpuenv.preflight.requirements import (  # noqa: PLC0415 - only where there is a file
             Origin,
             RequirementError,
             parse_requirement,

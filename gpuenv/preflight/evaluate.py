@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Evidence, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.requirement import KEYS, TRANSIENT, Clause, Key, Observation, Requirement
+from gpuenv.preflight.requirements import KEYS, TRANSIENT, Clause, Key, Observation, Requirement
 
 
 def evaluate(requirements: Iterable[Requirement], snapshot: Snapshot) -> tuple[RequirementResult, ...]:

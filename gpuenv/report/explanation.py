@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.explain.records import Explanation, LikelyCause
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.styled_line import Line, Style
 from gpuenv.report.text import fix_lines
 
 _SURE = 0.8

@@ -15,7 +15,7 @@ from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.model.text import quantity_text, share_text
 from gpuenv.report.findings import suppression_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
-from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
+from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
 from gpuenv.report.text import assumption_texts, command_text, evidence_text, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}

@@ -19,7 +19,7 @@ from gpuenv.report.findings import (
     wheel_text,
 )
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke import measured_texts, test_label
+from gpuenv.report.smoke_text import measured_texts, test_label
 
 _OUTCOMES = ("failure", "error", "skipped")
 

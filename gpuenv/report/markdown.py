@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severity
 from gpuenv.report.findings import suppression_text, wheel_text
-from gpuenv.report.lines import counted
 from gpuenv.report.report import Report, inconclusive_checks, verdict
-from gpuenv.report.smoke import measured_texts, test_label
+from gpuenv.report.smoke_text import measured_texts, test_label
+from gpuenv.report.styled_line import counted
 from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")

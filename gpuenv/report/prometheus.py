@@ -16,7 +16,7 @@ from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke import smoke_series
+from gpuenv.report.smoke_text import smoke_series
 
 Labels = dict[str, str]
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})

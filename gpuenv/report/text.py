@@ -23,9 +23,9 @@ from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
-from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
-from gpuenv.report.smoke import section_lines
+from gpuenv.report.smoke_text import section_lines
+from gpuenv.report.styled_line import Line, Style, counted
 
 _STYLES = {
     Status.FIT: Style.GOOD,

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from gpuenv.doctor.registry import all_checks
 from gpuenv.image.check.rules import all_rules
 from gpuenv.model.causes import Cause
-from gpuenv.report.reference import cause_lines
+from gpuenv.report.catalogue import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 from tests.support.memory import peak
 

@@ -24,9 +24,9 @@ from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact, sanitize
 from gpuenv.report.report import Report, Status, make_report, verdict
-from gpuenv.report.resolution import explanation_lines
+from gpuenv.report.resolution_text import explanation_lines
 from gpuenv.report.sarif import render as sarif_text
-from gpuenv.report.snapshot import fact_lines
+from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import report_lines
 
 if TYPE_CHECKING:

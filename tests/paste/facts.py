@@ -11,8 +11,8 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 
 T = TypeVar("T")
 

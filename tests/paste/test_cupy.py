@@ -7,8 +7,8 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import gaps
+from gpuenv.paste.partial_snapshot import gaps
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import MATRIX, snapshot_of, wrong
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpuenv.cli.commands.explain import explained, scanned
 from gpuenv.cli.inputs import MachineSource
-from gpuenv.paste.environments import chosen, environments, read_meant
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
+from gpuenv.paste.selection import environments, read_selection, select_environment
 
 OLD = "Package       Version\n------------- -------\ncupy-cuda11x  13.6.0\nnumpy         1.26.4\n"
 NEW = "Package       Version\n------------- -------\ncupy-cuda13x  14.2.0\nnumpy         2.3.4\n"
@@ -51,7 +51,7 @@ def cupy(text: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_the_one_that_the_error_names_or_stands_below_is_used_else_the_first(text: str, used: str) -> None:
-    found = chosen(text)
+    found = select_environment(text)
     assert cupy(found.text) == [used]
     assert found.note is not None
     assert found.note.startswith("2 environments are in the text: used is that of line ")
@@ -79,7 +79,7 @@ def test_the_one_that_the_error_names_or_stands_below_is_used_else_the_first(tex
 )
 def test_no_order_of_lines_is_too_odd(lines: list[str]) -> None:
     text = "\n".join(lines)
-    found = chosen(text)
+    found = select_environment(text)
     assert found.note is None or found.note.startswith(f"{len(environments(lines))} environments")
     assert sorted(f"{found.text}\n{found.rest}".split()) == sorted(text.split())
 
@@ -92,14 +92,16 @@ def test_no_order_of_lines_is_too_odd(lines: list[str]) -> None:
     ],
 )
 def test_it_is_told_why_one_is_used(after: str, said: str) -> None:
-    assert (chosen(f"$ pip list\n{OLD}$ pip list\n{NEW}{after}").note or "").endswith(f"used is that of {said}")
+    assert (select_environment(f"$ pip list\n{OLD}$ pip list\n{NEW}{after}").note or "").endswith(
+        f"used is that of {said}"
+    )
 
 
 def test_of_two_drivers_one_is_used() -> None:
-    found = chosen(
+    found = select_environment(
         f"me@host:~$ nvidia-smi\n{HOST}\nroot@pod:/# nvidia-smi\n{BOX}\nroot@pod:/# python a.py\nRuntimeError: no\n"
     )
-    assert [entry.value for entry in read_paste(found.text).said if entry.fact == "driver"] == ["580.95.05"]
+    assert [entry.value for entry in read_paste(found.text).values if entry.fact == "driver"] == ["580.95.05"]
     assert found.note is not None
     assert "(pod)" in found.note
 
@@ -114,17 +116,17 @@ def test_of_two_drivers_one_is_used() -> None:
     ],
 )
 def test_one_environment_is_left_as_it_is(text: str) -> None:
-    assert chosen(text).text == text
-    assert chosen(text).note is None
+    assert select_environment(text).text == text
+    assert select_environment(text).note is None
 
 
 def test_what_the_environment_does_not_say_of_its_machine_is_taken_from_the_other() -> None:
     host = f"me@host:~$ nvidia-smi\n{HOST}\nGPU 0: NVIDIA H100 (UUID: GPU-aaaa1111-2222-3333-4444-555566667777)\n"
     text = f"{host}$ pip list\n{OLD}root@pod:/# pip list\n{NEW}root@pod:/# python a.py\n{TRACEBACK.format('/usr')}"
-    meant = chosen(text)
-    pasted = read_meant(meant)
+    meant = select_environment(text)
+    pasted = read_selection(meant)
     assert [name for name in pasted.packages if name.startswith("cupy")] == ["cupy-cuda13x"]
-    assert [entry.value for entry in pasted.said if entry.fact == "driver"] == ["535.183.01"]
+    assert [entry.value for entry in pasted.values if entry.fact == "driver"] == ["535.183.01"]
     assert [gpu.name for gpus in pasted.gpus.values() for gpu in gpus] == ["NVIDIA H100"]
     assert meant.note is not None
 

@@ -13,7 +13,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 OUTPUTS = Path(__file__).parent / "outputs"

@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import primary, snapshot_of, wrong
 from tests.support.matrix import MATRIX
 

@@ -7,7 +7,7 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
 
 

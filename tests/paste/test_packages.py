@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import snapshot_of, wrong
 
 _CONDA = "cupy                 13.6.0      py312h1acd1a8_1       conda-forge\n"
@@ -68,7 +68,7 @@ def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out
     ids=["pacman", "dpkg", "rpm", "pixi"],
 )
 def test_other_lists_are_not_taken_for_lists_of_python_packages(text: str) -> None:
-    assert read_paste(text).forms == ()
+    assert read_paste(text).outputs == ()
     assert snapshot_of(text).target.packages == {}
 
 

@@ -14,8 +14,8 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 
 MATRIX = load(data_path("matrix.yaml"))
 REPORTED = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "reported").glob("*.txt")}

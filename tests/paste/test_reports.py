@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.matrix.needs import needs_of
-from gpuenv.paste import forms
+from gpuenv.paste import outputs
 from gpuenv.paste.fields import LINES
 from tests.paste.facts import MATRIX, snapshot_of, wrong
 
@@ -104,5 +104,5 @@ def test_a_name_of_lspci_decides_the_capability() -> None:
 
 
 def test_every_output_has_its_place_in_the_order_of_trust() -> None:
-    assert {form.form for form in LINES} <= set(forms.TRUST)
-    assert set(forms.GPU_TRUST) <= set(forms.TRUST)
+    assert {form.output for form in LINES} <= set(outputs.TRUST)
+    assert set(outputs.GPU_TRUST) <= set(outputs.TRUST)

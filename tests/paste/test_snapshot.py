@@ -14,10 +14,10 @@ from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import ComputeMode, Snapshot
+from gpuenv.paste.content import PasteContent
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import decoded, read_paste
-from gpuenv.paste.records import Pasted
-from gpuenv.paste.snapshot import gaps, known_keys, to_snapshot
+from gpuenv.paste.partial_snapshot import gaps, known_keys, to_snapshot
+from gpuenv.paste.reader import decoded, read_paste
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "texts").glob("*.txt")}
 MATRIX = load(data_path("matrix.yaml"))
@@ -25,12 +25,12 @@ GIB = 2**30
 T = TypeVar("T")
 
 
-def machine(name: str) -> tuple[Pasted, Snapshot]:
+def machine(name: str) -> tuple[PasteContent, Snapshot]:
     pasted = read_paste(TEXTS[name])
     return pasted, to_snapshot(pasted, MATRIX)
 
 
-def wanted(pasted: Pasted, snapshot: Snapshot) -> list[str]:
+def wanted(pasted: PasteContent, snapshot: Snapshot) -> list[str]:
     return [gap.ask for gap in gaps(pasted, snapshot)]
 
 
@@ -40,7 +40,7 @@ def told(reading: Reading[T]) -> str | None:
 
 def test_show_config_and_the_table_of_nvidia_smi() -> None:
     pasted, snapshot = machine("show_config_and_smi")
-    assert pasted.forms == ("cupy.show_config()", "nvidia-smi")
+    assert pasted.outputs == ("cupy.show_config()", "nvidia-smi")
     assert told(snapshot.driver.version) == "535.183.01"
     assert told(snapshot.driver.cuda) == "12.2"
     assert snapshot.driver.branch.value == 535
@@ -143,7 +143,7 @@ def test_pip_freeze_musl_and_variables() -> None:
 
 def test_contradictions_are_told_and_the_first_counts() -> None:
     pasted, snapshot = machine("contradicting")
-    found = {entry.fact: [said.value for said in entry.said] for entry in conflicts(pasted)}
+    found = {entry.fact: [said.value for said in entry.values] for entry in conflicts(pasted)}
     assert found["driver"] == ["610.10.01", "550.54.15"]
     assert found["driver-cuda"] == ["13.3", "12.4"]
     assert found["python"] == ["3.12.4", "3.10.12"]
@@ -174,8 +174,8 @@ def test_a_whole_list_without_cupy_says_that_it_is_not_there() -> None:
 )
 def test_a_text_of_no_form_says_nothing(text: str) -> None:
     pasted = read_paste(text)
-    assert pasted.forms == ()
-    assert to_snapshot(pasted, MATRIX) == to_snapshot(Pasted(), MATRIX)
+    assert pasted.outputs == ()
+    assert to_snapshot(pasted, MATRIX) == to_snapshot(PasteContent(), MATRIX)
     assert known_keys(to_snapshot(pasted, MATRIX)) == frozenset()
 
 

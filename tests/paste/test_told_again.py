@@ -7,7 +7,7 @@ import time
 import pytest
 
 from gpuenv.model.snapshot import GpuUser
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
 from tests.paste.facts import snapshot_of
 from tests.paste.test_long_form import MIB, MIG, T4
 

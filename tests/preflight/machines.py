@@ -6,7 +6,7 @@ from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import RequirementResult
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from tests.support.matrix import MATRIX
 
 H100_PAIR = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12.4", "driver=580.95.05", "gpu=H100", "gpu=H100")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
-from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
+from gpuenv.preflight.requirements import KEYS, RequirementError, parse_requirement
 
 
 def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:

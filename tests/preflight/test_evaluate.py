@@ -7,7 +7,7 @@ import pytest
 from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, Peer, Snapshot, Source, SourceState
-from gpuenv.preflight.requirement import KEYS
+from gpuenv.preflight.requirements import KEYS
 from tests.cli.recorded import FIT as A100
 from tests.cli.recorded import WITHOUT_GPU, changed
 from tests.preflight.machines import FIT, held, machine

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpuenv.preflight.requirement import KEYS, Clause, Origin, RequirementError, parse_requirement
+from gpuenv.preflight.requirements import KEYS, Clause, Origin, RequirementError, parse_requirement
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)

@@ -11,7 +11,7 @@ from gpuenv.cli.output import NAMES, How, Wanted, emit_report
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.report.report import make_report
 from tests.report.readers import READERS, Told
 from tests.support.matrix import MATRIX

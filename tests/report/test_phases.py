@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.report.snapshot import phase_lines
+from gpuenv.report.snapshot_text import phase_lines
 
 SOURCES = (
     Source("libraries", SourceState.ANSWERED, None, duration=0.5, started=0.5),

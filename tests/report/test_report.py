@@ -15,7 +15,7 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.report import Report, Status, judge, make_report
-from gpuenv.report.snapshot import fact_lines
+from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import gpu_texts, report_lines
 
 MATRIX = load(data_path("matrix.yaml"))

@@ -16,7 +16,7 @@ from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import KernelMessage, Snapshot
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.report.report import Report, make_report
 from tests.support.matrix import MATRIX
 

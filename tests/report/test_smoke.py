@@ -22,7 +22,7 @@ from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
 from gpuenv.report.sarif import render as sarif_text
-from gpuenv.report.smoke import measured_texts, smoke_series
+from gpuenv.report.smoke_text import measured_texts, smoke_series
 from gpuenv.report.text import report_lines
 from tests.cli.recorded import FIT, UUID
 from tests.report.made import AGAIN, FAULTY, PASSED, report, smoke

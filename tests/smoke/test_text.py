@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
     Trouble,
 )
 from gpuenv.model.text import share_text
-from gpuenv.report.smoke import section_lines, smoke_lines
+from gpuenv.report.smoke_text import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 
 # The printed result.

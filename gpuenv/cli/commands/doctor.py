@@ -127,8 +127,8 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
-    from gpuenv.report.lines import Line
-    from gpuenv.report.reference import list_lines, listed_checks
+    from gpuenv.report.catalogue import list_lines, listed_checks
+    from gpuenv.report.styled_line import Line
 
     wanted = read_formats(opts.formats, opts.output, OWN)
     _left_out(opts)

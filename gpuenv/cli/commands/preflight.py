@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
-    from gpuenv.preflight.requirement import Requirement
+    from gpuenv.preflight.requirements import Requirement
     from gpuenv.report.report import Report
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
@@ -106,7 +106,7 @@ def preflight(opts: PreflightOptions) -> None:
     allowances = allowed(settings)
     if opts.list_requirements:
         from gpuenv.cli.inputs import refuse_unread
-        from gpuenv.report.reference import grammar_lines, listed_requirements
+        from gpuenv.report.catalogue import grammar_lines, listed_requirements
 
         refuse_unread(subject, opts.matrix)
         emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
@@ -154,7 +154,7 @@ def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> 
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
-    from gpuenv.preflight.requirement import Origin, RequirementError, parse_requirement
+    from gpuenv.preflight.requirements import Origin, RequirementError, parse_requirement
 
     read, faults = [], []
     for text in texts:

@@ -105,7 +105,7 @@ def _paths() -> dict[str, Path]:
 
 def _list(*, color: bool) -> None:
     from gpuenv.cli.output import emit_lines
-    from gpuenv.report.lines import Line
+    from gpuenv.report.styled_line import Line
     from gpuenv.simulate.profile import load
 
     profiles = [load(path) for path in _paths().values()]

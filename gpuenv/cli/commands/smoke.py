@@ -115,7 +115,7 @@ def smoke(
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.answers import ListedTest, Tests
-    from gpuenv.report.lines import Line
+    from gpuenv.report.styled_line import Line
     from gpuenv.smoke.plan import chosen
 
     named = bool(order.only)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
 from gpuenv.model.finding import Severity
-from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Status
+from gpuenv.report.styled_line import Line, Style
 from gpuenv.report.text import finding_lines
 
 _STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}

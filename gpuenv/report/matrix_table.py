@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
 from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.styled_line import Line, Style
 
 _HEADINGS = {
     "driver_branches": "Driver branches",

@@ -8,12 +8,12 @@ from typing import Any
 
 from gpuenv.model.snapshot import GpuUser, KernelMessage, Virtualization
 
-Found = tuple[str, str, str]
+ExtractedFact = tuple[str, str, str]
 """What a reader finds in a line: its output, a fact and the value; the last two are empty if it states none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReportedValue:
     """One fact that a line states: its name, such as ``driver`` or ``env.CUDA_PATH``, and the value as it stands there.
 
     ``form`` is the output, such as ``nvidia-smi``; lines count from 1.
@@ -21,7 +21,7 @@ class Said:
 
     fact: str
     value: str
-    form: str
+    output: str
     line: int
 
 
@@ -63,7 +63,7 @@ class PastedDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted:
+class PasteContent:
     """Everything that a paste says.
 
     Attributes:
@@ -78,25 +78,25 @@ class Pasted:
         forms: the outputs that were recognised.
     """
 
-    said: tuple[Said, ...] = ()
+    values: tuple[ReportedValue, ...] = ()
     gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
     amd: tuple[tuple[str | None, str | None], ...] = ()
     devices: tuple[PastedDevice, ...] = ()
     log: tuple[KernelMessage, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()
-    whole: tuple[str, ...] = ()
-    forms: tuple[str, ...] = ()
+    complete: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
-    def without(self, facts: Collection[str]) -> Pasted:
+    def without(self, facts: Collection[str]) -> PasteContent:
         """What it says but for these facts, of which ``log`` is one."""
-        said = tuple(entry for entry in self.said if entry.fact not in facts)
-        return replace(self, said=said, log=() if "log" in facts else self.log)
+        values = tuple(entry for entry in self.values if entry.fact not in facts)
+        return replace(self, values=values, log=() if "log" in facts else self.log)
 
     @property
     def is_empty(self) -> bool:
         """Whether it states nothing, even if an output was recognised."""
-        lists = (self.said, self.amd, self.devices, self.log, self.packages, self.listings)
+        lists = (self.values, self.amd, self.devices, self.log, self.packages, self.listings)
         return not (any(lists) or any(self.gpus.values()))
 
 
@@ -105,11 +105,11 @@ class Conflict:
     """A fact that the paste states in two ways; the first is what is used."""
 
     fact: str
-    said: tuple[Said, ...]
+    values: tuple[ReportedValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class MissingFact:
     """A fact that is needed to decide and that the paste does not say.
 
     Attributes:

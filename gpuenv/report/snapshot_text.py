@@ -9,7 +9,7 @@ from gpuenv.model.answers import Comparison, Difference
 from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.text import spelt
-from gpuenv.report.lines import Line, Style, counted
+from gpuenv.report.styled_line import Line, Style, counted
 from gpuenv.report.text import command_text
 
 _READING = {"value", "source", "others", "reason"}

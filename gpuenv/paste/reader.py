@@ -12,12 +12,12 @@ from itertools import chain
 
 from gpuenv.explain.plain import clean, is_notation, unfolded
 from gpuenv.model.text import pattern
-from gpuenv.paste import forms
-from gpuenv.paste.devices import DeviceReader
+from gpuenv.paste import outputs
+from gpuenv.paste.content import PasteContent, ReportedValue
 from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields
-from gpuenv.paste.gpus import GpuReader
-from gpuenv.paste.packages import PackageReader
-from gpuenv.paste.records import Pasted, Said
+from gpuenv.paste.gpu_lists import GpuReader
+from gpuenv.paste.lspci import DeviceReader
+from gpuenv.paste.package_lists import PackageReader
 from gpuenv.probe.raw import message_of
 
 _MOST = 2000  # facts
@@ -41,11 +41,11 @@ def decoded(data: bytes) -> str:
     return data.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
 
 
-def read_paste(text: str) -> Pasted:
+def read_paste(text: str) -> PasteContent:
     """What a text says of a machine and an environment; lines of no known output are passed over."""
     gpus, packages, devices = GpuReader(), PackageReader(), DeviceReader()
     readers = (gpus.read, packages.read, devices.read, read_fields)
-    said: list[Said] = []
+    values: list[ReportedValue] = []
     seen: dict[str, None] = {}
     log: list[str] = []
     musl = 0  # the line that names musl; the next one has its release
@@ -55,25 +55,25 @@ def read_paste(text: str) -> Pasted:
         facts = list(chain.from_iterable(read(line) for read in readers))
         if _MESSAGE.match(line):
             log += [line[:_LONGEST_MESSAGE]] if len(log) < _MOST_MESSAGES else []
-            facts.append((forms.DMESG, "", ""))
+            facts.append((outputs.DMESG, "", ""))
         if MUSL.match(line):
             musl = number
         release = MUSL_RELEASE.match(line)
         if release and musl and number == musl + 1:
-            facts.append((forms.LDD, "libc", f"musl-{release[1]}"))
-        seen.update(dict.fromkeys(form for form, _, _ in facts))
-        if len(said) < _MOST:
-            said += [Said(fact, value, form, number) for form, fact, value in facts if fact]
-    return Pasted(
-        said=tuple(said[:_MOST]),
-        gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
+            facts.append((outputs.LDD, "libc", f"musl-{release[1]}"))
+        seen.update(dict.fromkeys(output for output, _, _ in facts))
+        if len(values) < _MOST:
+            values += [ReportedValue(fact, value, output, number) for output, fact, value in facts if fact]
+    return PasteContent(
+        values=tuple(values[:_MOST]),
+        gpus={output: tuple(entries.values()) for output, entries in gpus.found.items()},
         amd=tuple(gpus.amd),
         devices=tuple(devices.found.values()),
         log=tuple(message_of(line) for line in log),
         packages=packages.found,
         listings=packages.listings,
-        whole=packages.whole,
-        forms=tuple(seen),
+        complete=packages.complete,
+        outputs=tuple(seen),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.matrix.resolve import change_text
 from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
 from gpuenv.model.resolution import Resolution
-from gpuenv.report.lines import Line, Style, counted
+from gpuenv.report.styled_line import Line, Style, counted
 from gpuenv.report.text import command_text
 
 _GAP = "  "

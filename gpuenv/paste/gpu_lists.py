@@ -17,8 +17,8 @@ from xml.sax.saxutils import escape
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.model.text import pattern, whole_number
-from gpuenv.paste import forms
-from gpuenv.paste.records import Found, PastedGpu
+from gpuenv.paste import outputs
+from gpuenv.paste.content import ExtractedFact, PastedGpu
 
 if TYPE_CHECKING:
     from gpuenv.probe.smi_xml import Elements
@@ -197,76 +197,76 @@ class GpuReader:
         self._this_time = PastedGpu()  # what the output in hand says of it: the one before may have said it too
         self._columns: tuple[str, ...] = ()
 
-    def read(self, line: str) -> list[Found]:
+    def read(self, line: str) -> list[ExtractedFact]:
         """The facts in a line, beside the GPUs."""
         return self._table(line) or self._long(line) or self._query(line) or self._list(line) or self._list_of_amd(line)
 
-    def _put(self, form: str, key: str, /, **values: object) -> list[Found]:
-        entries = self.found.setdefault(form, {})
+    def _put(self, output: str, key: str, /, **values: object) -> list[ExtractedFact]:
+        entries = self.found.setdefault(output, {})
         known = {name: value for name, value in values.items() if value is not None}
         if known if key in entries else len(entries) < _MOST:
             entries[key] = replace(entries.get(key, PastedGpu()), **known)  # type: ignore[arg-type]
-        self._open = (form, key)
-        return [(form, "", "")]
+        self._open = (output, key)
+        return [(output, "", "")]
 
-    def _more(self, form: str, /, **values: object) -> list[Found]:
+    def _more(self, output: str, /, **values: object) -> list[ExtractedFact]:
         """More of the entry that is open, if it is of this output."""
-        return self._put(*self._open, **values) if self._open and self._open[0] == form else []
+        return self._put(*self._open, **values) if self._open and self._open[0] == output else []
 
-    def _table(self, line: str) -> list[Found]:
+    def _table(self, line: str) -> list[ExtractedFact]:
         row, memory, unopened = _ROW.match(line), _MEMORY.match(line), _UNOPENED.match(line)
         if row:
             name, begins = (None, row[2].removesuffix("...").strip()) if row[2].endswith("...") else (row[2], None)
             errors = whole_number(row[4] or "")
             health = {} if errors is None else {"ecc_uncorrected": errors}
             values = {"index": int(row[1]), "name": name, "name_begins": begins, "pci": row[3], "health": health}
-            return self._put(forms.SMI, row[1], **values)
+            return self._put(outputs.SMI, row[1], **values)
         if memory:
             used, total = mebibytes(memory[1]), mebibytes(memory[2])
-            return self._more(forms.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
+            return self._more(outputs.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
         if unopened:
             number, fault = whole_number(unopened[1] or ""), int(_FAULTS[unopened[3]])
-            return self._put(forms.SMI, unopened[1] or unopened[2], index=number, pci=unopened[2], fault=fault)
+            return self._put(outputs.SMI, unopened[1] or unopened[2], index=number, pci=unopened[2], fault=fault)
         mig = _MIG.match(line)
-        return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else []
+        return self._more(outputs.SMI, mig=mig[1] == "Enabled") if mig else []
 
-    def _long(self, line: str) -> list[Found]:
+    def _long(self, line: str) -> list[ExtractedFact]:
         """``nvidia-smi -q``, as text and as XML."""
-        found: list[Found] = []
+        found: list[ExtractedFact] = []
         for key, value in self._smi_q.read(line, is_open=self._is_long()):
             if key == GPU:
-                known = self.found.get(forms.SMI_Q, {})
+                known = self.found.get(outputs.SMI_Q, {})
                 number = known[value].index if value in known else len(known)
-                found += self._put(forms.SMI_Q, value, index=number, pci=value)
+                found += self._put(outputs.SMI_Q, value, index=number, pci=value)
                 self._this_time = PastedGpu()
             elif key[0] == OF_ALL:
                 fact = _OF_ALL.get(key[1])
                 if fact is not None and _VERSION.fullmatch(value):
-                    found.append((forms.SMI_Q, fact, value))
+                    found.append((outputs.SMI_Q, fact, value))
             elif self._is_long():
                 found += self._of_a_gpu(key, value)
         return found
 
     def _is_long(self) -> bool:
-        return self._open is not None and self._open[0] == forms.SMI_Q
+        return self._open is not None and self._open[0] == outputs.SMI_Q
 
-    def _of_a_gpu(self, key: Key, value: str) -> list[Found]:
+    def _of_a_gpu(self, key: Key, value: str) -> list[ExtractedFact]:
         """What is counted or listed is so within one output; what it leaves out stands as another output has it."""
-        gpu = self.found[forms.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
+        gpu = self.found[outputs.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
         now = self._this_time
-        facts: list[Found] = []
+        facts: list[ExtractedFact] = []
         if key == INSTANCES:
             values: dict[str, object] = {"mig_count": 0 if value == "None" else (now.mig_count or 0) + 1}
             if value == "None" and gpu.mig:
-                facts.append((forms.SMI_Q, "mig-none", "yes"))
+                facts.append((outputs.SMI_Q, "mig-none", "yes"))
         else:
             values = values_of(now, key, value)
         if values:
             self._this_time = replace(now, **values)  # type: ignore[arg-type]
             values["health"] = {**gpu.health, **self._this_time.health}
-        return [*self._more(forms.SMI_Q, **values), *facts]
+        return [*self._more(outputs.SMI_Q, **values), *facts]
 
-    def _query(self, line: str) -> list[Found]:
+    def _query(self, line: str) -> list[ExtractedFact]:
         """``--query-gpu``: the names of the columns, in a line or in the command, then a line for each GPU."""
         columns = _columns(line)
         if columns:
@@ -276,42 +276,42 @@ class GpuReader:
         if not self._columns or len(parts) != len(self._columns):
             self._columns = ()
             return []
-        values: dict[str, object] = {"index": len(self.found.get(forms.SMI_QUERY, {}))}
+        values: dict[str, object] = {"index": len(self.found.get(outputs.SMI_QUERY, {}))}
         key = str(values["index"])
-        facts: list[Found] = []
+        facts: list[ExtractedFact] = []
         for column, part in zip(self._columns, parts, strict=True):
             name = _OF_COLUMN.get(column)
             if name is None or part in _NOTHING:
                 continue
             if name == "driver":
-                facts.append((forms.SMI_QUERY, name, part))
+                facts.append((outputs.SMI_QUERY, name, part))
             elif name.startswith("memory_"):
                 values[name] = mebibytes(part)
             else:
                 values[name] = whole_number(part) if name == "index" else part
-        return [*self._put(forms.SMI_QUERY, key, **values), *facts]
+        return [*self._put(outputs.SMI_QUERY, key, **values), *facts]
 
-    def _list(self, line: str) -> list[Found]:
+    def _list(self, line: str) -> list[ExtractedFact]:
         listed, instance, device = _LISTED.match(line), _INSTANCE.match(line), _DEVICE.match(line)
         if listed:
-            form = forms.SMI_L if listed[3] or listed[4] else forms.COLLECT_ENV
-            return self._put(form, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
-        if instance and self._open and self._open[0] == forms.SMI_L:
-            so_far = self.found[forms.SMI_L][self._open[1]].mig_instances
+            output = outputs.SMI_L if listed[3] or listed[4] else outputs.COLLECT_ENV
+            return self._put(output, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
+        if instance and self._open and self._open[0] == outputs.SMI_L:
+            so_far = self.found[outputs.SMI_L][self._open[1]].mig_instances
             found = (instance[2], instance[1])
-            return self._more(forms.SMI_L, mig=True, mig_instances=so_far if found in so_far else (*so_far, found))
+            return self._more(outputs.SMI_L, mig=True, mig_instances=so_far if found in so_far else (*so_far, found))
         if device and "<" not in device[3]:
             values = {"index": int(device[1]), _OF_DEVICE[device[2]]: device[3].strip()}
-            return self._put(forms.SHOW_CONFIG, device[1], **values)
+            return self._put(outputs.SHOW_CONFIG, device[1], **values)
         return []
 
-    def _list_of_amd(self, line: str) -> list[Found]:
+    def _list_of_amd(self, line: str) -> list[ExtractedFact]:
         """As torch or a CuPy for ROCm names them."""
         named, by_cupy = _AMD.match(line), _AMD_OF_CUPY.match(line)
         if len(self.amd) >= _MOST or not (named or by_cupy):
             return []
         self.amd.append((named[1], None) if named else (None, by_cupy[1] if by_cupy else None))
-        return [(forms.COLLECT_ENV if named else forms.SHOW_CONFIG, "", "")]
+        return [(outputs.COLLECT_ENV if named else outputs.SHOW_CONFIG, "", "")]
 
 
 def _columns(line: str) -> tuple[str, ...]:

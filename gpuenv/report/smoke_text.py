@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
 from gpuenv.model.text import quantity_text, share_text
-from gpuenv.report.lines import Line, Style, counted
+from gpuenv.report.styled_line import Line, Style, counted
 
 _MIB = 1024 * 1024
 _SMOKE_VERDICTS = {

@@ -15,8 +15,8 @@ from gpuenv.model.answers import (
     Requirements,
 )
 from gpuenv.model.causes import Cause
-from gpuenv.preflight.requirement import KEYS
-from gpuenv.report.lines import Line, Style
+from gpuenv.preflight.requirements import KEYS
+from gpuenv.report.styled_line import Line, Style
 from gpuenv.report.text import fix_lines
 
 

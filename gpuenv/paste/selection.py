@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from gpuenv.model.text import pattern
-from gpuenv.paste import forms
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.records import Pasted
+from gpuenv.paste import outputs
+from gpuenv.paste.content import PasteContent
+from gpuenv.paste.reader import read_paste
 
 _MOST = 8  # environments
 _WIDEST = 600  # characters of a line that are looked at
 _ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
 # The outputs of which an environment has one, by their first line; what a group holds tells two apart.
 _HEADS = (
-    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!\s|Build).*)?$")),
+    (outputs.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!\s|Build).*)?$")),
     (
-        forms.CONDA,
+        outputs.CONDA,
         pattern(r"\s*(?:# packages in environment at (\S+?):?|List of packages in environment: \"?(\S+?)\"?)$"),
     ),
-    (forms.SMI, pattern(r".*NVIDIA-SMI\s+\S+.*?Version\s*: ?(\S+)(?:.*CUDA[ \w]*Version\s*: ?(\S+))?")),
-    (forms.SHOW_CONFIG, pattern(r"\s*CuPy Version\s*: (\S+)")),
+    (outputs.SMI, pattern(r".*NVIDIA-SMI\s+\S+.*?Version\s*: ?(\S+)(?:.*CUDA[ \w]*Version\s*: ?(\S+))?")),
+    (outputs.SHOW_CONFIG, pattern(r"\s*CuPy Version\s*: (\S+)")),
 )
 _FROZEN = pattern(r"\s*([A-Za-z][\w.-]*)==(\d[\w.!+]*)\s*$")
 _PROMPT = pattern(
@@ -62,7 +62,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """The part of a paste that counts.
 
     Attributes:
@@ -76,47 +76,47 @@ class Chosen:
     note: str | None = None
 
 
-def read_meant(meant: Chosen) -> Pasted:
+def read_selection(meant: Selection) -> PasteContent:
     """What a paste says of the environment that is meant.
 
     What it does not say of its machine is taken from the others, such as a container's host.
     """
     own, other = read_paste(meant.text), read_paste(meant.rest)
-    facts = {entry.fact for entry in own.said}
+    facts = {entry.fact for entry in own.values}
     has_target = bool(own.packages or own.listings or any(fact.startswith("cupy-") for fact in facts))
-    new = (entry for entry in other.said if entry.fact not in facts)
+    new = (entry for entry in other.values if entry.fact not in facts)
     more = (entry for entry in new if not (has_target and _OF_A_TARGET.match(entry.fact)))
     return replace(
         own,
-        said=(*own.said, *more),
+        values=(*own.values, *more),
         gpus=own.gpus or other.gpus,
         amd=own.amd or other.amd,
         devices=own.devices or other.devices,
         log=own.log or other.log,
         packages=own.packages if has_target else other.packages,
         listings=own.listings if has_target else other.listings,
-        whole=own.whole if has_target else other.whole,
-        forms=tuple(dict.fromkeys((*own.forms, *other.forms))),
+        complete=own.complete if has_target else other.complete,
+        outputs=tuple(dict.fromkeys((*own.outputs, *other.outputs))),
     )
 
 
-def chosen(text: str) -> Chosen:
+def select_environment(text: str) -> Selection:
     """The environment that the error names, else the one that it stands in or right below.
 
     Without an error it is the first one, or what became of that by installs.
     """
-    whole = text.splitlines()
-    lines = [line[:_WIDEST] for line in whole]
+    complete = text.splitlines()
+    lines = [line[:_WIDEST] for line in complete]
     found = environments(lines)
     if len(found) < 2:  # noqa: PLR2004 - two
-        return Chosen(text)
+        return Selection(text)
     meant = _meant(found, _names_of_errors(lines))
     beside = _around_the_error(found, lines)
     used = meant or beside or _after_installs(found, lines)
     others = [entry for entry in found if entry is not used]
     blank = {number for entry in others for number in _outputs(lines, entry)}
-    kept = "\n".join("" if number in blank else line for number, line in enumerate(whole, 1))
-    rest = "\n".join(line if number in blank else "" for number, line in enumerate(whole, 1))
+    kept = "\n".join("" if number in blank else line for number, line in enumerate(complete, 1))
+    rest = "\n".join(line if number in blank else "" for number, line in enumerate(complete, 1))
     seen = " and ".join(_told(entry) for entry in others)
     if meant:
         why = "named by the error"
@@ -125,7 +125,7 @@ def chosen(text: str) -> Chosen:
     else:
         why = "the first, since the error names none of them" if used is found[0] else "after the install above it"
     note = f"{len(found)} environments are in the text: used is {_told(used)} ({why}), not {seen}"
-    return Chosen(kept, rest, note)
+    return Selection(kept, rest, note)
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:

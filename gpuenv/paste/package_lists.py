@@ -7,8 +7,8 @@ import re
 from packaging.utils import canonicalize_name
 
 from gpuenv.model.text import pattern
-from gpuenv.paste import forms
-from gpuenv.paste.records import Found
+from gpuenv.paste import outputs
+from gpuenv.paste.content import ExtractedFact
 
 _Row = tuple[str, str, str, str]  # name, release, output, what has installed it
 
@@ -50,41 +50,41 @@ class PackageReader:
     @property
     def listings(self) -> tuple[str, ...]:
         """The lists of a whole environment that reach the name of CuPy: what is not in them is not there."""
-        return tuple(form for form, last in self._lists.items() if last >= _CUPY)
+        return tuple(output for output, last in self._lists.items() if last >= _CUPY)
 
     @property
-    def whole(self) -> tuple[str, ...]:
+    def complete(self) -> tuple[str, ...]:
         """The lists that reach the name of NumPy, which every CuPy needs."""
-        return tuple(form for form, last in self._lists.items() if last >= _NUMPY)
+        return tuple(output for output, last in self._lists.items() if last >= _NUMPY)
 
-    def read(self, line: str) -> list[Found]:
+    def read(self, line: str) -> list[ExtractedFact]:
         """The output that a line belongs to, if it lists a distribution."""
-        for form, head in ((forms.PIP, _PIP_HEAD), (forms.CONDA, _CONDA_HEAD)):
+        for output, head in ((outputs.PIP, _PIP_HEAD), (outputs.CONDA, _CONDA_HEAD)):
             if head.match(line):
-                self._within = form
-                self._lists.setdefault(form, "")
-                return [(form, "", "")]
+                self._within = output
+                self._lists.setdefault(output, "")
+                return [(output, "", "")]
         row = self._row(line)
         if row is None:
             return []
-        name, release, form, installer = row
+        name, release, output, installer = row
         known = canonicalize_name(name)
         if len(self.found) < _MOST:
             self.found.setdefault(known, (release, installer))
-        if form in self._lists:
-            self._lists[form] = max(self._lists[form], known)
-        return [(form, "", "")]
+        if output in self._lists:
+            self._lists[output] = max(self._lists[output], known)
+        return [(output, "", "")]
 
     def _row(self, line: str) -> _Row | None:
         exported = _EXPORTED.match(line)
         if exported:
             installer = "pip" if exported[3].startswith("pypi") else "conda"
-            return exported[1], exported[2], forms.CONDA, installer
+            return exported[1], exported[2], outputs.CONDA, installer
         frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
         if frozen:
-            return frozen[1], frozen[2], forms.PIP, "pip"
+            return frozen[1], frozen[2], outputs.PIP, "pip"
         if self._within is not None and line and not _RULE.match(line) and not line.startswith("#"):
-            row = _of_pip(_ROW.match(line)) if self._within == forms.PIP else _of_conda(_CONDA_ROW.match(line))
+            row = _of_pip(_ROW.match(line)) if self._within == outputs.PIP else _of_conda(_CONDA_ROW.match(line))
             if row:
                 return row
             self._within = None
@@ -92,14 +92,14 @@ class PackageReader:
 
 
 def _of_pip(row: re.Match[str] | None) -> _Row | None:
-    return (row[1], row[2], forms.PIP, "pip") if row else None
+    return (row[1], row[2], outputs.PIP, "pip") if row else None
 
 
 def _of_conda(row: re.Match[str] | None) -> _Row | None:
     if row is None:
         return None
     is_pips = "pypi" in row[3] + (row[4] or "") or row[3] == "<pip>"
-    return row[1], row[2], forms.CONDA, "pip" if is_pips else "conda"
+    return row[1], row[2], outputs.CONDA, "pip" if is_pips else "conda"
 
 
 def _alone(line: str) -> _Row | None:
@@ -109,4 +109,4 @@ def _alone(line: str) -> _Row | None:
         return _of_conda(built)
     row = _ALONE.match(line)
     release = (row[2] or row[3]) if row and _MEANT.fullmatch(row[1]) else None
-    return (row[1], release, forms.PIP, "pip") if row and release and not _OF_PACMAN.match(release) else None
+    return (row[1], release, outputs.PIP, "pip") if row and release and not _OF_PACMAN.match(release) else None

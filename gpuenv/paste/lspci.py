@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gpuenv.model.nvidia import AMD, INTEL, NVIDIA, pci_key
 from gpuenv.model.text import pattern
-from gpuenv.paste import forms
-from gpuenv.paste.records import Found, PastedDevice
+from gpuenv.paste import outputs
+from gpuenv.paste.content import ExtractedFact, PastedDevice
 
 _MOST = 64
 _ADDRESS = r"((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
@@ -31,12 +31,12 @@ class DeviceReader:
         self.found: dict[str, PastedDevice] = {}
         self._open: str | None = None  # the controller that following lines are about
 
-    def read(self, line: str) -> list[Found]:
+    def read(self, line: str) -> list[ExtractedFact]:
         """The facts in a line, beside the controllers."""
         device = _device(line)
         if device is not None:
             self._put(device)
-            return [(forms.LSPCI, "", "")]
+            return [(outputs.LSPCI, "", "")]
         if _OTHER.match(line):
             self._open = None
         held, modules = _HELD.match(line), _MODULES.match(line)
@@ -48,7 +48,7 @@ class DeviceReader:
         if held:
             self.found[self._open] = replace(device, kernel_driver=held[1])
         is_loaded = held is not None and held[1] == "nvidia" and device.vendor == NVIDIA
-        return [(forms.LSPCI, "module", "loaded") if is_loaded else (forms.LSPCI, "", "")]
+        return [(outputs.LSPCI, "module", "loaded") if is_loaded else (outputs.LSPCI, "", "")]
 
     def _put(self, device: PastedDevice) -> None:
         """Opens the controller; one that is listed already is filled."""
