@@ -1,4 +1,4 @@
-"""What a paste says, before it is a Snapshot."""
+"""The content of a paste, before it becomes a Snapshot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 from gpuenv.model.snapshot import GpuUser, KernelMessage, Virtualization
 
 ExtractedFact = tuple[str, str, str]
-"""What a reader finds in a line: its output, a fact and the value; the last two are empty if it states none."""
+"""What a reader extracts from a line: the output, a fact and its value; the last two are empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedValue:
-    """One fact that a line states: its name, such as ``driver`` or ``env.CUDA_PATH``, and the value as it stands there.
+    """A value that a line of a paste reports.
 
-    ``form`` is the output, such as ``nvidia-smi``; lines count from 1.
+    Attributes:
+        fact: such as ``driver`` or ``env.CUDA_PATH``.
+        value: as printed.
+        output: the output that the line is from, such as ``nvidia-smi``.
+        line: counted from 1.
     """
 
     fact: str
@@ -27,26 +31,26 @@ class ReportedValue:
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:
-    """A GPU as one output lists it; None is what it does not say."""
+    """A GPU as one output lists it; None for what the output does not report."""
 
     index: int | None = None  # NVML's
     name: str | None = None
-    name_begins: str | None = None  # the beginning of a name that nvidia-smi has cut
+    name_begins: str | None = None  # the beginning of a name that nvidia-smi truncated
     uuid: str | None = None
     pci: str | None = None
     memory_total: int | None = None  # bytes
     memory_used: int | None = None
     capability: str | None = None
-    compute_mode: str | None = None  # in the words of nvidia-smi
+    compute_mode: str | None = None  # as nvidia-smi prints it
     mig: bool | None = None
-    mig_instances: tuple[tuple[str, str], ...] = ()  # UUID and name of those that are listed
-    mig_count: int | None = None  # of those that are counted and not listed
+    mig_instances: tuple[tuple[str, str], ...] = ()  # UUID and name of listed instances
+    mig_count: int | None = None  # of instances that are counted, not listed
     fault: int | None = None  # NVML's return code for a GPU that could not be opened
     persistence: bool | None = None
     virtualization: Virtualization | None = None
-    fabric: str | None = None  # how far its registration with NVSwitch has come
-    users: tuple[GpuUser, ...] | None = None  # the processes that compute on it
-    process: int | None = None  # the one that was named last, whether it computes or draws
+    fabric: str | None = None  # the state of its registration with NVSwitch
+    users: tuple[GpuUser, ...] | None = None  # its compute processes
+    process: int | None = None  # the last process listed, compute or graphics
     health: Mapping[str, Any] = field(default_factory=dict)  # fields of GpuHealth
 
 
@@ -64,18 +68,18 @@ class PastedDevice:
 
 @dataclass(frozen=True, slots=True)
 class PasteContent:
-    """Everything that a paste says.
+    """The content of a paste.
 
     Attributes:
-        said: the facts, in the order of the text.
+        values: the reported values, in the order of the text.
         gpus: the GPUs by the output that lists them.
-        amd: the GPUs of AMD that CuPy or torch names: name, and the compiler's target.
-        devices: what lspci lists.
-        log: the lines of the kernel's log that concern the driver.
-        packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
-        listings: the outputs that list a whole environment, so that what is not in them is not there.
-        whole: those of them that go on to the name of NumPy.
-        forms: the outputs that were recognised.
+        amd: the AMD GPUs that CuPy or torch lists: name, and target of the compiler.
+        devices: the devices that lspci lists.
+        log: the lines of the kernel log that concern the driver.
+        packages: the installed distributions by canonical name: release, and installer (``pip`` or ``conda``).
+        listings: the lists of all packages that reach the name of CuPy, so that a CuPy not in them is not installed.
+        complete: those of them that also reach the name of NumPy.
+        outputs: the recognised outputs.
     """
 
     values: tuple[ReportedValue, ...] = ()
@@ -89,20 +93,20 @@ class PasteContent:
     outputs: tuple[str, ...] = ()
 
     def without(self, facts: Collection[str]) -> PasteContent:
-        """What it says but for these facts, of which ``log`` is one."""
+        """The content without these facts, of which ``log`` is one."""
         values = tuple(entry for entry in self.values if entry.fact not in facts)
         return replace(self, values=values, log=() if "log" in facts else self.log)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it states nothing, even if an output was recognised."""
+        """Whether the paste reports nothing, even if an output was recognised."""
         lists = (self.values, self.amd, self.devices, self.log, self.packages, self.listings)
         return not (any(lists) or any(self.gpus.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A fact that the paste states in two ways; the first is what is used."""
+    """A fact with contradicting values; the first one is used."""
 
     fact: str
     values: tuple[ReportedValue, ...]
@@ -110,13 +114,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MissingFact:
-    """A fact that is needed to decide and that the paste does not say.
+    """A fact that is needed for a decision and that the paste does not report.
 
     Attributes:
-        key: the name that ``--assume`` has for it.
-        fact: what it is.
+        key: its key for ``--assume``.
+        fact: its description.
         why: what it decides.
-        ask: the command whose output has it.
+        ask: the command whose output reports it.
     """
 
     key: str

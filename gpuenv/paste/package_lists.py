@@ -1,4 +1,4 @@
-"""Installed distributions in what is pasted: lists of pip, uv, conda and mamba, whole or searched."""
+"""Reads installed distributions from lists of pip, uv, conda and mamba, complete or filtered by grep."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gpuenv.model.text import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact
 
-_Row = tuple[str, str, str, str]  # name, release, output, what has installed it
+_Row = tuple[str, str, str, str]  # name, release, output, installer
 
-_MOST = 20_000
-_CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
+_MAX_PACKAGES = 20_000
+_CUPY, _NUMPY = "cupy", "numpy"  # lists are sorted by name
 _RELEASE = r"(\d[\w.!+-]*)"
 _PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!\s|Build).*)?$")
 _CONDA_HEAD = pattern(r"# packages in environment at |List of packages in environment|#?\s*Name\s+Version\s+Build\b")
@@ -23,15 +23,15 @@ _CONDA_ROW = pattern(rf"(?:\[conda\] )?([a-z_][\w.-]*)\s+{_RELEASE}\s+(\S+)(?:\s
 _FROZEN = pattern(rf"(?:\[pip3?\] )?([A-Za-z][\w.-]*)=={_RELEASE}(?:\s|$)")
 _FROM_FILE = pattern(r"([A-Za-z][\w.-]*) @ \S+/[\w.]+-(\d[\w.!+]*)-[^/\s]+\.whl\b")
 _EXPORTED = pattern(r"([a-z_][\w.-]*)=(\d[\w.!]*)=(\S+)$")
-# Of a list that was searched, rows stand alone: only names that are meant are taken for rows.
-_MEANT = pattern(
+# A filtered list has rows without a head, so that only relevant names are taken as rows.
+_RELEVANT = pattern(
     r"(?:cupy(?:-cuda\w+|-core|-rocm[\w-]+)?|nvidia-[\w-]+|cuda-(?:toolkit|version|pathfinder|bindings|python|nvrtc|cudart"
     r"|core|libraries|runtime|nvcc)[\w-]*|cudatoolkit|torch|pytorch|numpy|numba|numba-cuda|jax|jaxlib|jax-cuda\w+"
     r"|tensorflow|fastrlock|cudf[\w-]*|cuml[\w-]*|rmm[\w-]*|cutensor[\w-]*)",
     re.IGNORECASE,
 )
-_OF_PACMAN = pattern(r".*-\d+(?:\.\d+)?$")  # a release and how often it was packaged: no list of Python's
-_ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
+_PACMAN_RELEASE = pattern(r".*-\d+(?:\.\d+)?$")  # with a package revision, so not a list of Python packages
+_SINGLE_ROW = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
 _BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
 
 
@@ -39,26 +39,26 @@ class PackageReader:
     """Takes lines and collects the distributions that they list.
 
     Attributes:
-        found: by canonical name: the release, and what has installed it: ``pip`` or ``conda``.
+        found: by canonical name: the release and the installer, ``pip`` or ``conda``.
     """
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[str, str]] = {}
-        self._lists: dict[str, str] = {}  # each with the last name in it
-        self._within: str | None = None  # the list that the lines belong to
+        self._lists: dict[str, str] = {}  # each with its last name
+        self._within: str | None = None  # the list that the following lines belong to
 
     @property
     def listings(self) -> tuple[str, ...]:
-        """The lists of a whole environment that reach the name of CuPy: what is not in them is not there."""
+        """The lists of all packages that reach the name of CuPy: a CuPy that is not in them is not installed."""
         return tuple(output for output, last in self._lists.items() if last >= _CUPY)
 
     @property
     def complete(self) -> tuple[str, ...]:
-        """The lists that reach the name of NumPy, which every CuPy needs."""
+        """The lists that also reach the name of NumPy, which every CuPy needs."""
         return tuple(output for output, last in self._lists.items() if last >= _NUMPY)
 
     def read(self, line: str) -> list[ExtractedFact]:
-        """The output that a line belongs to, if it lists a distribution."""
+        """The output of a line that lists a distribution."""
         for output, head in ((outputs.PIP, _PIP_HEAD), (outputs.CONDA, _CONDA_HEAD)):
             if head.match(line):
                 self._within = output
@@ -69,7 +69,7 @@ class PackageReader:
             return []
         name, release, output, installer = row
         known = canonicalize_name(name)
-        if len(self.found) < _MOST:
+        if len(self.found) < _MAX_PACKAGES:
             self.found.setdefault(known, (release, installer))
         if output in self._lists:
             self._lists[output] = max(self._lists[output], known)
@@ -88,7 +88,7 @@ class PackageReader:
             if row:
                 return row
             self._within = None
-        return _alone(line)
+        return _row_without_head(line)
 
 
 def _of_pip(row: re.Match[str] | None) -> _Row | None:
@@ -102,11 +102,11 @@ def _of_conda(row: re.Match[str] | None) -> _Row | None:
     return row[1], row[2], outputs.CONDA, "pip" if is_pips else "conda"
 
 
-def _alone(line: str) -> _Row | None:
-    """A row of a list whose head is not there."""
+def _row_without_head(line: str) -> _Row | None:
+    """A row of a list without a head."""
     built = _CONDA_ROW.match(line) if line.startswith("[conda] ") else _BUILT.match(line)
     if built:
         return _of_conda(built)
-    row = _ALONE.match(line)
-    release = (row[2] or row[3]) if row and _MEANT.fullmatch(row[1]) else None
-    return (row[1], release, outputs.PIP, "pip") if row and release and not _OF_PACMAN.match(release) else None
+    row = _SINGLE_ROW.match(line)
+    release = (row[2] or row[3]) if row and _RELEVANT.fullmatch(row[1]) else None
+    return (row[1], release, outputs.PIP, "pip") if row and release and not _PACMAN_RELEASE.match(release) else None

@@ -1,4 +1,4 @@
-"""A paste as a partial Snapshot; what it does not say stays unknown, and what is needed of that is a gap."""
+"""Converts a paste to a partial Snapshot; facts not in the paste are unknown, and needed ones are listed as missing."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from gpuenv.model.text import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import outputs
 from gpuenv.paste.content import MissingFact, PasteContent, PastedGpu, ReportedValue
-from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible
+from gpuenv.paste.merge import NOT_IN_PASTE, amd_gpus, answers, count, merged_gpus, reading, visible
 from gpuenv.probe.scripts.target_shared import RELEVANT
 
 T = TypeVar("T")
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-# CPython 3.8, Lib/platform.py: platform() takes what the interpreter was linked with; from 3.9 on the C library's own
-# answer (measured on Debian 12 with 3.8.18, which tells 2.34 of 2.36, and with 3.9.18).
-_FIRST_TO_ASK_LIBC = PythonVersion(3, 9)
-# As distributions name the driver's modules: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's own.
-_IS_OF_THE_DRIVER = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
+# CPython 3.8, Lib/platform.py: platform() reports the C library that the interpreter was linked with; from 3.9 on the
+# one in use (measured on Debian 12 with 3.8.18, which reports 2.34 instead of 2.36, and with 3.9.18).
+_FIRST_WITH_LIBC_IN_USE = PythonVersion(3, 9)
+# Names of the driver's modules in distributions: nvidia_drm, nvidia_current_drm, nvidia_535; nvidiafb is the kernel's.
+_DRIVER_MODULE = pattern(r"nvidia(?:[_-](?:drm|uvm|modeset|current|tesla|legacy|open|\d{3})[\w-]*)?$")
 _MODES = {
     "default": ComputeMode.DEFAULT,
     "e. process": ComputeMode.EXCLUSIVE_PROCESS,
@@ -55,7 +55,7 @@ _MODES = {
     "exclusive_thread": ComputeMode.EXCLUSIVE_THREAD,
     "prohibited": ComputeMode.PROHIBITED,
 }
-# cudaError_t, CUDA Runtime API 13.0, "Data types used by CUDA Runtime": those that cuInit has of the same number.
+# cudaError_t, CUDA Runtime API 13.0, "Data types used by CUDA Runtime": the errors that cuInit returns too.
 _INIT = {
     "cudaErrorNoDevice": Cuda.NO_DEVICE,
     "cudaErrorStubLibrary": Cuda.STUB_LIBRARY,
@@ -64,21 +64,21 @@ _INIT = {
     "cudaErrorCompatNotSupportedOnDevice": Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE,
     "cudaErrorUnknown": Cuda.UNKNOWN,
 }
-_UNNAMED = "a file that the paste does not name"
-_NOWHERE = "a folder that the paste does not name"
-_LIST, _LIST_OF_CONDA = "python -m pip list", "conda list"
+_UNKNOWN_FILE = "a file that is not in the paste"
+_UNKNOWN_FOLDER = "a folder that is not in the paste"
+_PIP_LIST, _CONDA_LIST = "python -m pip list", "conda list"
 
 
 def to_snapshot(content: PasteContent, matrix: Matrix) -> Snapshot:
-    """The Snapshot of what a paste says.
+    """Converts a paste to a Snapshot.
 
     Args:
-        pasted: the paste.
-        matrix: looks up a GPU's compute capability and a driver's CUDA level, where the paste does not say them.
+        content: the content of the paste.
+        matrix: for a GPU's compute capability and a driver's CUDA version, if they are not in the paste.
     """
     output, gpus = merged_gpus(content)
     target = _target(content)
-    is_missing = bool(content.listings) and not target.cupy
+    lacks_cupy = bool(content.listings) and not target.cupy
     return Snapshot(
         host=_host(content),
         driver=_driver(content, matrix),
@@ -101,17 +101,17 @@ def to_snapshot(content: PasteContent, matrix: Matrix) -> Snapshot:
             if entry.fact.startswith("env.")
         },
         sources=tuple(_sources(content)),
-        assumed=(*(("target.cupy",) if is_missing else ()), *(("driver.version",) if _no_driver(content) else ())),
+        assumed=(*(("target.cupy",) if lacks_cupy else ()), *(("driver.version",) if _no_driver(content) else ())),
     )
 
 
 def known_keys(snapshot: Snapshot) -> frozenset[str]:
-    """The facts of a Snapshot that are known, by the names that ``--assume`` has for them.
+    """The known facts of a Snapshot, by their keys for ``--assume``.
 
-    Of a GPU whose driver is not there, nothing is left to assume: one that is assumed would be driven.
+    A GPU without a driver counts as known, since an assumed GPU would be one with a driver.
     """
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
-    undriven = driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
+    lacks_driver = driver.module.value in (Module.NOT_LOADED, Module.NOT_INSTALLED)
     known_facts = {
         "os": host.os.known,
         "arch": host.arch.known,
@@ -119,8 +119,8 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
         "wsl": host.wsl.known,
         "driver": driver.version.known,
         "driver-cuda": driver.cuda.known,
-        "gpu": bool(snapshot.gpus) or undriven,
-        "compute-capability": undriven or any(gpu.compute_capability.known for gpu in snapshot.gpus),
+        "gpu": bool(snapshot.gpus) or lacks_driver,
+        "compute-capability": lacks_driver or any(gpu.compute_capability.known for gpu in snapshot.gpus),
         "python": target.python.known,
         "numpy": target.numpy.known,
         "cupy": bool(target.cupy),
@@ -134,42 +134,42 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
 
 def _host(content: PasteContent) -> Host:
     kernel = reading(content, "kernel", str)
-    # A variable that tells the NVIDIA container toolkit what to hand over is set for a container's own program.
-    handed = reading(content, "env.NVIDIA_VISIBLE_DEVICES", str)
+    # This variable of the NVIDIA container toolkit is set for programs in a container.
+    visible_devices = reading(content, "env.NVIDIA_VISIBLE_DEVICES", str)
     is_tegra = (kernel.value or "").endswith("-tegra")  # a kernel that only a Tegra board has
     return Host(
         os=reading(content, "os", str),
         distribution=_distribution(content),
         kernel=kernel,
-        container=known(Container.OTHER, str(handed.source)) if handed.known else Reading(),
+        container=known(Container.OTHER, str(visible_devices.source)) if visible_devices.known else Reading(),
         arch=reading(content, "arch", lambda name: _ARCHITECTURES.get(name, name)),
         libc=_libc(content),
-        wsl=reading(content, "wsl", lambda word: word == "yes"),
-        tegra=known(f"kernel {kernel.value}", str(kernel.source)) if is_tegra else UNSAID,
-        secure_boot=UNSAID,
+        wsl=reading(content, "wsl", lambda text: text == "yes"),
+        tegra=known(f"kernel {kernel.value}", str(kernel.source)) if is_tegra else NOT_IN_PASTE,
+        secure_boot=NOT_IN_PASTE,
     )
 
 
 def _libc(content: PasteContent) -> Reading[Libc]:
-    """The C library; an old Python only knows the one that it was linked with."""
+    """The C library; an old Python reports the one that it was linked with, which is not used."""
     libc = reading(content, "libc", Libc.parse)
     python = reading(content, "python", PythonVersion.parse).value
-    if libc.known or python is None or python < _FIRST_TO_ASK_LIBC:
+    if libc.known or python is None or python < _FIRST_WITH_LIBC_IN_USE:
         return libc
     return reading(content, "libc-by-python", Libc.parse)
 
 
 def _distribution(content: PasteContent) -> Reading[str]:
-    """``ubuntu 22.04`` of os-release, else the line that others make of it."""
+    """``ubuntu 22.04`` of os-release, else the name that other outputs report."""
     name, release = answers(content, "distribution-id"), answers(content, "distribution-release")
     if name:
-        words = f"{name[0].value} {release[0].value}" if release else name[0].value
-        return known(words, f"pasted {outputs.OS_RELEASE}, line {name[0].line}")
+        text = f"{name[0].value} {release[0].value}" if release else name[0].value
+        return known(text, f"pasted {outputs.OS_RELEASE}, line {name[0].line}")
     return reading(content, "distribution", str)
 
 
 def _devices(content: PasteContent) -> tuple[PciGpu, ...] | None:
-    """The controllers that are listed; a list without any of NVIDIA's may have been searched for others."""
+    """The listed controllers; None if none is NVIDIA's, since the list may be filtered."""
     if not any(device.vendor == NVIDIA for device in content.devices):
         return None
     return tuple(
@@ -178,7 +178,7 @@ def _devices(content: PasteContent) -> tuple[PciGpu, ...] | None:
     )
 
 
-# The driver, and how NVML and libcuda have answered
+# The driver, NVML and libcuda
 
 
 def _driver(content: PasteContent, matrix: Matrix) -> Driver:
@@ -189,75 +189,75 @@ def _driver(content: PasteContent, matrix: Matrix) -> Driver:
         branch = known(version.value.branch, str(version.source))
         level = cuda_of_branch(version.value, matrix) if cuda.value is None else None
         cuda = known(level, f"the level of driver branch {version.value.branch}") if level else cuda
-    # Only the driver's own file and its line in the log are of the module; other outputs have the libraries' version.
-    of_module = reading(content, "driver", DriverVersion.parse, only=outputs.DRIVER_FILE)
+    # Only the driver's file in /proc and its log line have the module's version; other outputs have the libraries'.
+    proc_version = reading(content, "driver", DriverVersion.parse, only=outputs.DRIVER_FILE)
     failed = _nvml(content)
     return Driver(
         version=version,
         cuda=cuda,
         branch=branch,
         module=_module(content),
-        module_version=of_module if of_module.known else reading(content, "module-version", DriverVersion.parse),
+        module_version=proc_version if proc_version.known else reading(content, "module-version", DriverVersion.parse),
         library_version=reading(content, "library-version", DriverVersion.parse),
         flavor=reading(content, "flavor", str),
         nouveau=reading(content, "nouveau", bool),
-        nvml_init=known(int(failed.value), _place(failed)) if failed else Reading(),
-        cuda_init=reading(content, "cuda-init", lambda name: int(_INIT[name])) if _refused(content) else Reading(),
+        nvml_init=known(int(failed.value), _location(failed)) if failed else Reading(),
+        cuda_init=reading(content, "cuda-init", lambda name: int(_INIT[name])) if _init_error(content) else Reading(),
     )
 
 
 def _module(content: PasteContent) -> Reading[Module]:
-    """Loaded, if an output states so; else as the modules that know the device, which are those of the running kernel.
+    """Loaded, if an output reports so; else by the modules of the running kernel that support the device.
 
-    pciutils, lspci -k. A program that has listed GPUs had a loaded driver; torch's list is that of nvidia-smi.
+    pciutils, lspci -k. A program that lists GPUs had a loaded driver; torch's list is that of nvidia-smi.
     """
     loaded = reading(content, "module", Module)
     names = [name for device in content.devices if device.vendor == NVIDIA for name in device.modules]
     working = (*outputs.ALL_GPUS, outputs.SHOW_CONFIG, *(() if answers(content, "nvml") else (outputs.COLLECT_ENV,)))
     if loaded.known or not names or any(content.gpus.get(output) for output in working):
         return loaded
-    is_installed = any(_IS_OF_THE_DRIVER.match(name) for name in names)
+    is_installed = any(_DRIVER_MODULE.match(name) for name in names)
     return known(Module.NOT_LOADED if is_installed else Module.NOT_INSTALLED, f"pasted {outputs.LSPCI}")
 
 
 def _nvml(content: PasteContent) -> ReportedValue | None:
-    """What nvidia-smi complains of, where no other nvidia-smi there has answered."""
-    complaints = answers(content, "nvml")
-    answered = any(entry.output in (outputs.SMI, outputs.SMI_Q) for entry in answers(content, "driver"))
-    # A program that has listed GPUs since then has called NVML too: the log may be of the time before the last start.
-    since = outputs.GPU_TRUST if complaints and complaints[0].output == outputs.DMESG else outputs.ALL_GPUS
-    is_over = answered or any(content.gpus.get(output) for output in since)
-    return complaints[0] if complaints and not is_over else None
+    """The error of nvidia-smi, unless another nvidia-smi in the paste succeeded."""
+    errors = answers(content, "nvml")
+    has_answered = any(entry.output in (outputs.SMI, outputs.SMI_Q) for entry in answers(content, "driver"))
+    # The log may be older than a program that lists GPUs, which has called NVML too.
+    newer = outputs.GPU_TRUST if errors and errors[0].output == outputs.DMESG else outputs.ALL_GPUS
+    is_over = has_answered or any(content.gpus.get(output) for output in newer)
+    return errors[0] if errors and not is_over else None
 
 
-def _refused(content: PasteContent) -> ReportedValue | None:
-    """The error with which CUDA has not started, as CuPy repeats it."""
+def _init_error(content: PasteContent) -> ReportedValue | None:
+    """The error of CUDA's initialisation, as CuPy reports it."""
     errors = answers(content, "cuda-init")
     return errors[0] if errors and all(entry.value in _INIT for entry in errors) else None
 
 
 def _sources(content: PasteContent) -> Iterator[Source]:
-    """NVML and libcuda where they have failed, and a whole list of packages; else each fact names its output."""
-    nvml, refused, without = _nvml(content), _refused(content), answers(content, "libcuda-none")
+    """NVML and libcuda if they failed, and a complete list of packages; the source of other facts is their output."""
+    nvml, init_error, absence = _nvml(content), _init_error(content), answers(content, "libcuda-none")
     if nvml is not None and nvml.value != "0":
-        yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({_place(nvml)})")
-    if refused is not None:
-        yield Source("libcuda", SourceState.FAILED, f"{refused.value} ({_place(refused)})")
-    elif without and not answers(content, "driver-cuda"):
+        yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({_location(nvml)})")
+    if init_error is not None:
+        yield Source("libcuda", SourceState.FAILED, f"{init_error.value} ({_location(init_error)})")
+    elif absence and not answers(content, "driver-cuda"):
         yield Source("nvml", SourceState.ANSWERED, f"pasted {outputs.SMI}")
-        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({_place(without[0])})")
+        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({_location(absence[0])})")
     for output in content.complete[:1]:
         yield Source("target", SourceState.ANSWERED, f"pasted {output}")
 
 
-def _place(values: ReportedValue) -> str:
-    return f"pasted {values.output}, line {values.line}"
+def _location(entry: ReportedValue) -> str:
+    return f"pasted {entry.output}, line {entry.line}"
 
 
 def _no_driver(content: PasteContent) -> bool:
-    """Whether CUDA says that there is no driver, and no other output has one."""
-    is_seen = any(answers(content, fact) for fact in ("driver", "driver-cuda", "nvml")) or any(content.gpus.values())
-    return bool(answers(content, "driver-none")) and not is_seen
+    """Whether CUDA reports that there is no driver, and no other output reports one."""
+    has_values = any(answers(content, fact) for fact in ("driver", "driver-cuda", "nvml"))
+    return bool(answers(content, "driver-none")) and not (has_values or any(content.gpus.values()))
 
 
 def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
@@ -281,19 +281,19 @@ def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
 
 
 def _from(value: T | None, source: str) -> Reading[T]:
-    return UNSAID if value is None else known(value, source)
+    return NOT_IN_PASTE if value is None else known(value, source)
 
 
 def _capability(gpu: PastedGpu, source: str, matrix: Matrix) -> Reading[ComputeCapability]:
-    """As it is listed (``90`` by CuPy, ``9.0`` by nvidia-smi), else by its name, or the beginning of it."""
+    """The capability listed (``90`` by CuPy, ``9.0`` by nvidia-smi), else by the name, or the beginning of it."""
     listed = _parsed(ComputeCapability.parse, gpu.capability)
     if listed is not None:
         return known(listed, source)
     by_name = capability_by_name(gpu.name, matrix) if gpu.name else None
     if by_name is not None:
         return known(by_name, "its name")
-    begins = capability_by_beginning(gpu.name_begins, matrix) if gpu.name_begins and not gpu.name else None
-    return known(begins, "the beginning of its name") if begins is not None else Reading()
+    by_beginning = capability_by_beginning(gpu.name_begins, matrix) if gpu.name_begins and not gpu.name else None
+    return known(by_beginning, "the beginning of its name") if by_beginning is not None else Reading()
 
 
 def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
@@ -313,17 +313,17 @@ def _target(content: PasteContent) -> Target:
     if "numpy" in packages:
         numpy = known(packages["numpy"], "pasted list of packages")
     for torch in answers(content, "package.torch")[:1]:
-        packages["torch"] = max(torch.value, packages.get("torch", ""), key=len)  # one of them may lack the local part
+        packages["torch"] = max(torch.value, packages.get("torch", ""), key=len)  # one may lack the local version
     cupy = _cupy(content, packages)
     packages = {**packages, **{entry.distribution: entry.release for entry in cupy}}
     if numpy.value is not None:
         packages.setdefault("numpy", numpy.value)
     python = reading(content, "python", PythonVersion.parse)
-    of_conda = _parsed(PythonVersion.parse, by_conda.get("python"))
+    conda_python = _parsed(PythonVersion.parse, by_conda.get("python"))
     return Target(
         kind=Reading("conda", f"pasted {outputs.CONDA}") if by_conda else Reading(),
-        python=python if python.known or of_conda is None else known(of_conda, f"pasted {outputs.CONDA}"),
-        implementation=UNSAID,
+        python=python if python.known or conda_python is None else known(conda_python, f"pasted {outputs.CONDA}"),
+        implementation=NOT_IN_PASTE,
         cupy=cupy,
         numpy=numpy,
         packages=packages,
@@ -334,9 +334,9 @@ def _target(content: PasteContent) -> Target:
 
 
 def _cupy(content: PasteContent, packages: Mapping[str, str]) -> tuple[CupyInstallation, ...]:
-    """CuPy as a list of packages has it, else as it describes itself: with its CUDA and not its distribution."""
+    """CuPy from a list of packages, else from ``cupy.show_config()``, which reports its CUDA but no distribution."""
     listed = [name for name in packages if is_cupy(name)]
-    if "cupy" in listed:  # conda's cupy stands on its cupy-core: one installation
+    if "cupy" in listed:  # conda's cupy depends on cupy-core: one installation
         listed = [name for name in listed if name != "cupy-core"]
     if listed:
         return tuple(CupyInstallation(name, packages[name]) for name in sorted(listed))
@@ -350,7 +350,7 @@ def _cupy(content: PasteContent, packages: Mapping[str, str]) -> tuple[CupyInsta
 def _libraries(
     content: PasteContent, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]
 ) -> Iterator[Library]:
-    """The libraries whose release CuPy has, or that it could not load."""
+    """The libraries that CuPy reports a version of, or failed to load."""
     nvrtc = reading(content, "nvrtc", CudaVersion.parse).value
     major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
     for entry in WANTED.get(major or 0, ()):
@@ -359,61 +359,61 @@ def _libraries(
         if missing:
             yield library._replace(error=missing[0].value)
         elif entry.name == "nvrtc" and nvrtc is not None:
-            yield library._replace(path=_UNNAMED, release=str(nvrtc))
+            yield library._replace(path=_UNKNOWN_FILE, release=str(nvrtc))
 
 
 def _toolkits(content: PasteContent) -> tuple[Toolkit, ...]:
-    """A toolkit whose nvcc answers is taken for a whole one; what CuPy has found may lack NVRTC."""
-    found = answers(content, "toolkit")
+    """A toolkit with a working nvcc is taken as complete; one that CuPy found may lack NVRTC."""
+    toolkits = answers(content, "toolkit")
     path = reading(content, "cuda-path", str).value
-    by_cupy = bool(found) and found[0].output == outputs.SHOW_CONFIG
-    if not found or (by_cupy and path is None):
+    by_cupy = bool(toolkits) and toolkits[0].output == outputs.SHOW_CONFIG
+    if not toolkits or (by_cupy and path is None):
         return ()
     has_nvrtc = not by_cupy or bool(answers(content, "nvrtc"))
     level = reading(content, "toolkit", CudaVersion.parse)
-    place, found_via = (str(path), "CuPy") if by_cupy else (_NOWHERE, "PATH")
-    return (Toolkit(place, found_via, level, has_nvrtc=has_nvrtc, has_headers=True),)
+    location, found_via = (str(path), "CuPy") if by_cupy else (_UNKNOWN_FOLDER, "PATH")
+    return (Toolkit(location, found_via, level, has_nvrtc=has_nvrtc, has_headers=True),)
 
 
-# What is left open
+# Missing facts
 
 
 def gaps(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
-    """The facts that are missing to decide, the weightiest first."""
-    windows = snapshot.host.os.value == "windows"
+    """The missing facts that a decision needs, the most important first."""
+    is_windows = snapshot.host.os.value == "windows"
     if not (snapshot.driver.version.known or snapshot.driver.cuda.known or driver_absent(snapshot)):
-        yield MissingFact("driver", "the driver", "which CUDA it supports decides which wheels can start", "nvidia-smi")
-    yield from _of_gpus(snapshot)
+        yield MissingFact("driver", "the driver", "the CUDA that it supports decides which wheels work", "nvidia-smi")
+    yield from _gpu_gaps(snapshot)
     if not snapshot.target.python.known:
-        ask = "python -VV" if windows else "python --version"
-        yield MissingFact("python", "the Python version", "a wheel is made for one", ask)
-    yield from _of_cupy(content, snapshot)
+        ask = "python -VV" if is_windows else "python --version"
+        yield MissingFact("python", "the Python version", "a wheel is built for one", ask)
+    yield from _cupy_gaps(content, snapshot)
     if not (snapshot.host.os.known and snapshot.host.arch.known):
-        ask = "python -VV" if windows else "uname -a"
-        yield MissingFact("arch", "the operating system and its architecture", "a wheel is made for one", ask)
+        ask = "python -VV" if is_windows else "uname -a"
+        yield MissingFact("arch", "the operating system and its architecture", "a wheel is built for one", ask)
     if snapshot.host.os.value in (None, "linux") and not snapshot.host.libc.known:
         yield MissingFact("libc", "the C library", "wheels need one that is new enough", "ldd --version")
 
 
-def _of_gpus(snapshot: Snapshot) -> Iterator[MissingFact]:
+def _gpu_gaps(snapshot: Snapshot) -> Iterator[MissingFact]:
     if not (snapshot.gpus or snapshot.pci_gpus or snapshot.amd_gpus):
         yield MissingFact(
             "gpu", "the GPU", "its compute capability decides which wheels have code for it", "nvidia-smi -L"
         )
     elif not all(gpu.compute_capability.known for gpu in snapshot.gpus):
         yield MissingFact(
-            "gpu", "the GPU's name in full", "it is cut or not known, so its compute capability is not", "nvidia-smi -L"
+            "gpu", "the full name of the GPU", "its compute capability is unknown without it", "nvidia-smi -L"
         )
 
 
-def _of_cupy(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
-    ask = _LIST_OF_CONDA if "/envs/" in (snapshot.target.cuda_path.value or "") else _LIST
+def _cupy_gaps(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
+    ask = _CONDA_LIST if "/envs/" in (snapshot.target.cuda_path.value or "") else _PIP_LIST
     if not snapshot.target.cupy and not content.listings:
-        yield MissingFact("cupy", "the installed CuPy", "what is there may be the fault", ask)
+        yield MissingFact("cupy", "the installed CuPy", "it may be the problem", ask)
     elif not any(is_cupy(name) for name in content.packages) and snapshot.target.cupy:
         yield MissingFact(
             "cupy",
             "the name of the installed CuPy",
-            f"taken for {snapshot.target.cupy[0].distribution}; a second one or a build from source cannot be seen",
+            f"taken for {snapshot.target.cupy[0].distribution}; another one or a source build would go unnoticed",
             ask,
         )

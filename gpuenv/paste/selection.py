@@ -1,4 +1,4 @@
-"""Several environments in one paste: where each begins, what names it, and which one is meant."""
+"""Splits a paste with several environments, and selects the one that the error is from."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuenv.paste import outputs
 from gpuenv.paste.content import PasteContent
 from gpuenv.paste.reader import read_paste
 
-_MOST = 8  # environments
-_WIDEST = 600  # characters of a line that are looked at
-_ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
-# The outputs of which an environment has one, by their first line; what a group holds tells two apart.
+_MAX_ENVIRONMENTS = 8
+_MAX_LINE = 600  # characters of a line that are matched
+_LINES_ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
+# The outputs that occur once per environment, by their first line; different groups mean different environments.
 _HEADS = (
     (outputs.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!\s|Build).*)?$")),
     (
@@ -33,9 +33,9 @@ _PROMPT = pattern(
 )
 _HEADING = pattern(r"\s*(?:#{1,6} |\*\*|[-=]{2,}\s?\w|[A-Z][\w /'()-]{1,60}:\s*$|```|<summary>)")
 _TIME = pattern(r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} |\s*\+[-=]+\+?\s*$|\s*$")
-_PLACE = pattern(r"((?:/[\w.+@~-]+)+)/(?:lib(?:64)?/python\d|bin/(?:python|pip))|((?:/[\w.+@~-]+)*/envs/[\w.+-]+)")
-_IN_A_PLACE = ("/python", "/pip", "/envs/")  # one of them, always; of a long path, looking for more takes long
-_WORDS = pattern(
+_PATH = pattern(r"((?:/[\w.+@~-]+)+)/(?:lib(?:64)?/python\d|bin/(?:python|pip))|((?:/[\w.+@~-]+)*/envs/[\w.+-]+)")
+_IN_A_PATH = ("/python", "/pip", "/envs/")  # every match has one of them; _PATH is slow on long lines
+_HOST_KIND = pattern(
     r"\b(host|container|docker|podman|wsl|windows|laptop|server|cluster|login node|compute node|pod)\b", re.IGNORECASE
 )
 _ERROR = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:|.*\b(?:failed|cannot|could not)\b")
@@ -44,31 +44,31 @@ _INSTALL = pattern(
     r"\s*[!%]?(?:sudo )?(?:\S*python[\d.]* -m )?(?:\S*/)?(?:pip[\d.]*|conda|mamba|micromamba|poetry|pixi|uv)\s"
     r"(?:.{0,40}\s)?(?:install|uninstall|remove|update|upgrade|add|sync)\b"
 )
-# What is an environment's own, and not its machine's.
-_OF_A_TARGET = pattern(
+# Facts of an environment, not of its machine.
+_TARGET_FACT = pattern(
     r"python|implementation|numpy|cupy-|package\.|missing\.|nvrtc|toolkit|cuda-path|libc|distribution|env\."
 )
 _SYSTEM = frozenset(("/usr", "/usr/local", "/opt"))
-_COMMONPLACE = frozenset(("venv", ".venv", "env", "base", "usr", "local", "root"))
+_COMMON_NAMES = frozenset(("venv", ".venv", "env", "base", "usr", "local", "root"))
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A part of a paste; lines count from 1."""
+    """A part of a paste about one environment; lines are counted from 1."""
 
     first: int
     last: int
-    names: frozenset[str]  # what prompts, paths and headings call it
+    names: frozenset[str]  # its names in prompts, paths and headings
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The part of a paste that counts.
+    """The selected environment of a paste.
 
     Attributes:
-        text: the paste, with the lines of other environments left blank.
-        rest: those lines, with its own left blank; empty where there is but one environment.
-        note: which one was used, and that another was seen; None where there is but one.
+        text: the paste, with the lines of other environments blank.
+        rest: the lines of the others, with the lines of this one blank; empty if there is only one environment.
+        note: which environment is used and why; None if there is only one.
     """
 
     text: str
@@ -76,61 +76,61 @@ class Selection:
     note: str | None = None
 
 
-def read_selection(meant: Selection) -> PasteContent:
-    """What a paste says of the environment that is meant.
+def read_selection(selection: Selection) -> PasteContent:
+    """The content of the selected environment.
 
-    What it does not say of its machine is taken from the others, such as a container's host.
+    Missing facts of its machine are taken from the others, such as the host of a container.
     """
-    own, other = read_paste(meant.text), read_paste(meant.rest)
-    facts = {entry.fact for entry in own.values}
-    has_target = bool(own.packages or own.listings or any(fact.startswith("cupy-") for fact in facts))
+    selected, other = read_paste(selection.text), read_paste(selection.rest)
+    facts = {entry.fact for entry in selected.values}
+    has_target = bool(selected.packages or selected.listings or any(fact.startswith("cupy-") for fact in facts))
     new = (entry for entry in other.values if entry.fact not in facts)
-    more = (entry for entry in new if not (has_target and _OF_A_TARGET.match(entry.fact)))
+    more = (entry for entry in new if not (has_target and _TARGET_FACT.match(entry.fact)))
     return replace(
-        own,
-        values=(*own.values, *more),
-        gpus=own.gpus or other.gpus,
-        amd=own.amd or other.amd,
-        devices=own.devices or other.devices,
-        log=own.log or other.log,
-        packages=own.packages if has_target else other.packages,
-        listings=own.listings if has_target else other.listings,
-        complete=own.complete if has_target else other.complete,
-        outputs=tuple(dict.fromkeys((*own.outputs, *other.outputs))),
+        selected,
+        values=(*selected.values, *more),
+        gpus=selected.gpus or other.gpus,
+        amd=selected.amd or other.amd,
+        devices=selected.devices or other.devices,
+        log=selected.log or other.log,
+        packages=selected.packages if has_target else other.packages,
+        listings=selected.listings if has_target else other.listings,
+        complete=selected.complete if has_target else other.complete,
+        outputs=tuple(dict.fromkeys((*selected.outputs, *other.outputs))),
     )
 
 
 def select_environment(text: str) -> Selection:
-    """The environment that the error names, else the one that it stands in or right below.
+    """Selects the environment that the error names, else the one with the error in or right below its lines.
 
-    Without an error it is the first one, or what became of that by installs.
+    Without an error it is the first one, in its state after the installs in the text.
     """
-    complete = text.splitlines()
-    lines = [line[:_WIDEST] for line in complete]
-    found = environments(lines)
-    if len(found) < 2:  # noqa: PLR2004 - two
+    full_lines = text.splitlines()
+    lines = [line[:_MAX_LINE] for line in full_lines]
+    candidates = environments(lines)
+    if len(candidates) < 2:  # noqa: PLR2004 - two
         return Selection(text)
-    meant = _meant(found, _names_of_errors(lines))
-    beside = _around_the_error(found, lines)
-    used = meant or beside or _after_installs(found, lines)
-    others = [entry for entry in found if entry is not used]
-    blank = {number for entry in others for number in _outputs(lines, entry)}
-    kept = "\n".join("" if number in blank else line for number, line in enumerate(complete, 1))
-    rest = "\n".join(line if number in blank else "" for number, line in enumerate(complete, 1))
-    seen = " and ".join(_told(entry) for entry in others)
-    if meant:
+    by_name = _named_environment(candidates, _names_in_errors(lines))
+    by_position = _environment_of_last_error(candidates, lines)
+    used = by_name or by_position or _after_installs(candidates, lines)
+    others = [entry for entry in candidates if entry is not used]
+    blank = {number for entry in others for number in _output_lines(lines, entry)}
+    kept = "\n".join("" if number in blank else line for number, line in enumerate(full_lines, 1))
+    rest = "\n".join(line if number in blank else "" for number, line in enumerate(full_lines, 1))
+    unused = " and ".join(_label(entry) for entry in others)
+    if by_name:
         why = "named by the error"
-    elif beside:
-        why = "the error stands below it"
+    elif by_position:
+        why = "the error is below it"
     else:
-        why = "the first, since the error names none of them" if used is found[0] else "after the install above it"
-    note = f"{len(found)} environments are in the text: used is {_told(used)} ({why}), not {seen}"
+        why = "the first, since the error names none of them" if used is candidates[0] else "after the install above it"
+    note = f"the text has {len(candidates)} environments: using {_label(used)} ({why}), not {unused}"
     return Selection(kept, rest, note)
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
-    """Where each environment begins: at an output that the one before has already, with another content."""
-    starts = [1, *islice(_starts(lines), _MOST - 1)]
+    """The environments; one begins at an output that the previous one already has, with different content."""
+    starts = [1, *islice(_starts(lines), _MAX_ENVIRONMENTS - 1)]
     ends = [*(start - 1 for start in starts[1:]), len(lines)]
     return tuple(
         Environment(first, last, frozenset(_names(lines[first - 1 : last])))
@@ -140,123 +140,123 @@ def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
 
 def _starts(lines: Sequence[str]) -> Iterator[int]:
     seen: dict[str, str] = {}
-    end = 0  # the last line that is the former environment's for certain
+    end = 0  # the last line that certainly belongs to the previous environment
     for number, line in enumerate(lines, 1):
-        for kind, told in _heads(line):
-            if kind in seen and (seen[kind] != told or not told):
-                yield _begin(lines, number, end, frozen=kind.startswith("=="))
+        for output, identity in _heads(line):
+            if output in seen and (seen[output] != identity or not identity):
+                yield _begin(lines, number, end, frozen=output.startswith("=="))
                 seen = {}
-            seen[kind] = told
+            seen[output] = identity
             end = number
 
 
 def _heads(line: str) -> Iterator[tuple[str, str]]:
-    """The outputs that begin in a line, each with what tells it from another of its kind."""
-    for kind, head in _HEADS:
+    """The outputs that begin in a line, each with a text that differs between environments."""
+    for output, head in _HEADS:
         match = head.match(line)
         if match:
-            yield kind, " ".join(filter(None, match.groups()))
+            yield output, " ".join(filter(None, match.groups()))
     frozen = _FROZEN.match(line)
     if frozen:
         yield f"=={frozen[1].lower()}", frozen[2]
 
 
 def _begin(lines: Sequence[str], head: int, end: int, *, frozen: bool) -> int:
-    """The first line of an environment: the prompt, the heading and the time above its first output are its own."""
+    """The first line of an environment, with the prompt, the heading and the time above its first output."""
     number = head
     while frozen and number > 1 and _FROZEN.match(lines[number - 2]):
         number -= 1
-    least = max(number - _ABOVE, 1 if frozen else end + 1)
-    while number > least and _is_above(lines[number - 2]):
+    minimum = max(number - _LINES_ABOVE, 1 if frozen else end + 1)
+    while number > minimum and _is_introduction(lines[number - 2]):
         number -= 1
     return number
 
 
-def _is_above(line: str) -> bool:
-    return bool(_PROMPT.match(line) or _HEADING.match(line) or _TIME.match(line) or _WORDS.search(line))
+def _is_introduction(line: str) -> bool:
+    return bool(_PROMPT.match(line) or _HEADING.match(line) or _TIME.match(line) or _HOST_KIND.search(line))
 
 
 def _names(lines: Sequence[str]) -> Iterator[str]:
-    """What an environment is called in its own lines: those of an error in it, and the one above, are the error's."""
+    """The names of an environment in its lines, up to the line above an error."""
     error = next((number for number, line in enumerate(lines) if _ERROR.match(line)), None)
-    for line in lines if error is None else lines[: _above_error(lines, error)]:
-        yield from _names_in(line, words=len(line) < 80 and not _FROZEN.match(line))  # noqa: PLR2004 - a heading's
+    for line in lines if error is None else lines[: _line_above(lines, error)]:
+        yield from _names_in(line, with_kinds=len(line) < 80 and not _FROZEN.match(line))  # noqa: PLR2004 - a heading's
 
 
-def _names_in(line: str, *, words: bool) -> Iterator[str]:
+def _names_in(line: str, *, with_kinds: bool) -> Iterator[str]:
     prompt = _PROMPT.match(line)
     if prompt:
         yield from (name for name in (prompt["env"], prompt["alone"], prompt["host"]) if name)
         for name in (prompt["env"], prompt["alone"]):
             if name and "/" in name:
                 yield posixpath.basename(name)
-    for place in _PLACE.finditer(line) if any(words in line for words in _IN_A_PLACE) else ():
-        path = place[1] or place[2]
+    for match in _PATH.finditer(line) if any(part in line for part in _IN_A_PATH) else ():
+        path = match[1] or match[2]
         if path not in _SYSTEM:
             yield path
-        if posixpath.basename(path) not in _COMMONPLACE:
+        if posixpath.basename(path) not in _COMMON_NAMES:
             yield posixpath.basename(path)
-    if words:
-        yield from (word[1].lower() for word in _WORDS.finditer(line))
+    if with_kinds:
+        yield from (match[1].lower() for match in _HOST_KIND.finditer(line))
 
 
-def _names_of_errors(lines: Sequence[str]) -> frozenset[str]:
-    """What the errors name: paths in them and in their tracebacks, and the prompt and heading above them."""
+def _names_in_errors(lines: Sequence[str]) -> frozenset[str]:
+    """The names in errors and their tracebacks, and in the prompt and heading above them."""
     names: set[str] = set()
     for number, line in enumerate(lines):
         if not _ERROR.match(line):
             continue
-        names |= set(_names_in(line, words=False))
+        names |= set(_names_in(line, with_kinds=False))
         traceback = line.lstrip().startswith("Traceback")
-        for after in lines[number + 1 : number + 60] if traceback else ():
-            names |= set(_names_in(after, words=False)) if after.startswith((" ", "\t")) else set()
-            if not after.startswith((" ", "\t")):
+        for following in lines[number + 1 : number + 60] if traceback else ():
+            if not following.startswith((" ", "\t")):
                 break
-        for above in lines[_above_error(lines, number) : number]:
-            names |= set(_names_in(above, words=bool(_HEADING.match(above) or _PROMPT.match(above))))
+            names |= set(_names_in(following, with_kinds=False))
+        for above in lines[_line_above(lines, number) : number]:
+            names |= set(_names_in(above, with_kinds=bool(_HEADING.match(above) or _PROMPT.match(above))))
     return frozenset(names)
 
 
-def _above_error(lines: Sequence[str], error: int) -> int:
-    """Where the line stands that an error is right below: a prompt or a heading, say; the error's own where none is."""
-    near = range(error - 1, max(-1, error - 4), -1)
-    return next((number for number in near if lines[number].strip()), error)
+def _line_above(lines: Sequence[str], error: int) -> int:
+    """The index of the last non-empty line above an error, such as a prompt; of the error itself if there is none."""
+    candidates = range(error - 1, max(-1, error - 4), -1)
+    return next((number for number in candidates if lines[number].strip()), error)
 
 
-def _meant(found: Sequence[Environment], named: frozenset[str]) -> Environment | None:
-    """The one environment that a name of the error is of alone."""
-    for name in sorted(named, key=len, reverse=True):
-        owners = [entry for entry in found if name in entry.names]
+def _named_environment(candidates: Sequence[Environment], names: frozenset[str]) -> Environment | None:
+    """The only environment with one of the names; longer names go first."""
+    for name in sorted(names, key=len, reverse=True):
+        owners = [entry for entry in candidates if name in entry.names]
         if len(owners) == 1:
             return owners[0]
     return None
 
 
-def _around_the_error(found: Sequence[Environment], lines: Sequence[str]) -> Environment | None:
-    """The environment in whose lines the last error stands; None where it stands above them all, or there is none.
+def _environment_of_last_error(candidates: Sequence[Environment], lines: Sequence[str]) -> Environment | None:
+    """The environment with the last error in its lines; None if the error is above all of them, or there is none.
 
-    Of an environment before and after an install the state counts that the error was met in.
+    Of an environment before and after an install it is the state in which the error occurred.
     """
     errors = [number for number, line in enumerate(lines, 1) if _ERROR.match(line)]
     raised = [number for number in errors if _RAISED.match(lines[number - 1])]
     last = max(raised or errors, default=0)
     if not any(True for line in lines[: max(0, last - 1)] for _ in _heads(line)):
         return None
-    return next((entry for entry in found if entry.first <= last <= entry.last), None)
+    return next((entry for entry in candidates if entry.first <= last <= entry.last), None)
 
 
-def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Environment:
-    """The first environment, in the state that the installs between its outputs and the next ones have left it in.
+def _after_installs(candidates: Sequence[Environment], lines: Sequence[str]) -> Environment:
+    """The first environment, in its state after the installs between its outputs and the next ones.
 
-    An error above them all was met before.
+    With an error above all of them it is the state before the installs.
     """
 
     def is_install(line: str) -> bool:
         prompt = _PROMPT.match(line)
         return _INSTALL.match(line[prompt.end() if prompt else 0 :]) is not None
 
-    used = found[0]
-    for entry in () if any(map(_ERROR.match, lines)) else found[1:]:
+    used = candidates[0]
+    for entry in () if any(map(_ERROR.match, lines)) else candidates[1:]:
         between = lines[_head(used, lines) : _head(entry, lines)]
         is_other = bool(used.names) and bool(entry.names) and not used.names & entry.names
         if is_other or not any(map(is_install, between)):
@@ -266,18 +266,18 @@ def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Envir
 
 
 def _head(entry: Environment, lines: Sequence[str]) -> int:
-    """Where its first output stands."""
+    """The index of the line with its first output."""
     return next((number for number in range(entry.first - 1, entry.last) if any(_heads(lines[number]))), entry.last)
 
 
-def _outputs(lines: Sequence[str], entry: Environment) -> Iterator[int]:
-    """The lines of an environment up to an error, which is no output."""
+def _output_lines(lines: Sequence[str], entry: Environment) -> Iterator[int]:
+    """The numbers of the lines of an environment, up to an error."""
     for number in range(entry.first, entry.last + 1):
         if _ERROR.match(lines[number - 1]):
             return
         yield number
 
 
-def _told(entry: Environment) -> str:
-    name = min((name for name in entry.names if name not in _COMMONPLACE), key=len, default=None)
-    return f"that of line {entry.first}" + (f" ({name})" if name else "")
+def _label(entry: Environment) -> str:
+    name = min((name for name in entry.names if name not in _COMMON_NAMES), key=len, default=None)
+    return f"the one at line {entry.first}" + (f" ({name})" if name else "")

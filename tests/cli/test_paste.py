@@ -46,10 +46,8 @@ def test_contradictions_are_told_with_their_lines(tmp_path: Path) -> None:
 
 def test_of_two_environments_it_is_told_which_one_is_used() -> None:
     done = gpuenv("resolve", "--paste", TEXTS / "contradicting.txt")
-    told = (
-        "2 environments are in the text: used is that of line 1 (host) (the first, since the error names none of them)"
-    )
-    assert f"{told}, not that of line 6 (container)" in done.stderr
+    told = "the text has 2 environments: using the one at line 1 (host) (the first, since the error names none of them)"
+    assert f"{told}, not the one at line 6 (container)" in done.stderr
 
 
 def test_resolve_decides_for_a_paste() -> None:
