@@ -57,13 +57,13 @@ def allowed(settings: Config) -> tuple[Suppression, ...]:
     Raises:
         CommandError: for a code that no check has, with file, line and the nearest right one.
     """
-    if not settings.allowances:
+    if not settings.suppressions:
         return ()
     import difflib
 
     codes = known_codes()
     faults = []
-    for entry in settings.allowances:
+    for entry in settings.suppressions:
         if entry.code not in codes:
             near = difflib.get_close_matches(entry.code, codes, 9)
             swapped = [other for other in near if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
@@ -71,10 +71,10 @@ def allowed(settings: Config) -> tuple[Suppression, ...]:
             faults.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
     if faults:
         raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv doctor --list names the checks")
-    for entry in settings.allowances:
+    for entry in settings.suppressions:
         if entry.has_expired(today()):
             announce(f"{entry.source}: allowing {entry.code} has expired on {entry.expires}, and does not count")
-    return settings.allowances
+    return settings.suppressions
 
 
 @cache

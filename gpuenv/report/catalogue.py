@@ -133,7 +133,7 @@ def listed_checks(checks: Iterable[Explained]) -> tuple[ListedCheck, ...]:
 
 def listed_requirements() -> Requirements:
     """The keys and the grammar of requirements."""
-    keys = (ListedKey(key.name, key.meaning, key.example, tuple(key.kind.operators)) for key in KEYS.values())
+    keys = (ListedKey(key.name, key.meaning, key.example, tuple(key.value_type.operators)) for key in KEYS.values())
     return Requirements(tuple(keys), GRAMMAR)
 
 
@@ -164,7 +164,7 @@ def grammar_lines() -> Iterator[Line]:
     yield Line("Keys", Style.HEADING)
     width = max(len(key.example) for key in KEYS.values())
     for key in KEYS.values():
-        yield Line(f"  {key.example:<{width}}  {key.meaning} ({' '.join(key.kind.operators)})", hang=width + 4)
+        yield Line(f"  {key.example:<{width}}  {key.meaning} ({' '.join(key.value_type.operators)})", hang=width + 4)
     yield Line()
     yield Line("In pyproject.toml, or in gpuenv.toml without the first line:", Style.HEADING)
     yield Line("  [tool.gpuenv]")

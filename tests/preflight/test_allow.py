@@ -42,12 +42,12 @@ def doctor(folder: Path, *options: str | Path, command: str = "doctor") -> tuple
 
 def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
     project = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
-    first, second = project.allowances
+    first, second = project.suppressions
     place = "pyproject.toml"
     assert first == Suppression("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
     assert (second.code, second.expires, second.line) == ("GPU206", "2999-06-30", 7)
     twice = load_config(written(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
-    assert [entry.line for entry in twice.allowances] == [2, 6]
+    assert [entry.line for entry in twice.suppressions] == [2, 6]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
     [
         ('\nallow = ["GPU206"]', 2, "allow: expected a list of tables, such as {code"),
         ("[allow]\ncode = 'GPU206'", 1, "allow: expected a list of tables"),
-        ("[[allow]]\ncode = 'GPU206'\nexpires = 2027-01-01", 2, "reason: expected a few words"),
-        ("[[allow]]\ncode = 'GPU206'\nreason = ' '\nexpires = 2027-01-01", 2, "reason: expected a few words"),
+        ("[[allow]]\ncode = 'GPU206'\nexpires = 2027-01-01", 2, "reason: expected a text"),
+        ("[[allow]]\ncode = 'GPU206'\nreason = ' '\nexpires = 2027-01-01", 2, "reason: expected a text"),
         ("[[allow]]\ncode = 'GPU206'\nreason = 'x'", 2, "expires: expected a day, such as 2027-05-31, found None"),
         ("[[allow]]\n\ncode = 'GPU206'\nreason = 'x'\nexpires = 'May'", 3, "expires: expected a day"),
         ("[[allow]]\ncode = 'GPU206'\nreason = 'x'\nexpires = 2027-01-01T10:00:00", 2, "expires: expected a day"),

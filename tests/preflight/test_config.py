@@ -52,8 +52,8 @@ def test_a_file_of_its_own_has_the_same_at_its_top(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: here the keys stand at the top, in no table"),
-        ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: here the keys stand at the top, in no table"),
+        ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: the keys of this file are not in a table"),
+        ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: the keys of this file are not in a table"),
         ("smoke = true\n", "line 1: smoke: expected one of quick, normal, deep, found true; did you mean quick?"),
         ("smoke = false\n", "line 1: smoke: expected one of quick, normal, deep, found false"),
     ],
