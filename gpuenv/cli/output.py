@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpuenv.report.html import EarlierRun
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
-    from gpuenv.report.styled_line import Line
+    from gpuenv.report.text_line import TextLine
 
 # Each but text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -54,7 +54,7 @@ class Output(NamedTuple):
     redacted: bool
     verbose: bool = False
 
-    def emit(self, value: object, lines: Callable[[], Iterable[Line]]) -> None:
+    def emit(self, value: object, lines: Callable[[], Iterable[TextLine]]) -> None:
         """A record as JSON, or the lines that are made of it."""
         if self.as_json:
             emit_json(value, self.file, redacted=self.redacted)
@@ -74,7 +74,7 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
     write_result(json.dumps(data, indent=2, ensure_ascii=True) + "\n", output)
 
 
-def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
+def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, redacted: bool = True) -> None:
     """Lines of text: coloured and wrapped on a terminal, one line each anywhere else.
 
     What goes to a file is meant for others and loses every identity; what is printed loses secrets alone. A recording
@@ -94,7 +94,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     write_result("".join(line.text.rstrip() + "\n" for line in cleaned), output)
 
 
-def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
+def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
     padded = (line._replace(text=_padded(line.text)) for line in lines)
     wrapped = [(_encodable(part.replace(_PAD, "")), line.style.value) for line in padded for part in _wrap(line, width)]
@@ -124,7 +124,7 @@ def _encodable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _wrap(line: Line, width: int) -> list[str]:
+def _wrap(line: TextLine, width: int) -> list[str]:
     """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied.
 
     A column of a table that leaves less than half of a narrow terminal is given up.
@@ -142,7 +142,7 @@ def _wrap(line: Line, width: int) -> list[str]:
     ) or [""]
 
 
-def _continued(line: Line, width: int) -> list[str]:
+def _continued(line: TextLine, width: int) -> list[str]:
     """A command over several lines, each but the last ending in a backslash; a quoted argument stays in one piece."""
     words = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
     indent = line.text[: len(line.text) - len(line.text.lstrip())]
@@ -183,7 +183,7 @@ def write_stdout(text: str) -> None:
         raise CommandError(ExitCode.USAGE, f"standard output cannot be written: {error.strerror}") from error
 
 
-def write_stderr(lines: Iterable[Line]) -> None:
+def write_stderr(lines: Iterable[TextLine]) -> None:
     """Writes lines to standard error."""
     for line in lines:
         complain(line.text.rstrip())
@@ -304,7 +304,12 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
 
 
 def emit_record(
-    value: object, lines: Callable[[], Iterable[Line]], wanted: Sequence[Wanted], *, color: bool, redact: bool = False
+    value: object,
+    lines: Callable[[], Iterable[TextLine]],
+    wanted: Sequence[Wanted],
+    *,
+    color: bool,
+    redact: bool = False,
 ) -> None:
     """Writes a record that has no forms but text and JSON (``OWN``), files first."""
     for entry in sorted(wanted, key=lambda entry: entry.path is None):

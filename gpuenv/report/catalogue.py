@@ -16,21 +16,21 @@ from gpuenv.model.answers import (
 )
 from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirements import KEYS
-from gpuenv.report.styled_line import Line, Style
 from gpuenv.report.text import fix_lines
+from gpuenv.report.text_line import Style, TextLine
 
 
-def check_lines(check: Explained) -> Iterator[Line]:
+def check_lines(check: Explained) -> Iterator[TextLine]:
     """A check: its title, its causes and its three sections."""
-    yield Line(f"{check.code}: {check.title}", Style.HEADING)
+    yield TextLine(f"{check.code}: {check.title}", Style.HEADING)
     for cause in check.causes:
-        yield Line(f"  {cause}: {cause.sentence}", Style.QUIET, 4)
+        yield TextLine(f"  {cause}: {cause.sentence}", Style.QUIET, 4)
     for name, text in check.sections.items():
-        yield Line()
-        yield Line(f"{name}: {text}", hang=2)
+        yield TextLine()
+        yield TextLine(f"{name}: {text}", hang=2)
 
 
-def plugin_lines(code: str, package: str, function: str, text: str, complaint: str | None) -> Iterator[Line]:
+def plugin_lines(code: str, package: str, function: str, text: str, complaint: str | None) -> Iterator[TextLine]:
     """A check of a plug-in.
 
     Args:
@@ -41,50 +41,50 @@ def plugin_lines(code: str, package: str, function: str, text: str, complaint: s
         complaint: why the docstring could not be read.
     """
     title, _, rest = text.strip().partition("\n")
-    yield Line(f"{code}: {title or 'a check without a description'}", Style.HEADING)
-    yield Line(f"  provided by {package} ({function})", Style.QUIET, 4)
+    yield TextLine(f"{code}: {title or 'a check without a description'}", Style.HEADING)
+    yield TextLine(f"  provided by {package} ({function})", Style.QUIET, 4)
     if complaint is not None:
-        yield Line(f"  The plug-in did not describe this check: it {complaint}.", Style.BAD, 4)
+        yield TextLine(f"  The plug-in did not describe this check: it {complaint}.", Style.BAD, 4)
     for paragraph in filter(None, (line.strip() for line in rest.split("\n"))):
-        yield Line()
-        yield Line(paragraph, hang=2)
+        yield TextLine()
+        yield TextLine(paragraph, hang=2)
 
 
-def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
+def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[TextLine]:
     """A cause, and every check that reports it; the fix of the cause if no check does.
 
     Args:
         cause: the cause.
         checks: all checks.
     """
-    yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
+    yield TextLine(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
     reporting = [check for check in checks if cause in check.causes]
     for check in reporting:
-        yield Line()
+        yield TextLine()
         yield from check_lines(check)
     if not reporting:
-        yield Line()
-        yield Line("How it is detected: by the error message of a program; no check detects it.", hang=2)
-        yield Line()
-        yield Line("What to do:")
+        yield TextLine()
+        yield TextLine("How it is detected: by the error message of a program; no check detects it.", hang=2)
+        yield TextLine()
+        yield TextLine("What to do:")
         yield from fix_lines(cause.fix)
 
 
-def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
+def list_lines(checks: Sequence[Explained]) -> Iterator[TextLine]:
     """Every check with its title and the causes that it reports."""
     for check in checks:
-        yield Line(f"{check.code}  {check.title}", hang=8)
-        yield Line(f"        {', '.join(check.causes)}", Style.QUIET, 8)
+        yield TextLine(f"{check.code}  {check.title}", hang=8)
+        yield TextLine(f"        {', '.join(check.causes)}", Style.QUIET, 8)
 
 
-def signature_lines(signature: Signature) -> Iterator[Line]:
+def signature_lines(signature: Signature) -> Iterator[TextLine]:
     """A known error message: its program and its possible causes."""
-    yield Line(f"{signature.name}: a message of {signature.scope}", Style.HEADING)
+    yield TextLine(f"{signature.name}: a message of {signature.scope}", Style.HEADING)
     for cause, weight in signature.causes:
-        yield Line(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
-    yield Line(f"  source: {signature.source}", Style.QUIET, 4)
+        yield TextLine(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
+    yield TextLine(f"  source: {signature.source}", Style.QUIET, 4)
     if signature.decides:
-        yield Line(f"  To settle this, check: {signature.decides}.", hang=4)
+        yield TextLine(f"  To settle this, check: {signature.decides}.", hang=4)
 
 
 def check_meaning(check: Explained) -> Meaning:
@@ -155,17 +155,19 @@ GRAMMAR = (
 )
 
 
-def grammar_lines() -> Iterator[Line]:
+def grammar_lines() -> Iterator[TextLine]:
     """The grammar, then one line per key."""
-    yield Line("Grammar", Style.HEADING)
+    yield TextLine("Grammar", Style.HEADING)
     for text in GRAMMAR:
-        yield Line(f"  {text}", hang=15)
-    yield Line()
-    yield Line("Keys", Style.HEADING)
+        yield TextLine(f"  {text}", hang=15)
+    yield TextLine()
+    yield TextLine("Keys", Style.HEADING)
     width = max(len(key.example) for key in KEYS.values())
     for key in KEYS.values():
-        yield Line(f"  {key.example:<{width}}  {key.meaning} ({' '.join(key.value_type.operators)})", hang=width + 4)
-    yield Line()
-    yield Line("In pyproject.toml, or in gpuenv.toml without the first line:", Style.HEADING)
-    yield Line("  [tool.gpuenv]")
-    yield Line('  require = ["gpu>=1", "cc>=8.0", "memory>=40GiB"]')
+        yield TextLine(
+            f"  {key.example:<{width}}  {key.meaning} ({' '.join(key.value_type.operators)})", hang=width + 4
+        )
+    yield TextLine()
+    yield TextLine("In pyproject.toml, or in gpuenv.toml without the first line:", Style.HEADING)
+    yield TextLine("  [tool.gpuenv]")
+    yield TextLine('  require = ["gpu>=1", "cc>=8.0", "memory>=40GiB"]')

@@ -13,8 +13,8 @@ from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severi
 from gpuenv.report.findings import suppression_text, wheel_text
 from gpuenv.report.report import Report, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import measured_texts, test_label
-from gpuenv.report.styled_line import counted
 from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
+from gpuenv.report.text_line import counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
 from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
-from gpuenv.report.styled_line import Line, Style
+from gpuenv.report.text_line import Style, TextLine
 
 _HEADINGS = {
     "driver_branches": "Driver branches",
@@ -28,30 +28,30 @@ _HEADINGS = {
 }
 
 
-def row_lines(rows: Rows) -> Iterator[Line]:
+def row_lines(rows: Rows) -> Iterator[TextLine]:
     """Each row with its facts and their sources."""
     for number, (table, group) in enumerate(groupby(rows.rows, key=lambda row: row.table)):
         if number:
-            yield Line()
-        yield Line(_HEADINGS[table], Style.HEADING)
+            yield TextLine()
+        yield TextLine(_HEADINGS[table], Style.HEADING)
         for row in group:
-            yield Line(f"  {row.name}", hang=4)
-            yield Line(f"    {_facts(row)}", hang=6)
+            yield TextLine(f"  {row.name}", hang=4)
+            yield TextLine(f"    {_facts(row)}", hang=6)
             for proof in row.proofs:
-                yield Line(f"    [{_proof(proof)}]", Style.QUIET, 5)
+                yield TextLine(f"    [{_proof(proof)}]", Style.QUIET, 5)
 
 
-def row_markdown(rows: Rows) -> Iterator[Line]:
+def row_markdown(rows: Rows) -> Iterator[TextLine]:
     """A Markdown table for each table of the matrix."""
     for table, group in groupby(rows.rows, key=lambda row: row.table):
-        yield Line(f"## {_HEADINGS[table]}")
-        yield Line()
-        yield Line("| row | facts | proof |")
-        yield Line("| --- | --- | --- |")
+        yield TextLine(f"## {_HEADINGS[table]}")
+        yield TextLine()
+        yield TextLine("| row | facts | proof |")
+        yield TextLine("| --- | --- | --- |")
         for row in group:
             proofs = "; ".join(_proof(proof) for proof in row.proofs)
-            yield Line(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
-        yield Line()
+            yield TextLine(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
+        yield TextLine()
 
 
 def _facts(row: Row) -> str:

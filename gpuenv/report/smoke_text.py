@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
 from gpuenv.model.text import quantity_text, share_text
-from gpuenv.report.styled_line import Line, Style, counted
+from gpuenv.report.text_line import Style, TextLine, counted
 
 _MIB = 1024 * 1024
 _SMOKE_VERDICTS = {
@@ -24,38 +24,38 @@ _SMOKE_STYLES = {
 _MAX_NAMED = 3  # skipped tests with the same reason; more are counted
 
 
-def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
+def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[TextLine]:
     """The result; passed tests are counted, and listed if ``verbose``."""
     status, sentence, style = _smoke_verdict(result)
-    yield Line(f"{status}: {sentence}", style, len(status) + 2)
+    yield TextLine(f"{status}: {sentence}", style, len(status) + 2)
     if result.fault:
-        yield Line(_fault_text(result.fault), Style.WARNING)
+        yield TextLine(_fault_text(result.fault), Style.WARNING)
     for gpu in result.gpus:
-        yield Line()
-        yield Line(_tested_gpu(gpu), Style.HEADING, 2)
+        yield TextLine()
+        yield TextLine(_tested_gpu(gpu), Style.HEADING, 2)
         yield from _gpu_lines(result, gpu.uuid, verbose=verbose)
     others = [test for test in result.tests if test.gpu not in {gpu.uuid for gpu in result.gpus}]
     if others:
-        yield Line()
-        yield Line("Tests of no single GPU" if result.gpus else "Tests", Style.HEADING)
+        yield TextLine()
+        yield TextLine("Tests of no single GPU" if result.gpus else "Tests", Style.HEADING)
         yield from _test_lines(others, verbose=verbose)
     yield from _comparison_lines(result.compared)
-    yield Line()
-    yield Line(f"{_summary_text(result)}; exit code {result.exit_code}.", Style.QUIET, 2)
+    yield TextLine()
+    yield TextLine(f"{_summary_text(result)}; exit code {result.exit_code}.", Style.QUIET, 2)
 
 
-def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
+def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[TextLine]:
     """The result as a section of a report, whose findings list the failures."""
-    yield Line()
-    yield Line("GPU tests", Style.HEADING)
+    yield TextLine()
+    yield TextLine("GPU tests", Style.HEADING)
     status, sentence, style = _smoke_verdict(result)
-    yield Line(f"  {status}: {sentence}", style, 4)
+    yield TextLine(f"  {status}: {sentence}", style, 4)
     if result.fault:
-        yield Line(f"  {_fault_text(result.fault)}", Style.WARNING, 4)
+        yield TextLine(f"  {_fault_text(result.fault)}", Style.WARNING, 4)
     if verbose or result.status is TestStatus.SKIPPED:  # no finding says why no test ran
         yield from _test_lines(result.tests, verbose=verbose)
     yield from _comparison_lines(result.compared, heading=False)
-    yield Line(f"  {_summary_text(result)}", Style.QUIET, 4)
+    yield TextLine(f"  {_summary_text(result)}", Style.QUIET, 4)
 
 
 def _smoke_verdict(result: SmokeResult) -> tuple[str, str, Style]:
@@ -79,7 +79,7 @@ def _tested_gpu(gpu: TestedGpu) -> str:
     return ", ".join([*parts, gpu.uuid or "UUID unknown"])
 
 
-def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[Line]:
+def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[TextLine]:
     tests = [test for test in result.tests if test.gpu == uuid]
     yield from _test_lines(tests, verbose=verbose)
     peaks = {entry.name: entry for entry in result.compared if entry.gpu == uuid and entry.against == "data-sheet"}
@@ -87,13 +87,13 @@ def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Itera
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
             share = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
-            yield Line(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{share}", hang=4)
+            yield TextLine(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{share}", hang=4)
 
 
-def _test_lines(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
+def _test_lines(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[TextLine]:
     passed = sum(test.status is TestStatus.PASSED for test in tests)
     if passed and not verbose:
-        yield Line(f"  {counted(passed, 'test')} passed")
+        yield TextLine(f"  {counted(passed, 'test')} passed")
     reasons: dict[str, list[str]] = {}
     # Each cause is explained once, after the last test with it.
     last = {test.cause: test for test in tests if verbose or test.status is not TestStatus.SKIPPED}
@@ -103,42 +103,42 @@ def _test_lines(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]
         elif test.status is not TestStatus.PASSED or verbose:
             yield _test_line(test)
             if test.cause is not None and last[test.cause] is test:
-                yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
+                yield TextLine(f"    > gpuenv explain {test.cause.value}", hang=6)
     for reason, skipped in reasons.items():
         names = tuple(dict.fromkeys(skipped))  # repetitions are skipped for the same reason
         text = ", ".join(names) if len(names) <= _MAX_NAMED else counted(len(names), "test")
-        yield Line(f"  skipped: {text}", Style.QUIET, 4)
-        yield Line(f"    {reason}", Style.QUIET, 4)
+        yield TextLine(f"  skipped: {text}", Style.QUIET, 4)
+        yield TextLine(f"    {reason}", Style.QUIET, 4)
 
 
-def _test_line(test: TestResult) -> Line:
+def _test_line(test: TestResult) -> TextLine:
     detail = f": {test.detail}" if test.detail else f" ({test.title})"
     text = f"  {test.status.value:<9} {test_label(test)}, {test.duration:.1f} s{detail}"
-    return Line(text, _SMOKE_STYLES.get(test.status, Style.BAD), 4)
+    return TextLine(text, _SMOKE_STYLES.get(test.status, Style.BAD), 4)
 
 
-def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:
+def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) -> Iterator[TextLine]:
     worse = [entry for entry in comparisons if entry.worse]
     if not comparisons:
         return
     if heading:
-        yield Line()
-        yield Line("Compared", Style.HEADING)
+        yield TextLine()
+        yield TextLine("Compared", Style.HEADING)
     for against, name in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
         count = sum(entry.against == against for entry in comparisons)
         if count:
-            yield Line(f"  {counted(count, 'value')} compared with {name}")
+            yield TextLine(f"  {counted(count, 'value')} compared with {name}")
     owners = {"baseline": "the baseline's", "sisters": "the other GPUs'", "data-sheet": "the data sheet's"}
     for entry in worse:
         measured, reference = Quantity(entry.value, entry.unit), Quantity(entry.baseline, entry.unit)
-        yield Line(
+        yield TextLine(
             f"  {entry.name}: {quantity_text(measured)}, {share_text(entry.ratio)} of "
             f"{owners[entry.against]} {quantity_text(reference)} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
         )
     if not worse:
-        yield Line("  none worse by more than the tolerance", Style.GOOD)
+        yield TextLine("  none worse by more than the tolerance", Style.GOOD)
 
 
 def counts_text(result: SmokeResult) -> str:

@@ -25,7 +25,7 @@ from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
 from gpuenv.report.smoke_text import section_lines
-from gpuenv.report.styled_line import Line, Style, counted
+from gpuenv.report.text_line import Style, TextLine, counted
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -42,13 +42,13 @@ _LABEL = 10
 _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
 
-def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+def report_lines(report: Report, *, verbose: bool = False) -> Iterator[TextLine]:
     """The whole report."""
     word, sentence = verdict(report)
-    yield Line(f"{word}: {sentence}", _STYLES[report.status], len(word) + 2)
+    yield TextLine(f"{word}: {sentence}", _STYLES[report.status], len(word) + 2)
     if report.retry_elsewhere:
-        yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
-    yield Line()
+        yield TextLine(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
+    yield TextLine()
     yield from _repair_lines(report.repair)
     yield from machine_lines(report.snapshot)
     yield from requirement_lines(report.requirements)
@@ -56,29 +56,29 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from _suppression_lines(report.allow_list)
     if report.smoke is not None:
         yield from section_lines(report.smoke, verbose=verbose)
-    yield Line()
+    yield TextLine()
     yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
     if verbose:
         yield from _check_lines(report.checks)
     yield from _closing_lines(report, verbose=verbose)
 
 
-def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
+def machine_lines(snapshot: Snapshot) -> Iterator[TextLine]:
     """The machine and the target in a few lines."""
-    yield Line("Machine", Style.HEADING)
+    yield TextLine("Machine", Style.HEADING)
     for label, text in machine_rows(snapshot):
-        yield Line(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+        yield TextLine(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
 
 
-def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[Line]:
+def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[TextLine]:
     """The requirements with their status and the values found."""
     if not requirements:
         return
-    yield Line()
-    yield Line("Requirements", Style.HEADING)
+    yield TextLine()
+    yield TextLine("Requirements", Style.HEADING)
     for entry in requirements:
         word, style = _REQUIRED[entry.status]
-        yield Line(f"  {word:<{_LABEL - 2}}{entry.text}: {found_text(entry)} [{entry.source}]", style, _LABEL)
+        yield TextLine(f"  {word:<{_LABEL - 2}}{entry.text}: {found_text(entry)} [{entry.source}]", style, _LABEL)
 
 
 def found_text(result: RequirementResult) -> str:
@@ -127,7 +127,7 @@ def _driver(snapshot: Snapshot) -> str:
     return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
 
 
-def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
+def _finding_groups(findings: Sequence[Finding]) -> Iterator[TextLine]:
     groups = (
         ("Fix this first", [finding for finding in findings if finding.primary]),
         ("Other errors", [f for f in findings if not f.primary and f.severity is Severity.ERROR]),
@@ -136,62 +136,62 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
     )
     for heading, group in groups:
         if group:
-            yield Line()
-            yield Line(heading, Style.HEADING)
+            yield TextLine()
+            yield TextLine(heading, Style.HEADING)
         for finding in group:
             yield from finding_lines(finding)
 
 
-def _repair_lines(repair: Repair | None) -> Iterator[Line]:
+def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:
     """What ``doctor --fix`` changed, and what remains."""
     if repair is None:
         return
     is_repaired = repair.status is RepairStatus.MENDED
     status = "fixed" if is_repaired else repair.status.value
-    yield Line("Repair", Style.HEADING)
-    yield Line(f"  {status}: {repair.message}", Style.GOOD if is_repaired else Style.WARNING, 4)
-    yield from (Line(f"  {line}", hang=4) for line in repair.plan)
+    yield TextLine("Repair", Style.HEADING)
+    yield TextLine(f"  {status}: {repair.message}", Style.GOOD if is_repaired else Style.WARNING, 4)
+    yield from (TextLine(f"  {line}", hang=4) for line in repair.plan)
     if repair.gone:
-        yield Line(f"  resolved: {', '.join(repair.gone)}", Style.GOOD, 4)
+        yield TextLine(f"  resolved: {', '.join(repair.gone)}", Style.GOOD, 4)
     if repair.left:
-        yield Line(f"  remaining, with the fix below: {', '.join(repair.left)}", hang=4)
+        yield TextLine(f"  remaining, with the fix below: {', '.join(repair.left)}", hang=4)
     if repair.undo:
-        yield Line("  To undo:", hang=4)
-        yield Line(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
-    yield Line()
+        yield TextLine("  To undo:", hang=4)
+        yield TextLine(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
+    yield TextLine()
 
 
-def _suppression_lines(entries: Sequence[SuppressionResult]) -> Iterator[Line]:
+def _suppression_lines(entries: Sequence[SuppressionResult]) -> Iterator[TextLine]:
     """The suppressions of the configuration: an expired one has no effect, and an unused one can be removed."""
     if not entries:
         return
-    yield Line()
-    yield Line("Allowed", Style.HEADING)
+    yield TextLine()
+    yield TextLine("Allowed", Style.HEADING)
     for entry in entries:
         suppression = entry.allowance
         style = Style.WARNING if entry.state is SuppressionState.EXPIRED else Style.PLAIN
         text = f"{suppression.code} until {suppression.expires}: {suppression.reason} [{suppression.source}]"
-        yield Line(f"  {entry.state.value:<{_LABEL - 2}}{text}", style, _LABEL)
+        yield TextLine(f"  {entry.state.value:<{_LABEL - 2}}{text}", style, _LABEL)
 
 
-def finding_lines(finding: Finding) -> Iterator[Line]:
+def finding_lines(finding: Finding) -> Iterator[TextLine]:
     """A finding with its evidence and its fix."""
     style = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.PLAIN}[finding.severity]
     suffix = f" (follows from {finding.follows_from})" if finding.follows_from else ""
     suffix += " (allowed)" if finding.allowed else ""
-    yield Line(f"  {finding.code} {finding.cause}{suffix}", style)
-    yield Line(f"    {finding.title}.", hang=4)
+    yield TextLine(f"  {finding.code} {finding.cause}{suffix}", style)
+    yield TextLine(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
-        yield Line(f"    - {evidence_text(entry)}", Style.QUIET, 6)
+        yield TextLine(f"    - {evidence_text(entry)}", Style.QUIET, 6)
     yield from fix_lines(finding.fix, "    ")
 
 
-def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[Line]:
+def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[TextLine]:
     """The fixes, each with its command."""
     for fix in fixes:
-        yield Line(f"{indent}> {fix.text}", hang=len(indent) + 2)
+        yield TextLine(f"{indent}> {fix.text}", hang=len(indent) + 2)
         if fix.command:
-            yield Line(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
+            yield TextLine(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
 
 
 def command_text(command: Sequence[str]) -> str:
@@ -210,28 +210,28 @@ def evidence_text(entry: Evidence) -> str:
     return f"{entry.fact}: {value} [{entry.source}]" if entry.source else f"{entry.fact}: {value}"
 
 
-def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[Line]:
+def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[TextLine]:
     """The wheel to install, or the changes after which one would fit."""
-    yield Line("The right wheel", Style.HEADING)
+    yield TextLine("The right wheel", Style.HEADING)
     wheel = resolution.wheel
     if wheel is not None:
-        yield Line(f"  {' '.join(wheel.requirements)}", Style.GOOD, 4)
+        yield TextLine(f"  {' '.join(wheel.requirements)}", Style.GOOD, 4)
         if wheel.nvrtc is not None:
             text = f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} compiles for every GPU of this machine"
-            yield Line(text, Style.QUIET, 4)
+            yield TextLine(text, Style.QUIET, 4)
         if wheel.needs_toolkit:
-            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
-        yield from (Line(f"  {text}", Style.QUIET, 4) for text in assumption_texts(resolution))
+            yield TextLine(f"  needs {wheel.needs_toolkit}", hang=4)
+        yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in assumption_texts(resolution))
     elif resolution.reachable:
         condition = "without an NVIDIA GPU" if without_gpu else "this machine as it is"
-        yield Line(f"  None fits {condition}. What would fit:", hang=2)
+        yield TextLine(f"  None fits {condition}. What would fit:", hang=2)
         for reachable in resolution.reachable:
-            yield Line(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
+            yield TextLine(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
     else:
-        yield Line("  None fits; no change of driver, Python or NumPy would help.", hang=2)
+        yield TextLine("  None fits; no change of driver, Python or NumPy would help.", hang=2)
     if wheel is not None and resolution.next_better is not None:
         better = resolution.next_better
-        yield Line(f"  next better, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)
+        yield TextLine(f"  next better, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)
 
 
 def assumption_texts(resolution: Resolution) -> Iterator[str]:
@@ -244,30 +244,30 @@ def assumption_texts(resolution: Resolution) -> Iterator[str]:
             yield f"Assumed (unknown): {entry.fact} is {entry.value}"
 
 
-def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
-    yield Line()
-    yield Line("Checks", Style.HEADING)
+def _check_lines(checks: Sequence[CheckRun]) -> Iterator[TextLine]:
+    yield TextLine()
+    yield TextLine("Checks", Style.HEADING)
     for run in checks:
         reason = f" ({run.reason})" if run.reason else ""
-        yield Line(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
+        yield TextLine(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
 
 
-def _closing_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
+def _closing_lines(report: Report, *, verbose: bool) -> Iterator[TextLine]:
     if report.status is Status.UNKNOWN:
-        yield Line()
-        yield Line("Undetermined", Style.HEADING)
+        yield TextLine()
+        yield TextLine("Undetermined", Style.HEADING)
         for code, why in undetermined_checks(report):
-            yield Line(f"  {code} {why}", hang=4)
+            yield TextLine(f"  {code} {why}", hang=4)
         if not is_gpu_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
-            yield Line("  No GPU was found that an installed CuPy can use.", hang=4)
+            yield TextLine("  No GPU was found that an installed CuPy can use.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
-    yield Line()
+    yield TextLine()
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
-            yield Line(f"Check {run.code} crashed: {run.reason}", Style.BAD, 2)
+            yield TextLine(f"Check {run.code} crashed: {run.reason}", Style.BAD, 2)
     hint = "" if verbose else " (-v lists them)"
     tail = f", {skipped} skipped{hint}" if skipped else ""
-    yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
+    yield TextLine(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 
 
 _MIB = 1024 * 1024

@@ -51,7 +51,10 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("cuda>=12.4", "did you mean driver-cuda,"),
         ("Drvier>=550", "did you mean driver,"),
         ("zzzzzz>=1", "one of gpu, cc, name"),
-        ("cupy-cuda12x[ctk]>=13,<14; os_name=='posix'", "separate requirements: 'line==cupy-cuda12x' and 'cupy>=13,<14'"),
+        (
+            "cupy-cuda12x[ctk]>=13,<14; os_name=='posix'",
+            "separate requirements: 'line==cupy-cuda12x' and 'cupy>=13,<14'",
+        ),
         ("CuPy_CUDA11x", "separate requirements: 'line==cupy-cuda11x'"),
         ("gpu=1", "did you mean ==?"),
         ("gpu", "expected a comparison, as in gpu>=1"),

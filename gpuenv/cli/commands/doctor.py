@@ -128,7 +128,7 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
     from gpuenv.report.catalogue import list_lines, listed_checks
-    from gpuenv.report.styled_line import Line
+    from gpuenv.report.text_line import TextLine
 
     wanted = read_formats(opts.formats, opts.output, OWN)
     _left_out(opts)
@@ -136,7 +136,9 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     refuse_unread(subject, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
-    others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    others = [
+        TextLine(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()
+    ]
     emit_record(listed, lambda: [*list_lines(all_checks()), *others], wanted, color=not opts.no_color)
 
 

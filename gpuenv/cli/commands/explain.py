@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.answers import Meaning
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.styled_line import Line
+    from gpuenv.report.text_line import TextLine
 
-    Known = tuple[Meaning, Iterator[Line]]
+    Known = tuple[Meaning, Iterator[TextLine]]
 
 _PIECE = 1 << 19  # bytes that are read at once
 _HEAD = 1 << 18  # bytes in which pasted outputs are looked for

@@ -18,7 +18,7 @@ class Style(str, Enum):
     COMMAND = "command"
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line; if it is wrapped, the continuation is indented by ``hang`` columns."""
 
     text: str = ""
