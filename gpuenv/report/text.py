@@ -38,6 +38,14 @@ _REQUIRED = {
     RequirementStatus.VIOLATED: ("NOT MET", Style.BAD),
     RequirementStatus.UNKNOWN: ("unknown", Style.WARNING),
 }
+_REPAIRS = {
+    RepairStatus.PLANNED: "planned",
+    RepairStatus.NOTHING: "nothing to fix",
+    RepairStatus.MENDED: "fixed",
+    RepairStatus.RESTORED: "rolled back",
+    RepairStatus.NOT_RESTORED: "rollback failed",
+    RepairStatus.FAILED: "failed",
+}
 _LABEL = 10
 _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
@@ -146,10 +154,9 @@ def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:
     """What ``doctor --fix`` changed, and what remains."""
     if repair is None:
         return
-    is_repaired = repair.status is RepairStatus.MENDED
-    status = "fixed" if is_repaired else repair.status.value
+    style = Style.GOOD if repair.status is RepairStatus.MENDED else Style.WARNING
     yield TextLine("Repair", Style.HEADING)
-    yield TextLine(f"  {status}: {repair.message}", Style.GOOD if is_repaired else Style.WARNING, 4)
+    yield TextLine(f"  {_REPAIRS[repair.status]}: {repair.message}", style, 4)
     yield from (TextLine(f"  {line}", hang=4) for line in repair.plan)
     if repair.gone:
         yield TextLine(f"  resolved: {', '.join(repair.gone)}", Style.GOOD, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.model.snapshot import Module
-from tests.paste.facts import primary, snapshot_of
+from tests.paste.pasted_facts import primary, snapshot_of
 
 OF_CUPY = "CuPy Version                 : 13.0.0\nDevice 0 Name                : NVIDIA GeForce RTX 3090\n"
 OF_TORCH = (

@@ -9,7 +9,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.paste.partial_snapshot import gaps
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import MATRIX, snapshot_of, wrong
+from tests.paste.pasted_facts import MATRIX, snapshot_of, wrong
 
 
 def config(**lines: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.paste.facts import snapshot_of
+from tests.paste.pasted_facts import snapshot_of
 
 HELD = (
     "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA106M [GeForce RTX 3060 Mobile / Max-Q] [10de:2520] (rev a1)\n"

@@ -14,7 +14,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
+from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
 
 OUTPUTS = Path(__file__).parent / "outputs"
 SAMPLES = Path(__file__).parents[1] / "probe" / "samples"

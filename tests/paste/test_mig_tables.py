@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.paste.facts import primary, snapshot_of
+from tests.paste.pasted_facts import primary, snapshot_of
 
 IN_MIG_MODE = (
     "| NVIDIA-SMI 525.85.12    Driver Version: 525.85.12    CUDA Version: 12.0     |\n"

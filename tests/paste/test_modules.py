@@ -13,7 +13,7 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import primary, snapshot_of, wrong
+from tests.paste.pasted_facts import primary, snapshot_of, wrong
 from tests.support.matrix import MATRIX
 
 HELD = (

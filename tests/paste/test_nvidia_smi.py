@@ -8,7 +8,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
+from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
 
 
 @pytest.mark.parametrize(

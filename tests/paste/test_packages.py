@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import snapshot_of, wrong
+from tests.paste.pasted_facts import snapshot_of, wrong
 
 _CONDA = "cupy                 13.6.0      py312h1acd1a8_1       conda-forge\n"
 _PYTHON = "python               3.12.11     h9e4cc4f_0_cpython    conda-forge\n"

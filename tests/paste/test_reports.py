@@ -7,7 +7,7 @@ import pytest
 from gpuenv.matrix.needs import needs_of
 from gpuenv.paste import outputs
 from gpuenv.paste.fields import LINES
-from tests.paste.facts import MATRIX, snapshot_of, wrong
+from tests.paste.pasted_facts import MATRIX, snapshot_of, wrong
 
 Facts = dict[str, str | None]
 

@@ -10,7 +10,7 @@ from gpuenv.report.html import EarlierRun, html_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT
 from tests.report.browser import PROGRAM, browser
-from tests.report.made import FAULTY, report
+from tests.report.sample_reports import FAULTY, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

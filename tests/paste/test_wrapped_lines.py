@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.paste.facts import snapshot_of, wrong
+from tests.paste.pasted_facts import snapshot_of, wrong
 
 TEXT = """\
 OS                           : Linux-6.8.0-40-generic-x86_64-with-glibc2.39

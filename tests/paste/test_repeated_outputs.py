@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.model.snapshot import GpuUser
 from gpuenv.paste.reader import read_paste
-from tests.paste.facts import snapshot_of
+from tests.paste.pasted_facts import snapshot_of
 from tests.paste.test_long_form import MIB, MIG, T4
 
 PROCESS = """
