@@ -107,7 +107,7 @@ def _decoded(raw: bytes, name: str) -> str:
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
-    from gpuenv.files import parse_toml  # noqa: PLC0415 - only where there is a file
+    from gpuenv.files import parse_toml  # noqa: PLC0415 - only with a file
 
     try:
         return parse_toml(text)
@@ -194,7 +194,7 @@ class _ConfigParser:
         return float(value)
 
     def _requirements(self, value: Any) -> tuple[Requirement, ...]:  # noqa: ANN401 - TOML
-        from gpuenv.preflight.requirements import (  # noqa: PLC0415 - only where there is a file
+        from gpuenv.preflight.requirements import (  # noqa: PLC0415 - only with a file
             Origin,
             RequirementError,
             parse_requirement,
@@ -214,7 +214,7 @@ class _ConfigParser:
         return tuple(requirements)
 
     def _suppressions(self, value: Any) -> tuple[Suppression, ...]:  # noqa: ANN401 - TOML
-        from gpuenv.model.finding import Suppression  # noqa: PLC0415 - only where there is a file
+        from gpuenv.model.finding import Suppression  # noqa: PLC0415 - only with a file
 
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             line = line_of(r"^\s*[\"']?allow[\"']?\s*=|\ballow\s*\]", self.text, self.start)

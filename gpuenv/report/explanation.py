@@ -1,4 +1,4 @@
-"""Explanations of error texts as lines."""
+"""Explanations of error texts as lines of text."""
 
 from __future__ import annotations
 

@@ -51,15 +51,15 @@ def _lines(metric: _Metric) -> Iterator[str]:
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:
-    word, sentence = verdict(report)
-    yield _one("fit", "1 if the machine is fit, 0 if it is unfit or unknown.", float(word.startswith("FIT")))
+    status, sentence = verdict(report)
+    yield _one("fit", "1 if the machine is fit, 0 if it is unfit or unknown.", float(status.startswith("FIT")))
     yield _Metric(
         "status",
         "1 for the status of the report, 0 for the others.",
         tuple(({"status": s.value}, s is report.status) for s in Status),
     )
     yield _one("exit_code", "The exit code.", report.exit_code)
-    yield _info("verdict", "The verdict as text.", {"verdict": word, "sentence": sentence})
+    yield _info("verdict", "The verdict as text.", {"verdict": status, "sentence": sentence})
     yield _Metric(
         "findings",
         "Findings by severity.",

@@ -1,4 +1,4 @@
-"""A report as lines of text: readable in ten seconds, in ASCII, without colour."""
+"""A report as lines of ASCII text."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut
 
 
 def report_lines(report: Report, *, verbose: bool = False) -> Iterator[TextLine]:
-    """The whole report."""
-    word, sentence = verdict(report)
-    yield TextLine(f"{word}: {sentence}", _STYLES[report.status], len(word) + 2)
+    """The complete report."""
+    status, sentence = verdict(report)
+    yield TextLine(f"{status}: {sentence}", _STYLES[report.status], len(status) + 2)
     if report.retry_elsewhere:
         yield TextLine(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield TextLine()
@@ -85,8 +85,8 @@ def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[Tex
     yield TextLine()
     yield TextLine("Requirements", Style.HEADING)
     for entry in requirements:
-        word, style = _REQUIRED[entry.status]
-        yield TextLine(f"  {word:<{_LABEL - 2}}{entry.text}: {found_text(entry)} [{entry.source}]", style, _LABEL)
+        status, style = _REQUIRED[entry.status]
+        yield TextLine(f"  {status:<{_LABEL - 2}}{entry.text}: {found_text(entry)} [{entry.source}]", style, _LABEL)
 
 
 def found_text(result: RequirementResult) -> str:

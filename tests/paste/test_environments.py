@@ -1,4 +1,4 @@
-"""Two environments in one paste: which one is used, and that the other one was seen."""
+"""Two environments in one paste: which one is used, and the note about the other."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_note_says_why_an_environment_is_used(error: str, ending: str) -> No
     assert (note or "").endswith(f"using the one at {ending}")
 
 
-def test_of_two_drivers_one_is_used() -> None:
+def test_only_one_of_two_drivers_is_used() -> None:
     selection = select_environment(
         f"me@host:~$ nvidia-smi\n{HOST}\nroot@pod:/# nvidia-smi\n{BOX}\nroot@pod:/# python a.py\nRuntimeError: no\n"
     )
@@ -130,7 +130,7 @@ def test_facts_of_the_machine_are_taken_from_the_other_environments() -> None:
     assert selection.note is not None
 
 
-def test_an_explanation_says_which_one_was_used() -> None:
+def test_an_explanation_names_the_environment_used() -> None:
     text = f"(new) $ nvidia-smi\n{BOX}(new) $ pip list\n{NEW}\n(old) $ nvidia-smi\n{HOST}(old) $ pip list\n{OLD}\n(old) $ python a.py\n"
     text += "cupy.cuda.runtime.CUDARuntimeError: cudaErrorInsufficientDriver: CUDA driver version is insufficient\n"
     explanation = explained(

@@ -1,4 +1,4 @@
-"""The table of nvidia-smi where a GPU is in MIG mode and has no instance."""
+"""The table of nvidia-smi with a GPU in MIG mode and no instance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_mig_without_an_instance(text: str, cause: str | None) -> None:
 
 @pytest.mark.parametrize("row", ["", "|   1  Tesla T4   Off  | 00000000:00:1F.0 Off |    0 |\n| N/A   40C    P0    26W /  70W |      0MiB / 15109MiB |  0%  Default |\n"])  # fmt: skip
 @pytest.mark.parametrize("fold", [" ", "", "<br>", "  \t "])
-def test_a_folded_table_keeps_the_row_of_the_mig_mode(fold: str, row: str) -> None:
+def test_a_wrapped_table_keeps_the_row_of_the_mig_mode(fold: str, row: str) -> None:
     table = IN_MIG_MODE + row + NO_INSTANCE
     folded = fold.join(table.splitlines())
     assert [gpu.mig.value for gpu in snapshot_of(folded).gpus] == [True, None][: 1 + bool(row)]

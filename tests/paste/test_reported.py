@@ -1,4 +1,4 @@
-"""What the users of public reports could have pasted: the doctor comes to the cause that their threads came to.
+"""Pastes made from public reports: the doctor finds the cause that the thread found.
 
 A file is named after the cause and the report; the outputs are put together from what the report tells.
 """
@@ -39,13 +39,13 @@ HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file_
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
-def test_a_sound_machine_is_not_accused(name: str) -> None:
+def test_a_healthy_machine_has_no_error(name: str) -> None:
     snapshot = to_snapshot(read_paste(HEALTHY[name]), MATRIX)
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     assert [(finding.code, finding.title) for finding in findings] == []
 
 
-def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:
+def test_without_evidence_of_a_container_its_fix_is_listed_too() -> None:
     found = primary(TABLE.replace("NVIDIA_VISIBLE_DEVICES=all", ""))
     assert found is not None
     assert found.code == "DRV108"
@@ -53,6 +53,6 @@ def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:
 
 
 @pytest.mark.parametrize("level", ["12.4", ""])
-def test_a_driver_that_tells_its_level_lacks_nothing(level: str) -> None:
+def test_a_driver_with_a_cuda_version_lacks_no_library(level: str) -> None:
     told = f"CUDA Version: {level}" if level else ""
     assert primary(TABLE.replace("CUDA Version: N/A", told)) is None

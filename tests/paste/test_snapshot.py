@@ -1,4 +1,4 @@
-"""What users paste, read into a partial Snapshot: every form, contradictions, gaps, and texts of no form."""
+"""Pastes as partial Snapshots: all outputs, contradictions, missing facts, and texts without outputs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_show_config_and_the_table_of_nvidia_smi() -> None:
     assert snapshot.sources == ()
 
 
-def test_the_nvrtc_that_cupy_has_asked_is_a_library_of_the_target() -> None:
+def test_the_nvrtc_of_cupy_is_a_library_of_the_target() -> None:
     _, snapshot = machine("show_config_and_smi")
     assert [(entry.soname, entry.release, entry.path is None) for entry in snapshot.target.libraries] == [
         ("libnvrtc.so.12", "12.4", False)
@@ -69,7 +69,7 @@ def test_the_nvrtc_that_cupy_has_asked_is_a_library_of_the_target() -> None:
     assert snapshot.assumed == ()
 
 
-def test_libraries_and_a_driver_that_cupy_says_are_not_there() -> None:
+def test_libraries_and_a_driver_that_cupy_reports_as_missing() -> None:
     """As CuPy 14.2.0 printed it on a machine without a driver and with a toolkit of another major version."""
     _, snapshot = machine("show_config_without_libraries")
     assert [(entry.name, entry.path) for entry in snapshot.target.libraries] == [
@@ -141,7 +141,7 @@ def test_pip_freeze_musl_and_variables() -> None:
     assert wanted(pasted, snapshot) == ["nvidia-smi", "python --version", "uname -a"]
 
 
-def test_contradictions_are_told_and_the_first_counts() -> None:
+def test_contradictions_are_reported_and_the_first_value_is_used() -> None:
     pasted, snapshot = machine("contradicting")
     found = {entry.fact: [said.value for said in entry.values] for entry in conflicts(pasted)}
     assert found["driver"] == ["610.10.01", "550.54.15"]
@@ -153,7 +153,7 @@ def test_contradictions_are_told_and_the_first_counts() -> None:
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "0,1"}
 
 
-def test_a_whole_list_without_cupy_says_that_it_is_not_there() -> None:
+def test_a_complete_list_without_cupy_shows_that_it_is_not_installed() -> None:
     listing = "Package Version\n------- -------\nnumpy   2.1.0\npip     24.0\n"
     snapshot = to_snapshot(read_paste(listing), MATRIX)
     assert snapshot.target.cupy == ()
@@ -172,14 +172,14 @@ def test_a_whole_list_without_cupy_says_that_it_is_not_there() -> None:
         "CUDA_PATH = find_cuda()\nCUDA_VISIBLE_DEVICES=0 python train.py",
     ],
 )
-def test_a_text_of_no_form_says_nothing(text: str) -> None:
+def test_a_text_without_outputs_is_empty(text: str) -> None:
     pasted = read_paste(text)
     assert pasted.outputs == ()
     assert to_snapshot(pasted, MATRIX) == to_snapshot(PasteContent(), MATRIX)
     assert known_keys(to_snapshot(pasted, MATRIX)) == frozenset()
 
 
-def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
+def test_damaged_pastes_are_read_as_far_as_possible() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     for text in TEXTS.values():
         for number in range(25):
@@ -194,7 +194,7 @@ def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
                 resolve(snapshot, MATRIX)
 
 
-def test_every_encoding_that_terminals_write() -> None:
+def test_every_encoding_of_terminals_is_read() -> None:
     text = "NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\r\n"
     for data in (text.encode(), text.encode("utf-8-sig"), text.encode("utf-16"), b"\xff\xfe\x00" + text.encode()):
         assert isinstance(decoded(data), str)

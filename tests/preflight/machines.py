@@ -1,4 +1,4 @@
-"""Machines for requirements to be held against, made of assumptions and of the recorded ones."""
+"""Machines to evaluate requirements on, made of assumptions and of recorded ones."""
 
 from __future__ import annotations
 

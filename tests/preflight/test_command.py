@@ -1,4 +1,4 @@
-"""``gpuenv preflight`` as a process: exit codes, where its requirements come from, waiting, and another host."""
+"""``gpuenv preflight`` as a process: exit codes, origins of requirements, waiting, and another host."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def test_the_exit_code_is_the_verdict(
     assert sum(finding["primary"] for finding in report["findings"]) == (status == "unfit")
 
 
-def test_every_violation_is_a_finding_with_what_was_found_and_who_asks(
-    recordings: dict[str, Path], tmp_path: Path
-) -> None:
+def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str, Path], tmp_path: Path) -> None:
     project = '[tool.gpuenv]\nrequire = [\n  "gpu>=2",\n  "cc>=8.0",\n  "memory>=200GiB",\n]\n'
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
     code, report = asked("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
@@ -102,7 +100,7 @@ def test_every_violation_is_a_finding_with_what_was_found_and_who_asks(
     assert "  met     cc>=8.0: found GPU 0: 8.0 [pyproject.toml: line 4]" in text
 
 
-def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
+def test_an_error_of_the_doctor_goes_first(recordings: dict[str, Path]) -> None:
     _, report = asked("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
     assert [(f["cause"], f["primary"], f["follows_from"]) for f in report["findings"]] == [
         ("no-nvidia-gpu", True, None),
@@ -110,7 +108,7 @@ def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
     ]
 
 
-def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
+def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
     text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
     assert text.startswith("UNKNOWN: Whether the machine meets nvlink is undetermined.")
     assert "  unknown nvlink: undetermined: gpus[0].nvlinks (no source reports it) [--require]" in text
@@ -131,13 +129,13 @@ def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
         (["--history", "missing", "--format", "html"], ["--history missing: No such file"]),
     ],
 )
-def test_a_call_that_cannot_be_understood_is_2(tmp_path: Path, arguments: list[str], told: list[str]) -> None:
+def test_an_invalid_call_exits_with_2(tmp_path: Path, arguments: list[str], told: list[str]) -> None:
     done = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert [text for text in told if text not in done.stderr] == [], done.stderr
 
 
-def test_a_fault_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_fault_in_a_file_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "gpuenv.toml").write_text('require = [\n  "gpu>=1",\n  "memroy>=4GiB",\n]\n', encoding="utf-8")
     done = gpuenv("preflight", "--no-probe", cwd=tmp_path)
     assert done.returncode == 2
@@ -159,13 +157,13 @@ def busy(free: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
-def test_a_busy_host_is_one_to_leave(tmp_path: Path, text: str) -> None:
+def test_a_busy_host_is_a_reason_to_retry_elsewhere(tmp_path: Path, text: str) -> None:
     recording = record(busy(2**30), tmp_path / "busy.json")
     code, report = asked("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
     assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
 
 
-def test_a_variable_that_hides_the_gpu_is_no_reason_to_leave(tmp_path: Path) -> None:
+def test_a_variable_that_hides_the_gpu_is_no_reason_to_retry_elsewhere(tmp_path: Path) -> None:
     hidden = FIT.gpus[0]._replace(ordinal=missing("hidden"))
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}

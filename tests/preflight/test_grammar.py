@@ -1,4 +1,4 @@
-"""What a requirement may be, and what is said of one that cannot be understood."""
+"""The grammar of requirements, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuenv.preflight.requirements import KEYS, Clause, Origin, RequirementError
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
-def test_every_key_has_an_example_that_is_understood(key: object) -> None:
+def test_every_key_has_a_valid_example(key: object) -> None:
     known = KEYS[getattr(key, "name", "")]
     assert parse_requirement(known.example).key == known.name
     assert len(known.meaning) > 10
@@ -90,7 +90,7 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("gpu>=1\x1b[2J", "expected a whole number"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_origin(text: str, told: str) -> None:
+def test_an_invalid_requirement_is_reported_with_its_origin(text: str, told: str) -> None:
     with pytest.raises(RequirementError, match=re.escape(told)) as error:
         parse_requirement(text, Origin(file="ci/gpuenv.toml", line=7))
     assert str(error.value).startswith("ci/gpuenv.toml: line 7: ")

@@ -1,4 +1,4 @@
-"""Findings that a configuration allows until a day: visible everywhere, and no reason to be unfit."""
+"""Suppressions: findings that the configuration allows until a day are shown as notes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_config(written(tmp_path, text), "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
@@ -90,7 +90,7 @@ def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, co
     assert (code, report["allow_list"], report["findings"][0]["allowed"]) == (1, [], None)
 
 
-def test_an_expired_entry_is_said_and_does_not_count(tmp_path: Path) -> None:
+def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     config = written(tmp_path, OVER, "elsewhere.toml")
     done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
@@ -104,7 +104,7 @@ def test_an_expired_entry_is_said_and_does_not_count(tmp_path: Path) -> None:
     assert [entry["state"] for entry in report["allow_list"]] == ["expired"]
 
 
-def test_a_newer_entry_for_the_same_code_counts(tmp_path: Path) -> None:
+def test_a_newer_suppression_of_the_same_code_is_used(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     written(tmp_path, OVER + ALLOW)
     code, report = doctor(tmp_path)
@@ -112,7 +112,7 @@ def test_a_newer_entry_for_the_same_code_counts(tmp_path: Path) -> None:
     assert [entry["state"] for entry in report["allow_list"]] == ["expired", "used"]
 
 
-def test_an_entry_that_allows_nothing_is_told(tmp_path: Path) -> None:
+def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW)
     code, report = doctor(tmp_path)
@@ -120,8 +120,8 @@ def test_an_entry_that_allows_nothing_is_told(tmp_path: Path) -> None:
     assert [entry["state"] for entry in report["allow_list"]] == ["unused"]
 
 
-def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: Path) -> None:
-    """The root cause is accepted, what follows from it is no error either, and yet nothing was proven."""
+def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -> None:
+    """With the root cause allowed, its consequences are no errors either, but no GPU is proven."""
     record(WITHOUT_GPU, tmp_path / "machine.json")
     _, before = doctor(tmp_path)
     (primary,) = [finding["code"] for finding in before["findings"] if finding["primary"]]
@@ -133,7 +133,7 @@ def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 @pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
-def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, command: str, code: str, near: str) -> None:
+def test_an_unknown_code_is_reported_with_the_nearest_one(tmp_path: Path, command: str, code: str, near: str) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW.replace("WHL504", code))
     done = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
@@ -141,7 +141,7 @@ def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, comma
     assert f"gpuenv.toml: line 2: allow: there is no check {code}; did you mean {near}?" in done.stderr
 
 
-def test_every_form_of_a_report_shows_what_is_allowed_and_what_has_expired(tmp_path: Path) -> None:
+def test_every_format_shows_used_and_expired_suppressions(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW + OVER.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
     files = [f"{form}={form}.out" for form in FORMS if form != "text"]
