@@ -62,7 +62,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PasteSelection:
     """The selected environment of a paste.
 
     Attributes:
@@ -76,7 +76,7 @@ class Selection:
     note: str | None = None
 
 
-def read_selection(selection: Selection) -> PasteContent:
+def read_selection(selection: PasteSelection) -> PasteContent:
     """The content of the selected environment.
 
     Missing facts of its machine are taken from the others, such as the host of a container.
@@ -100,7 +100,7 @@ def read_selection(selection: Selection) -> PasteContent:
     )
 
 
-def select_environment(text: str) -> Selection:
+def select_environment(text: str) -> PasteSelection:
     """Selects the environment that the error names, else the one with the error in or right below its lines.
 
     Without an error it is the first one, in its state after the installs in the text.
@@ -109,7 +109,7 @@ def select_environment(text: str) -> Selection:
     lines = [line[:_MAX_LINE] for line in full_lines]
     candidates = environments(lines)
     if len(candidates) < 2:  # noqa: PLR2004 - two
-        return Selection(text)
+        return PasteSelection(text)
     by_name = _named_environment(candidates, _names_in_errors(lines))
     by_position = _environment_of_last_error(candidates, lines)
     used = by_name or by_position or _after_installs(candidates, lines)
@@ -125,7 +125,7 @@ def select_environment(text: str) -> Selection:
     else:
         why = "the first, since the error names none of them" if used is candidates[0] else "after the install above it"
     note = f"the text has {len(candidates)} environments: using {_label(used)} ({why}), not {unused}"
-    return Selection(kept, rest, note)
+    return PasteSelection(kept, rest, note)
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:

@@ -38,7 +38,7 @@ def test_a_gpu_that_cannot_be_opened_is_the_fault(line: str) -> None:
     assert any("0000:01:00.0" in evidence.fact for evidence in found.evidence)
 
 
-def test_a_missing_device_handle_is_no_gpu() -> None:
+def test_an_index_without_a_gpu_is_no_fault() -> None:
     assert primary(f"$ nvidia-smi -i 7\nUnable to determine the device handle for GPU 7: Not Found\n{PACKAGES}") is None
 
 
@@ -51,5 +51,5 @@ def test_a_prohibiting_compute_mode_is_the_cause() -> None:
 @pytest.mark.parametrize(
     "table", [TABLE, TABLE.replace("   Default", "E. Process"), TABLE.replace("   Default", "Prohibited") + SECOND]
 )
-def test_a_gpu_with_an_exclusive_mode_is_no_error(table: str) -> None:
+def test_without_a_prohibited_gpu_or_with_another_one_there_is_no_error(table: str) -> None:
     assert primary(table + PACKAGES) is None

@@ -40,7 +40,7 @@ def test_a_fault_of_the_job_is_no_reason_to_retry_elsewhere(cause: Cause) -> Non
     assert reason_to_retry([finding(cause)], []) is None
 
 
-def test_transient_violations_concern_the_host() -> None:
+def test_transient_causes_concern_the_host() -> None:
     assert all(cause.other_host for cause in Cause if cause.transient)
 
 
