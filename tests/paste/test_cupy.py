@@ -34,7 +34,7 @@ def test_the_wheel_line_of_each_release(release: str, cuda: str, line: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "python", "expected"),
+    ("platform", "python", "expected"),
     [
         ("Linux-4.15.0-112-generic-x86_64-with-debian-buster-sid", None, ("linux", "x86_64", None)),
         ("Linux-3.10.0-1160.el7.x86_64-x86_64-with-centos-7.9.2009-Core", None, ("linux", "x86_64", None)),
@@ -46,20 +46,20 @@ def test_the_wheel_line_of_each_release(release: str, cuda: str, line: str) -> N
     ],
 )
 def test_the_platform_as_each_python_writes_it(
-    told: str, python: str | None, expected: tuple[str, str | None, str | None]
+    platform: str, python: str | None, expected: tuple[str, str | None, str | None]
 ) -> None:
     """Up to 3.8 the number is that of the C library which the interpreter was linked with: a machine may have more."""
-    text = config(OS=told, CuPy_Version="12.0.0") + (config(Python_Version=python) if python else "")
+    text = config(OS=platform, CuPy_Version="12.0.0") + (config(Python_Version=python) if python else "")
     assert wrong(text, dict(zip(("host.os", "host.arch", "host.libc"), expected, strict=True))) == {}
 
 
 def test_on_windows_no_command_of_linux_is_suggested() -> None:
     pasted = read_paste(config(OS="Windows-10-10.0.19045-SP0", CuPy_Version="12.0.0"))
-    asked = {gap.ask for gap in gaps(pasted, snapshot_of(config(OS="Windows-10-10.0.19045-SP0")))}
-    assert "python -VV" in asked
-    assert not asked & {"uname -a", "ldd --version", "python --version"}
-    told = "Python 3.11.4 (tags/v3.11.4:d2340ef, Jun  7 2023, 05:45:37) [MSC v.1934 64 bit (AMD64)] on win32"
-    assert wrong(told, {"host.os": "windows", "host.arch": "x86_64", "target.python": "3.11.4"}) == {}
+    commands = {gap.ask for gap in gaps(pasted, snapshot_of(config(OS="Windows-10-10.0.19045-SP0")))}
+    assert "python -VV" in commands
+    assert not commands & {"uname -a", "ldd --version", "python --version"}
+    line = "Python 3.11.4 (tags/v3.11.4:d2340ef, Jun  7 2023, 05:45:37) [MSC v.1934 64 bit (AMD64)] on win32"
+    assert wrong(line, {"host.os": "windows", "host.arch": "x86_64", "target.python": "3.11.4"}) == {}
 
 
 def test_cuda_without_a_device() -> None:

@@ -87,8 +87,8 @@ def test_instances_are_no_gpus(text: str, memory: int, count: int) -> None:
 def test_mode_without_an_instance() -> None:
     whole = re.sub(r"(?s)<mig_devices>.*</mig_devices>", "<mig_devices>\nNone\n</mig_devices>", MIG)
     assert primary(whole) == "mig-misconfigured"
-    beside = whole.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
-    assert primary(beside) is None
+    two_gpus = whole.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
+    assert primary(two_gpus) is None
 
 
 ROWS = """\
@@ -169,10 +169,10 @@ def test_the_reported_health_is_judged(text: str, errors: int | None, code: str 
 
 
 def test_graphics_processes_are_not_compute_processes() -> None:
-    told = "    Processes\n        GPU instance ID                   : N/A\n        Process ID : 1200\n            Type                          : {}\n            Name                          : {}\n            Used GPU Memory               : 61 MiB\n"
-    begin = H200 + told.format("G", "/usr/lib/xorg/Xorg")
+    process = "    Processes\n        GPU instance ID                   : N/A\n        Process ID : 1200\n            Type                          : {}\n            Name                          : {}\n            Used GPU Memory               : 61 MiB\n"
+    begin = H200 + process.format("G", "/usr/lib/xorg/Xorg")
     assert snapshot_of(begin).gpus[0].users == ()
-    (user,) = snapshot_of(begin + told.format("C+G", r"C:\Users\Somebody\My Tools\python.exe")).gpus[0].users
+    (user,) = snapshot_of(begin + process.format("C+G", r"C:\Users\Somebody\My Tools\python.exe")).gpus[0].users
     assert user == GpuUser(1200, "python.exe", 61 * MIB)
     assert snapshot_of(H200).gpus[0].processes.value is None, "their absence is not reported"
     assert snapshot_of(H200 + "    Processes                             : None\n").gpus[0].processes.value == 0
@@ -222,8 +222,10 @@ def test_after_an_omission_the_next_gpu_is_read() -> None:
 def test_entities_are_not_expanded_and_files_not_fetched() -> None:
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">\n' for n in range(1, 10))
     text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}<!ENTITY f SYSTEM "file:///etc/passwd">]>\n'
-    told = "<product_name>&a9;</product_name>\n<uuid>&f;</uuid>\n"
-    snapshot = snapshot_of(f'{text}<nvidia_smi_log>\n<gpu id="00000000:01:00.0">\n{told}</gpu>\n</nvidia_smi_log>\n')
+    entities = "<product_name>&a9;</product_name>\n<uuid>&f;</uuid>\n"
+    snapshot = snapshot_of(
+        f'{text}<nvidia_smi_log>\n<gpu id="00000000:01:00.0">\n{entities}</gpu>\n</nvidia_smi_log>\n'
+    )
     (gpu,) = snapshot.gpus
     assert (gpu.name.value, gpu.uuid.value) == ("&a9;", "&f;")
 

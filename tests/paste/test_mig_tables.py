@@ -12,7 +12,7 @@ IN_MIG_MODE = (
     "| N/A   29C    P0    44W / 400W |      0MiB / 81920MiB |     N/A      Default |\n"
     "|                               |                      |              Enabled |\n"
 )
-BESIDE = IN_MIG_MODE[80:].replace("|   0", "|   1").replace(" Enabled", "Disabled").replace("07:00", "0F:00")
+OTHER_GPU = IN_MIG_MODE[80:].replace("|   0", "|   1").replace(" Enabled", "Disabled").replace("07:00", "0F:00")
 NO_INSTANCE = "|  No MIG devices found                                                       |\n"
 
 
@@ -20,8 +20,8 @@ NO_INSTANCE = "|  No MIG devices found                                          
     ("text", "cause"),
     [
         pytest.param(IN_MIG_MODE + NO_INSTANCE, "mig-misconfigured", id="none"),
-        pytest.param(IN_MIG_MODE, None, id="not told"),
-        pytest.param(IN_MIG_MODE + BESIDE + NO_INSTANCE, None, id="another GPU beside, whole"),
+        pytest.param(IN_MIG_MODE, None, id="not reported"),
+        pytest.param(IN_MIG_MODE + OTHER_GPU + NO_INSTANCE, None, id="another usable GPU"),
         pytest.param(
             f"{IN_MIG_MODE}{NO_INSTANCE}GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6)\n"
             "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n",

@@ -44,9 +44,9 @@ def test_the_reason_why_the_module_does_not_use_its_gpu(text: str, cause: str | 
 
 
 def test_a_working_module_is_loaded_despite_lists() -> None:
-    told = "GPU 0: NVIDIA L4 (UUID: GPU-0)\n" + HELD.format("", "nvidiafb, nouveau, nvidia")
-    assert wrong(told, {"driver.module": None}) == {}
-    assert primary(told) is None
+    text = "GPU 0: NVIDIA L4 (UUID: GPU-0)\n" + HELD.format("", "nvidiafb, nouveau, nvidia")
+    assert wrong(text, {"driver.module": None}) == {}
+    assert primary(text) is None
 
 
 def test_a_mismatch_in_the_log_is_over_if_a_program_listed_gpus() -> None:

@@ -54,5 +54,5 @@ def test_without_evidence_of_a_container_its_fix_is_listed_too() -> None:
 
 @pytest.mark.parametrize("level", ["12.4", ""])
 def test_only_na_as_the_cuda_version_shows_a_missing_library(level: str) -> None:
-    told = f"CUDA Version: {level}" if level else ""
-    assert primary(TABLE.replace("CUDA Version: N/A", told)) is None
+    version = f"CUDA Version: {level}" if level else ""
+    assert primary(TABLE.replace("CUDA Version: N/A", version)) is None

@@ -13,8 +13,8 @@ H100_PAIR = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12.4", "dri
 FIT = (*H100_PAIR, "gpu-memory=80GiB", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0", "container=no")
 
 
-def machine(*given: str) -> Snapshot:
-    return assume(Snapshot(), given, MATRIX)
+def machine(*assumptions: str) -> Snapshot:
+    return assume(Snapshot(), assumptions, MATRIX)
 
 
 def held(text: str, snapshot: Snapshot) -> RequirementResult:

@@ -35,7 +35,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
 
 
-def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
+def run_json(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
     done = gpuenv("preflight", *arguments, "--format", "json", cwd=cwd)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -71,7 +71,7 @@ def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
 def test_the_exit_code_is_the_verdict(
     recordings: dict[str, Path], machine: str, options: list[str], code: int, status: str
 ) -> None:
-    returned, report = asked("--no-config", "--snapshot", recordings[machine], *options)
+    returned, report = run_json("--no-config", "--snapshot", recordings[machine], *options)
     assert (returned, report["exit_code"], report["status"]) == (code, code, status), report["findings"]
     assert (report["retry_elsewhere"] is not None) == (code == 75)
     assert sum(finding["primary"] for finding in report["findings"]) == (status == "unfit")
@@ -80,7 +80,7 @@ def test_the_exit_code_is_the_verdict(
 def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str, Path], tmp_path: Path) -> None:
     project = '[tool.gpuenv]\nrequire = [\n  "gpu>=2",\n  "cc>=8.0",\n  "memory>=200GiB",\n]\n'
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
-    code, report = asked("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
+    code, report = run_json("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
     assert code == 1
     assert [(r["text"], r["status"], r["source"]) for r in report["requirements"]] == [
         ("gpu>=2", "violated", "pyproject.toml: line 3"),
@@ -101,7 +101,7 @@ def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str
 
 
 def test_an_error_of_the_doctor_goes_first(recordings: dict[str, Path]) -> None:
-    _, report = asked("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
+    _, report = run_json("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
     assert [(f["cause"], f["primary"], f["follows_from"]) for f in report["findings"]] == [
         ("no-nvidia-gpu", True, None),
         ("requirement-not-met", False, "GPU201"),
@@ -116,7 +116,7 @@ def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "messages"),
     [
         (["--require", "gpus>=1", "--require", "cc>>8"], ["did you mean gpu,", "cc>>8: expected an operator"]),
         (["--config", "missing.toml"], ["missing.toml: No such file"]),
@@ -129,10 +129,10 @@ def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
         (["--history", "missing", "--format", "html"], ["--history missing: No such file"]),
     ],
 )
-def test_an_invalid_call_exits_with_2(tmp_path: Path, arguments: list[str], told: list[str]) -> None:
+def test_an_invalid_call_exits_with_2(tmp_path: Path, arguments: list[str], messages: list[str]) -> None:
     done = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert [text for text in told if text not in done.stderr] == [], done.stderr
+    assert [text for text in messages if text not in done.stderr] == [], done.stderr
 
 
 def test_a_fault_in_a_file_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def busy(free: int) -> Snapshot:
 @pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
 def test_a_busy_host_is_a_reason_to_retry_elsewhere(tmp_path: Path, text: str) -> None:
     recording = record(busy(2**30), tmp_path / "busy.json")
-    code, report = asked("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
+    code, report = run_json("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
     assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
 
 
@@ -168,7 +168,9 @@ def test_a_variable_that_hides_the_gpu_is_no_reason_to_retry_elsewhere(tmp_path:
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
     snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
-    code, report = asked("--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere")
+    code, report = run_json(
+        "--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
+    )
     assert [finding["cause"] for finding in report["findings"]] == ["visible-devices-hide-gpu"]
     assert code == 1
 

@@ -50,7 +50,7 @@ def test_gpuenv_toml_has_the_keys_at_its_top_level(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: the keys of this file are not in a table"),
         ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: the keys of this file are not in a table"),
@@ -58,10 +58,10 @@ def test_gpuenv_toml_has_the_keys_at_its_top_level(tmp_path: Path) -> None:
         ("smoke = false\n", "line 1: smoke: expected one of quick, normal, deep, found false"),
     ],
 )
-def test_a_common_mistake_is_reported_with_its_correction(tmp_path: Path, text: str, said: str) -> None:
+def test_a_common_mistake_is_reported_with_its_correction(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(written(tmp_path, text), "gpuenv.toml")
-    assert caught.value.faults == (f"gpuenv.toml: {said}",)
+    assert caught.value.faults == (f"gpuenv.toml: {expected}",)
 
 
 def test_the_nearest_file_is_used_and_gpuenv_toml_goes_first(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ('require = ["gpu>=1"', 1, "expected TOML"),
         ("\n\nrequire = [\n", 3, "expected TOML"),
@@ -127,12 +127,12 @@ def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> Non
         ("retry-elsewhere = 1", 1, "retry-elsewhere: expected true or false, found 1"),
     ],
 )
-def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load_config(path, "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
-    assert told in error.value.faults[0]
+    assert expected in error.value.faults[0]
 
 
 def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
@@ -214,6 +214,6 @@ def test_a_misspelled_key_is_reported_with_the_right_one(key: str, data: st.Data
 def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "gpuenv.toml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    told = faults(path)
-    assert all(fault.startswith("gpuenv.toml: ") for fault in told)
-    assert all(fault.isprintable() for fault in told)
+    found = faults(path)
+    assert all(fault.startswith("gpuenv.toml: ") for fault in found)
+    assert all(fault.isprintable() for fault in found)

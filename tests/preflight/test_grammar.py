@@ -38,7 +38,7 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("gpus>=1", "did you mean gpu, as in gpu>=1?"),
         ("line==cupy-cuda129", "expected one of cupy-cuda11x, cupy-cuda12x,"),
@@ -90,8 +90,8 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("gpu>=1\x1b[2J", "expected a whole number"),
     ],
 )
-def test_an_invalid_requirement_is_reported_with_its_origin(text: str, told: str) -> None:
-    with pytest.raises(RequirementError, match=re.escape(told)) as error:
+def test_an_invalid_requirement_is_reported_with_its_origin(text: str, expected: str) -> None:
+    with pytest.raises(RequirementError, match=re.escape(expected)) as error:
         parse_requirement(text, Origin(file="ci/gpuenv.toml", line=7))
     assert str(error.value).startswith("ci/gpuenv.toml: line 7: ")
     assert str(error.value).isprintable()

@@ -58,8 +58,8 @@ def test_a_requirement_says_whether_another_host_could_meet_it(text: str, *, els
 )
 def test_a_violation_caused_by_the_job_is_no_reason_to_retry_elsewhere(cause: Cause, *, elsewhere: bool) -> None:
     result = held("gpu==8", machine(*FIT))
-    told = (Evidence("required", "gpu==8", "--require"),)
-    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", told, (), "")
+    evidence = (Evidence("required", "gpu==8", "--require"),)
+    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", evidence, (), "")
     assert (reason_to_retry([finding(cause), follows], [result]) is not None) is elsewhere
 
 

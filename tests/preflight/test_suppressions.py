@@ -51,7 +51,7 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ('\nallow = ["GPU206"]', 2, "allow: expected a list of tables, such as {code"),
         ("[allow]\ncode = 'GPU206'", 1, "allow: expected a list of tables"),
@@ -68,11 +68,11 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_config(written(tmp_path, text), "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
@@ -96,9 +96,9 @@ def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) ->
     done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
     assert done.returncode == 1
     assert "allowing WHL504 has expired on 2020-05-31, and does not count" in done.stderr
-    told = " ".join(done.stdout.split())
-    assert f"no longer allowed: expired on 2020-05-31: {REASON}" in told
-    assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in told
+    text = " ".join(done.stdout.split())
+    assert f"no longer allowed: expired on 2020-05-31: {REASON}" in text
+    assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in text
     _, report = doctor(tmp_path, "--config", config)
     assert report["findings"][0]["primary"]
     assert [entry["state"] for entry in report["allow_list"]] == ["expired"]
