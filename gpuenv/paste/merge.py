@@ -42,7 +42,7 @@ _TRUST = {
 
 
 def answers(content: PasteContent, fact: str) -> tuple[ReportedValue, ...]:
-    """The values of a fact, the most trusted first, but a more exact equal value before it."""
+    """The values of a fact, the most trusted first; a more exact form of that value leads."""
     trust = _TRUST.get(fact, outputs.TRUST)
     values = [entry for entry in content.values if entry.fact == fact]
     values.sort(key=lambda entry: (trust.index(entry.output), entry.line))
