@@ -182,7 +182,7 @@ def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN4
 
 def assert_text_names_the_same_cause(text: str, findings: list[Any]) -> None:
     primary = [(finding["code"], finding["cause"]) for finding in findings if finding["primary"]]
-    assert re.findall(r"^Cure this first\n  (\S+) (\S+)", text, re.MULTILINE) == primary
+    assert re.findall(r"^Fix this first\n  (\S+) (\S+)", text, re.MULTILINE) == primary
     assert text.startswith("UNFIT: ")
 
 

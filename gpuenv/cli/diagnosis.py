@@ -57,13 +57,13 @@ def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
     Raises:
         CommandError: for an unknown code, with file, line and the nearest known code.
     """
-    if not settings.allowances:
+    if not settings.suppressions:
         return ()
     import difflib
 
     codes = known_codes()
     errors = []
-    for entry in settings.allowances:
+    for entry in settings.suppressions:
         if entry.code not in codes:
             matches = difflib.get_close_matches(entry.code, codes, 9)
             swapped = [other for other in matches if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
@@ -71,10 +71,10 @@ def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
             errors.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
     if errors:
         raise CommandError(ExitCode.USAGE, "\n".join(errors), "gpuenv doctor --list names the checks")
-    for entry in settings.allowances:
+    for entry in settings.suppressions:
         if entry.has_expired(today()):
             announce(f"{entry.source}: the suppression of {entry.code} expired on {entry.expires} and is ignored")
-    return settings.allowances
+    return settings.suppressions
 
 
 @cache
@@ -155,6 +155,6 @@ def _with_plugins(
 def show_phases(snapshot: Snapshot) -> None:
     """Prints timings to standard error."""
     from gpuenv.cli.output import write_stderr
-    from gpuenv.report.snapshot import phase_lines
+    from gpuenv.report.snapshot_text import phase_lines
 
     write_stderr(phase_lines(snapshot))

@@ -47,7 +47,7 @@ from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.text import enumerated, size_text
 from gpuenv.probe.children import ChildGroup
-from gpuenv.report.lines import counted
+from gpuenv.report.text_line import counted
 from gpuenv.smoke.plan import Order
 from gpuenv.smoke.prove import Unusable
 

@@ -22,10 +22,10 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.text import harmless, reason_of
 
 if TYPE_CHECKING:
-    from gpuenv.report.html import Earlier
-    from gpuenv.report.lines import Line
+    from gpuenv.report.html import EarlierRun
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
+    from gpuenv.report.text_line import TextLine
 
 # Each except text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -54,7 +54,7 @@ class Output(NamedTuple):
     redacted: bool
     verbose: bool = False
 
-    def emit(self, value: object, lines: Callable[[], Iterable[Line]]) -> None:
+    def emit(self, value: object, lines: Callable[[], Iterable[TextLine]]) -> None:
         """Writes a record as JSON, or its lines as text."""
         if self.as_json:
             emit_json(value, self.file, redacted=self.redacted)
@@ -74,7 +74,7 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
     write_result(json.dumps(data, indent=2, ensure_ascii=True) + "\n", output)
 
 
-def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
+def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, redacted: bool = True) -> None:
     """Writes lines of text, coloured and wrapped on a terminal, unchanged anywhere else.
 
     Files are redacted fully, since others may read them; printed text loses secrets only. Control characters are
@@ -94,7 +94,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     write_result("".join(line.text.rstrip() + "\n" for line in cleaned), output)
 
 
-def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
+def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
     padded = (line._replace(text=_padded(line.text)) for line in lines)
     wrapped = [(_encodable(part.replace(_PAD, "")), line.style.value) for line in padded for part in _wrap(line, width)]
@@ -124,7 +124,7 @@ def _encodable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _wrap(line: Line, width: int) -> list[str]:
+def _wrap(line: TextLine, width: int) -> list[str]:
     """Wraps a line at spaces; a command is continued with backslashes, so that it can be copied.
 
     A hanging indent of more than half of the width is reduced.
@@ -142,7 +142,7 @@ def _wrap(line: Line, width: int) -> list[str]:
     ) or [""]
 
 
-def _continued(line: Line, width: int) -> list[str]:
+def _continued(line: TextLine, width: int) -> list[str]:
     """A command over several lines with backslashes; never breaks a quoted argument."""
     arguments = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
     indent = line.text[: len(line.text) - len(line.text.lstrip())]
@@ -183,7 +183,7 @@ def write_stdout(text: str) -> None:
         raise CommandError(ExitCode.USAGE, f"standard output cannot be written: {error.strerror}") from error
 
 
-def write_stderr(lines: Iterable[Line]) -> None:
+def write_stderr(lines: Iterable[TextLine]) -> None:
     """Writes lines to standard error."""
     for line in lines:
         complain(line.text.rstrip())
@@ -235,7 +235,7 @@ class RenderOptions(NamedTuple):
     verbose: bool
     color: bool
     redact: bool
-    history: tuple[Earlier, ...] = ()  # the oldest first
+    history: tuple[EarlierRun, ...] = ()  # the oldest first
     of_the_tests: bool = False  # text and JSON contain only the result of the GPU tests
 
 
@@ -293,9 +293,9 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
     @cache
     def redacted() -> Report:
         """The redacted report, for all formats except text and JSON."""
-        from gpuenv.report.redact import prepared
+        from gpuenv.report.redact import sanitize
 
-        return prepared(report, identity() if render_options.redact else None)
+        return sanitize(report, identity() if render_options.redact else None)
 
     first_error: CommandError | None = None
     for entry in sorted(specs, key=lambda entry: entry.path is None):
@@ -309,7 +309,7 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
 
 def emit_record(
     value: object,
-    lines: Callable[[], Iterable[Line]],
+    lines: Callable[[], Iterable[TextLine]],
     specs: Sequence[OutputSpec],
     *,
     color: bool,
@@ -325,7 +325,7 @@ def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> No
     if spec.form == "json":
         emit_json(smoke if render_options.of_the_tests else report, spec.path, redacted=render_options.redact)
     elif spec.form == "text":
-        from gpuenv.report.smoke import smoke_lines
+        from gpuenv.report.smoke_text import smoke_lines
         from gpuenv.report.text import report_lines
 
         lines = (
@@ -359,7 +359,7 @@ def _append_summary(report: Report) -> None:
         announce(f"{_SUMMARY_VARIABLE}={path}: cannot be written: {reason_of(error)}; no job summary was written")
 
 
-def read_history(folder: Path | None) -> tuple[Earlier, ...]:
+def read_history(folder: Path | None) -> tuple[EarlierRun, ...]:
     """The newest JSON reports in a folder, the oldest first; skips other files.
 
     Raises:
@@ -371,11 +371,11 @@ def read_history(folder: Path | None) -> tuple[Earlier, ...]:
         paths = [path for path in folder.iterdir() if path.suffix == ".json" and path.is_file()]
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"--history {folder}: {error.strerror or error}") from error
-    from gpuenv.report.html import earlier
+    from gpuenv.report.html import parse_earlier_run
 
     found = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            found.append(earlier(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
+            found.append(parse_earlier_run(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
     known = (entry for entry in found if entry is not None)
     return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MAX_HISTORY:])

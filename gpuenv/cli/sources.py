@@ -316,40 +316,40 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
     import shlex
 
     from gpuenv.matrix.assume import assumed_keys
-    from gpuenv.paste.environments import chosen, read_meant
-    from gpuenv.paste.forms import OUTPUTS
     from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.snapshot import gaps, to_snapshot
+    from gpuenv.paste.outputs import OUTPUTS
+    from gpuenv.paste.partial_snapshot import gaps, to_snapshot
+    from gpuenv.paste.selection import read_selection, select_environment
 
     path = source.paste
     if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
-    environment = chosen(_pasted_text(path))
-    pasted = read_meant(environment)
-    if not pasted.forms:
+    environment = select_environment(_pasted_text(path))
+    content = read_selection(environment)
+    if not content.outputs:
         outputs = ", ".join(OUTPUTS)
         hint = f"supported outputs: {outputs}\nfor an error message or a log: gpuenv explain {shlex.quote(str(path))}"
         name = "standard input" if str(path) == "-" else path
         raise CommandError(ExitCode.USAGE, f"{name}: no known output found", hint)
-    announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not probed")
+    announce(f"from the paste: {', '.join(content.outputs)}; this machine is not probed")
     if environment.note:
         announce(environment.note)
-    for conflict in conflicts(pasted)[:_MAX_CONFLICTS]:
+    for conflict in conflicts(content)[:_MAX_CONFLICTS]:
         values = [
-            f"{entry.value} ({entry.form}{f', line {entry.line}' if entry.line else ''})"
-            for entry in conflict.said[:_MAX_CONFLICTS]
+            f"{entry.value} ({entry.output}{f', line {entry.line}' if entry.line else ''})"
+            for entry in conflict.values[:_MAX_CONFLICTS]
         ]
         announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
-    snapshot = to_snapshot(pasted, matrix)
+    snapshot = to_snapshot(content, matrix)
     assumed = assumed_keys(source.assume)
-    for gap in gaps(pasted, snapshot):
+    for gap in gaps(content, snapshot):
         if gap.key not in assumed:
             announce(f"the paste does not contain {gap.fact} ({gap.why}); add the output of: {gap.ask}")
     return snapshot
 
 
 def _pasted_text(path: Path) -> str:
-    from gpuenv.paste.read import decoded
+    from gpuenv.paste.reader import decoded
 
     is_stdin = str(path) == "-"
     if is_stdin and sys.stdin is None:

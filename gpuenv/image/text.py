@@ -7,65 +7,69 @@ from collections.abc import Iterator
 
 from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.text import size_text
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.text_line import Style, TextLine
 
 _SHOWN = 6  # wheels named in a plan, unless all are asked for
 
 
-def plan_lines(plans: ImagePlans, *, verbose: bool) -> Iterator[Line]:
+def plan_lines(plans: ImagePlans, *, verbose: bool) -> Iterator[TextLine]:
     """What would be built."""
     for plan in plans.images:
         yield from _plan(plan, verbose=verbose)
-        yield Line()
+        yield TextLine()
     for entry in plans.left_out:
-        yield Line(f"left out: {entry}", Style.QUIET, 10)
+        yield TextLine(f"left out: {entry}", Style.QUIET, 10)
 
 
-def _plan(plan: ImagePlan, *, verbose: bool) -> Iterator[Line]:
+def _plan(plan: ImagePlan, *, verbose: bool) -> Iterator[TextLine]:
     choice = plan.choice
-    yield Line(f"{plan.tag}: {choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}", Style.HEADING, 2)
-    yield Line(f"  base       {choice.base.pinned} ({choice.platform})", hang=13)
-    yield Line(f"  installs   {' '.join(choice.requirements)}", hang=13)
-    yield Line(f"  serves     compute capability {', '.join(map(str, choice.stated or choice.capabilities))}", hang=13)
-    yield Line(f"  driver     {choice.minimum_driver} or newer", hang=13)
+    yield TextLine(
+        f"{plan.tag}: {choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}", Style.HEADING, 2
+    )
+    yield TextLine(f"  base       {choice.base.pinned} ({choice.platform})", hang=13)
+    yield TextLine(f"  installs   {' '.join(choice.requirements)}", hang=13)
+    yield TextLine(
+        f"  serves     compute capability {', '.join(map(str, choice.stated or choice.capabilities))}", hang=13
+    )
+    yield TextLine(f"  driver     {choice.minimum_driver} or newer", hang=13)
     if plan.lock:
         pins = [f"{pin.name} {pin.release}" for pin in plan.pins]
         shown = pins if verbose or len(pins) <= _SHOWN else [*pins[:_SHOWN], f"and {len(pins) - _SHOWN} more"]
-        yield Line(f"  wheels     {', '.join(shown)}; lock {plan.lock[:19]}", hang=13)
-    yield Line(f"  builder    {plan.builder or 'no engine was asked'}", hang=13)
+        yield TextLine(f"  wheels     {', '.join(shown)}; lock {plan.lock[:19]}", hang=13)
+    yield TextLine(f"  builder    {plan.builder or 'no engine was asked'}", hang=13)
     if plan.secrets:
-        yield Line(f"  secrets    {', '.join(plan.secrets)}: shown to the installer, not kept", hang=13)
+        yield TextLine(f"  secrets    {', '.join(plan.secrets)}: shown to the installer, not kept", hang=13)
     for command in plan.commands:
-        yield Line(f"  $ {shlex.join(command.argv)}", Style.COMMAND, 4)
+        yield TextLine(f"  $ {shlex.join(command.argv)}", Style.COMMAND, 4)
     for note in plan.notes:
-        yield Line(f"  note: {note}", Style.QUIET, 8)
+        yield TextLine(f"  note: {note}", Style.QUIET, 8)
 
 
-def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[Line]:
+def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[TextLine]:
     """What was built."""
     for image in outcome.images:
         yield from _image(image, verbose=verbose)
     good = outcome.status is Built.BUILT
-    yield Line(outcome.message, Style.GOOD if good else Style.BAD, 2)
+    yield TextLine(outcome.message, Style.GOOD if good else Style.BAD, 2)
 
 
-def _image(image: BuiltImage, *, verbose: bool) -> Iterator[Line]:
+def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
     style = Style.HEADING if image.status is Built.BUILT else Style.BAD
-    yield Line(f"{image.tag}: {image.message.splitlines()[0]}", style, 2)
+    yield TextLine(f"{image.tag}: {image.message.splitlines()[0]}", style, 2)
     if image.id:
-        yield Line(f"  id         {image.id}", hang=13)
+        yield TextLine(f"  id         {image.id}", hang=13)
     if image.digest:
-        yield Line(f"  digest     {image.digest}", hang=13)
+        yield TextLine(f"  digest     {image.digest}", hang=13)
     if image.sizes:
         added = f", {size_text(image.sizes.added)} more than its base" if image.sizes.added is not None else ""
-        yield Line(f"  size       {size_text(image.sizes.whole)}{added}", hang=13)
+        yield TextLine(f"  size       {size_text(image.sizes.whole)}{added}", hang=13)
     if image.steps is not None:
-        yield Line(f"  steps      {image.steps}, {image.cached} of them out of the cache", hang=13)
+        yield TextLine(f"  steps      {image.steps}, {image.cached} of them out of the cache", hang=13)
     if image.phases:
-        yield Line(
+        yield TextLine(
             f"  time       {', '.join(f'{entry.name} {entry.duration:.1f} s' for entry in image.phases)}", hang=13
         )
     for proof in image.proofs:
         if verbose or proof.passed is False:
             word = {True: "passed", False: "FAILED", None: "skipped"}[proof.passed]
-            yield Line(f"  {word:10} {proof.name} {proof.detail}".rstrip(), hang=13)
+            yield TextLine(f"  {word:10} {proof.name} {proof.detail}".rstrip(), hang=13)

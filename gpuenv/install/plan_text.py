@@ -8,8 +8,8 @@ from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import InstallOutcome, Plan, Reason, Result
 from gpuenv.model.text import size_text
-from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import command_text
+from gpuenv.report.text_line import Style, TextLine
 
 _REASONS = {
     Reason.OTHER_LINE: "another CuPy line, which owns the same files",
@@ -32,46 +32,46 @@ _STYLES = {
 }
 
 
-def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
+def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[TextLine]:
     """What would change, and how to undo it."""
-    yield Line("Plan", Style.HEADING)
+    yield TextLine("Plan", Style.HEADING)
     kind = f" ({plan.target.kind})" if plan.target.kind else ""
-    yield Line(f"  target    {plan.target.packages}{kind}", hang=12)
+    yield TextLine(f"  target    {plan.target.packages}{kind}", hang=12)
     if plan.requirements:
-        yield Line(f"  requested {' '.join(plan.requirements)}", hang=12)
+        yield TextLine(f"  requested {' '.join(plan.requirements)}", hang=12)
     if plan.empty:
-        yield Line("  Nothing to do: everything is already installed.", Style.GOOD)
+        yield TextLine("  Nothing to do: everything is already installed.", Style.GOOD)
         return
-    yield Line(f"  installer {plan.installer}", hang=12)
+    yield TextLine(f"  installer {plan.installer}", hang=12)
     yield from _removed(plan)
     yield from _installed(plan)
     for note in plan.notes:
-        yield Line(f"  note: {note}", Style.WARNING, 4)
+        yield TextLine(f"  note: {note}", Style.WARNING, 4)
     if verbose:
-        yield Line("Commands", Style.HEADING)
+        yield TextLine("Commands", Style.HEADING)
         for command in plan.commands:
-            yield Line(f"  # {command.purpose}", Style.QUIET, 4)
-            yield Line(f"  $ {command_text(command.argv)}", Style.COMMAND, 4)
+            yield TextLine(f"  # {command.purpose}", Style.QUIET, 4)
+            yield TextLine(f"  $ {command_text(command.argv)}", Style.COMMAND, 4)
     if plan.undo.argv:
-        yield Line("To undo:", Style.HEADING)
-        yield Line(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
+        yield TextLine("To undo:", Style.HEADING)
+        yield TextLine(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
 
 
-def _removed(plan: Plan) -> Iterator[Line]:
+def _removed(plan: Plan) -> Iterator[TextLine]:
     coming = {pin.name for pin in plan.install}
     leaving = (entry for entry in plan.remove if entry.name not in coming)
     gone = [f"{entry.name} {entry.release} ({_REASONS[entry.reason]})" for entry in leaving]
     gone += [f"{leftover.path} ({_REASONS[leftover.reason]})" for leftover in plan.leftovers[:_LEFTOVERS_SHOWN]]
     if gone:
-        yield Line("Would remove", Style.HEADING)
-    yield from (Line(f"  - {text}", Style.WARNING, 4) for text in gone)
+        yield TextLine("Would remove", Style.HEADING)
+    yield from (TextLine(f"  - {text}", Style.WARNING, 4) for text in gone)
     if len(plan.leftovers) > _LEFTOVERS_SHOWN:
-        yield Line(f"  - and {len(plan.leftovers) - _LEFTOVERS_SHOWN} more files that no distribution owns", hang=4)
+        yield TextLine(f"  - and {len(plan.leftovers) - _LEFTOVERS_SHOWN} more files that no distribution owns", hang=4)
 
 
-def _installed(plan: Plan) -> Iterator[Line]:
+def _installed(plan: Plan) -> Iterator[TextLine]:
     if plan.install:
-        yield Line("Would install", Style.HEADING)
+        yield TextLine("Would install", Style.HEADING)
     reasons = {entry.name: entry.reason for entry in plan.remove}
     for pin in plan.install:
         former = ""
@@ -80,52 +80,52 @@ def _installed(plan: Plan) -> Iterator[Line]:
         elif pin.former is not None:
             former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
         size = f", {size_text(pin.size)}" if pin.size is not None else ""
-        yield Line(f"  + {pin.name} {pin.release}{former}{size}", hang=4)
+        yield TextLine(f"  + {pin.name} {pin.release}{former}{size}", hang=4)
     if plan.moves:
-        yield Line(f"  Packages other than CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
-        yield Line("  This requires --allow-changes.", Style.WARNING, 4)
+        yield TextLine(f"  Packages other than CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
+        yield TextLine("  This requires --allow-changes.", Style.WARNING, 4)
     space = plan.space
     if plan.install and plan.requirements:
         size = size_text(space.download) if space.download is not None else ""
         download = f"{size}, minus cached files" if size else "the index reports no sizes"
         disk = f"; unpacked at most about {size_text(space.unpacked)}" if space.unpacked else ""
         free = f"; free on the disk: {size_text(space.free)}" if space.free is not None else ""
-        yield Line(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
+        yield TextLine(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
         if space.unpacked and space.free is not None and space.free < space.unpacked:
-            yield Line("  note: there may be too little space; then nothing is changed", Style.WARNING, 4)
+            yield TextLine("  note: there may be too little space; then nothing is changed", Style.WARNING, 4)
 
 
-def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator[Line]:
+def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator[TextLine]:
     """Summary of an install: what changed, where, the verification, how to undo it."""
     for number in outcome.recovered:
-        yield Line(f"The interrupted install {number} was rolled back first.", Style.WARNING)
+        yield TextLine(f"The interrupted install {number} was rolled back first.", Style.WARNING)
     stop = "" if outcome.message.endswith(".") else "."
-    yield Line(f"{outcome.status.value.upper()}: {outcome.message}{stop}", _STYLES[outcome.status], 2)
+    yield TextLine(f"{outcome.status.value.upper()}: {outcome.message}{stop}", _STYLES[outcome.status], 2)
     if outcome.target is not None:
-        yield Line(f"  in {outcome.target.packages}", Style.QUIET, 4)
+        yield TextLine(f"  in {outcome.target.packages}", Style.QUIET, 4)
     if outcome.proofs:
-        yield Line("Verification", Style.HEADING)
+        yield TextLine("Verification", Style.HEADING)
     for proof in outcome.proofs:
         status, style = _STATUS[proof.passed]
-        yield Line(f"  {status:<12} {proof.name}: {proof.detail}", style, 15)
+        yield TextLine(f"  {status:<12} {proof.name}: {proof.detail}", style, 15)
     for path in outcome.not_restored:
-        yield Line(f"  not restored: {path}", Style.BAD, 4)
+        yield TextLine(f"  not restored: {path}", Style.BAD, 4)
     if outcome.remedy is not None:
-        yield Line(f"  {outcome.remedy}", hang=4)
+        yield TextLine(f"  {outcome.remedy}", hang=4)
     if verbose and outcome.phases:
-        yield Line("Where the time went", Style.HEADING)
-        yield from (Line(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET) for phase in outcome.phases)
+        yield TextLine("Where the time went", Style.HEADING)
+        yield from (TextLine(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET) for phase in outcome.phases)
     if outcome.undo is not None:
-        yield Line("To undo:", Style.HEADING)
-        yield Line(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
+        yield TextLine("To undo:", Style.HEADING)
+        yield TextLine(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
 
 
-def history_lines(journals: Sequence[Journal], python: str | None = None) -> Iterator[Line]:
+def history_lines(journals: Sequence[Journal], python: str | None = None) -> Iterator[TextLine]:
     """The installs that can be rolled back, the newest first; ``python`` is the value of ``--python``."""
     if not journals:
-        yield Line("There is no install to roll back in this environment.")
+        yield TextLine("There is no install to roll back in this environment.")
         return
     for journal in journals:
-        yield Line(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
+        yield TextLine(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
     usage = "gpuenv rollback undoes the newest; with a number, that one and every later one."
-    yield Line(add_target_option(usage, python), Style.QUIET)
+    yield TextLine(add_target_option(usage, python), Style.QUIET)

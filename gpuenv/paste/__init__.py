@@ -1,1 +1,1 @@
-"""What people paste into a bug report, to a partial Snapshot: only what it says, and what it leaves open."""
+"""Reads outputs pasted into a bug report into a partial Snapshot, and lists the missing facts."""

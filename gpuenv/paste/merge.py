@@ -1,4 +1,4 @@
-"""Which of several outputs is believed, and where they contradict each other."""
+"""Merges the outputs of a paste: the most trusted value of each fact, and the contradictions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gpuenv.model.reading import Answer, Reading, missing, settle
-from gpuenv.paste import forms
-from gpuenv.paste.records import Conflict, Pasted, PastedGpu, Said
+from gpuenv.paste import outputs
+from gpuenv.paste.content import Conflict, PasteContent, PastedGpu, ReportedValue
 
 T = TypeVar("T")
 
-_UNSAID = "the paste does not say it"
-UNSAID: Reading[Any] = missing(_UNSAID)
+_NOT_IN_PASTE = "not in the paste"
+NOT_IN_PASTE: Reading[Any] = missing(_NOT_IN_PASTE)
 
 _HIDING = ("", "-1", "NoDevFiles")
-# Several toolkits may be there, and a distribution has several names.
-_ONE_A_MACHINE = (
+# Facts with one value per machine. A machine may have several toolkits, and a distribution several names.
+_UNIQUE_FACTS = (
     *(
         "driver",
         "driver-cuda",
@@ -32,123 +32,123 @@ _ONE_A_MACHINE = (
     ),
     *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
+_OF_NVML = (*outputs.ALL_GPUS, outputs.COLLECT_ENV)  # these number GPUs as NVML does
 
-# What CuPy asks of libcuda itself is what its CUDA programs get; what nvidia-smi prints in Windows may stand beside
-# what a WSL says of itself.
+# CuPy queries the libcuda that its programs use. A paste from WSL may contain the nvidia-smi of Windows.
 _TRUST = {
-    "driver-cuda": (forms.SHOW_CONFIG, *forms.TRUST),
-    "os": (*(form for form in forms.TRUST if form != forms.SMI), forms.SMI),
+    "driver-cuda": (outputs.SHOW_CONFIG, *outputs.TRUST),
+    "os": (*(output for output in outputs.TRUST if output != outputs.SMI), outputs.SMI),
 }
 
 
-def answers(pasted: Pasted, fact: str) -> tuple[Said, ...]:
-    """The statements of a fact, the most trusted first; one that says the same less exactly comes later."""
-    trust = _TRUST.get(fact, forms.TRUST)
-    found = [entry for entry in pasted.said if entry.fact == fact]
-    found.sort(key=lambda entry: (trust.index(entry.form), entry.line))
-    if not found:
+def answers(content: PasteContent, fact: str) -> tuple[ReportedValue, ...]:
+    """The values of a fact, the most trusted first; a more exact form of that value leads."""
+    trust = _TRUST.get(fact, outputs.TRUST)
+    values = [entry for entry in content.values if entry.fact == fact]
+    values.sort(key=lambda entry: (trust.index(entry.output), entry.line))
+    if not values:
         return ()
-    exact = max((entry for entry in found if _same(entry.value, found[0].value)), key=lambda entry: len(entry.value))
-    return (exact, *(entry for entry in found if entry is not exact))
+    exact = max((entry for entry in values if _agree(entry.value, values[0].value)), key=lambda entry: len(entry.value))
+    return (exact, *(entry for entry in values if entry is not exact))
 
 
-def _same(first: str, second: str) -> bool:
-    """Whether two values agree, where one may say less: ``3.10`` and ``3.10.12``."""
+def _agree(first: str, second: str) -> bool:
+    """Whether two values agree; one may be less exact: ``3.10`` and ``3.10.12``."""
     short, long = sorted((first.lower(), second.lower()), key=len)
     return long == short or long.startswith(short + ".")
 
 
-def reading(pasted: Pasted, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
-    """A fact as a reading, each answer with its output and line; ``only`` of one output."""
-    found = [entry for entry in answers(pasted, fact) if only in (None, entry.form)]
-    return settle([_answer(entry, parse) for entry in found], _UNSAID)
+def reading(content: PasteContent, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
+    """A fact as a reading, each answer with its output and line; with ``only``, of that output."""
+    values = [entry for entry in answers(content, fact) if only in (None, entry.output)]
+    return settle([_answer(entry, parse) for entry in values], _NOT_IN_PASTE)
 
 
-def _answer(entry: Said, parse: Callable[[str], T]) -> Answer[T] | None:
+def _answer(entry: ReportedValue, parse: Callable[[str], T]) -> Answer[T] | None:
     try:
-        return Answer(parse(entry.value), f"pasted {entry.form}, line {entry.line}")
+        return Answer(parse(entry.value), f"pasted {entry.output}, line {entry.line}")
     except ValueError:
         return None
 
 
-def conflicts(pasted: Pasted) -> tuple[Conflict, ...]:
-    """The facts that the paste states in two ways."""
-    found = []
-    for fact in dict.fromkeys(entry.fact for entry in pasted.said):
-        first, *more = answers(pasted, fact)
-        others = [entry for entry in more if not _same(entry.value, first.value)]
-        if others and (fact in _ONE_A_MACHINE or fact.startswith("env.")):
-            found.append(Conflict(fact, (first, *others)))
-    whole = {form: gpus for form, gpus in pasted.gpus.items() if not _is_cut(pasted, form)}
-    return (*found, *_gpu_conflicts(whole))
+def conflicts(content: PasteContent) -> tuple[Conflict, ...]:
+    """The facts that the paste reports with different values."""
+    contradictions = []
+    for fact in dict.fromkeys(entry.fact for entry in content.values):
+        first, *more = answers(content, fact)
+        others = [entry for entry in more if not _agree(entry.value, first.value)]
+        if others and (fact in _UNIQUE_FACTS or fact.startswith("env.")):
+            contradictions.append(Conflict(fact, (first, *others)))
+    complete = {output: gpus for output, gpus in content.gpus.items() if not _is_cut(content, output)}
+    return (*contradictions, *_gpu_conflicts(complete))
 
 
-def _is_cut(pasted: Pasted, form: str) -> bool:
-    """Whether a list has only some of the GPUs: nvidia-smi -q says how many there are."""
-    attached = reading(pasted, "attached", int).value
-    return form == forms.SMI_Q and attached is not None and attached > len(pasted.gpus.get(form, ()))
+def _is_cut(content: PasteContent, output: str) -> bool:
+    """Whether a list lacks GPUs: nvidia-smi -q reports how many are attached."""
+    attached = reading(content, "attached", int).value
+    return output == outputs.SMI_Q and attached is not None and attached > len(content.gpus.get(output, ()))
 
 
 def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterator[Conflict]:
-    """Lists of all GPUs that differ in length, or in what the GPUs are called."""
-    whole = [(form, gpus[form]) for form in forms.ALL_GPUS if form in gpus]
-    first = whole[0][1] if whole else ()
-    differing = [(form, entries) for form, entries in whole[1:] if not _alike(entries, first)]
+    """Lists of all GPUs that differ in length or names."""
+    lists = [(output, gpus[output]) for output in outputs.ALL_GPUS if output in gpus]
+    first = lists[0][1] if lists else ()
+    differing = [(output, entries) for output, entries in lists[1:] if not _match(entries, first)]
     if differing:
-        yield Conflict("GPUs", tuple(Said("GPUs", _named(gpus), form, 0) for form, gpus in (whole[0], *differing)))
+        values = (ReportedValue("GPUs", _names(entries), output, 0) for output, entries in (lists[0], *differing))
+        yield Conflict("GPUs", tuple(values))
 
 
-def _alike(first: tuple[PastedGpu, ...], second: tuple[PastedGpu, ...]) -> bool:
+def _match(first: tuple[PastedGpu, ...], second: tuple[PastedGpu, ...]) -> bool:
     pairs = zip(first, second, strict=False)
     return len(first) == len(second) and all(_may_be(one, two) and _may_be(two, one) for one, two in pairs)
 
 
-def _named(gpus: Iterable[PastedGpu]) -> str:
-    return ", ".join(gpu.name or "a GPU whose name is cut" for gpu in gpus)
+def _names(gpus: Iterable[PastedGpu]) -> str:
+    return ", ".join(gpu.name or "a GPU with a truncated name" for gpu in gpus)
 
 
-def merged_gpus(pasted: Pasted) -> tuple[str | None, tuple[PastedGpu, ...]]:
-    """The list of GPUs that is believed, with what the other lists add; and the output that it is from."""
-    trusted = [entry for entry in forms.GPU_TRUST if pasted.gpus.get(entry) and not _of_amd(pasted, entry)]
+def merged_gpus(content: PasteContent) -> tuple[str | None, tuple[PastedGpu, ...]]:
+    """The most trusted list of GPUs with its output, completed from the other lists."""
+    trusted = [entry for entry in outputs.GPU_TRUST if content.gpus.get(entry) and not _of_amd(content, entry)]
     if not trusted:
         return None, ()
-    form, *others = sorted(trusted, key=lambda entry: _is_cut(pasted, entry))
-    merged = list(pasted.gpus[form])
+    output, *others = sorted(trusted, key=lambda entry: _is_cut(content, entry))
+    merged = list(content.gpus[output])
     for other in others:
-        for gpu in pasted.gpus[other]:
-            _add(merged, gpu, numbered=form in _OF_NVML and other in _OF_NVML)
-    return form, tuple(merged)
+        for gpu in content.gpus[other]:
+            _add(merged, gpu, numbered=output in _OF_NVML and other in _OF_NVML)
+    return output, tuple(merged)
 
 
-def amd_gpus(pasted: Pasted) -> tuple[tuple[str | None, str | None], ...]:
-    """The GPUs of AMD: name, and the compiler's target."""
-    named = pasted.gpus.get(forms.SHOW_CONFIG, ()) if _of_amd(pasted, forms.SHOW_CONFIG) else ()
-    return pasted.amd or tuple((gpu.name, None) for gpu in named)
+def amd_gpus(content: PasteContent) -> tuple[tuple[str | None, str | None], ...]:
+    """The AMD GPUs: name, and target of the compiler."""
+    listed = content.gpus.get(outputs.SHOW_CONFIG, ()) if _of_amd(content, outputs.SHOW_CONFIG) else ()
+    return content.amd or tuple((gpu.name, None) for gpu in listed)
 
 
-def _of_amd(pasted: Pasted, form: str) -> bool:
-    """Whether the devices that CuPy lists are those of a build for ROCm."""
-    return form == forms.SHOW_CONFIG and bool(answers(pasted, "rocm"))
+def _of_amd(content: PasteContent, output: str) -> bool:
+    """Whether the list is by a CuPy that was built for ROCm."""
+    return output == outputs.SHOW_CONFIG and bool(answers(content, "rocm"))
 
 
 def _may_be(known: PastedGpu, gpu: PastedGpu) -> bool:
-    """Whether two entries may be of one GPU, going by their names."""
+    """Whether two entries may be the same GPU, by their names."""
     if known.name is None or gpu.name is None:
         return gpu.name is None or known.name_begins is None or gpu.name.startswith(known.name_begins)
     return known.name == gpu.name
 
 
 def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
-    """Fills what is not known of the one GPU that is meant: by its address, UUID or number, or because it is alone."""
+    """Completes the entry of the same GPU: by address, UUID or number, or because it is the only one."""
     for number, known in enumerate(merged):
-        alone = _may_be(known, gpu) and (len(merged) == 1 or (numbered and gpu.index == known.index))
+        by_number = _may_be(known, gpu) and (len(merged) == 1 or (numbered and gpu.index == known.index))
         by_address = gpu.pci is not None and known.pci is not None and _address(gpu.pci) == _address(known.pci)
         by_uuid = gpu.uuid is not None and gpu.uuid == known.uuid
-        if alone or by_address or by_uuid:
+        if by_number or by_address or by_uuid:
             more = {name: getattr(gpu, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
             merged[number] = replace(known, **{**more, "health": {**gpu.health, **known.health}})
-        elif gpu.name is not None and gpu.name == known.name:  # another GPU of the same product is as capable
+        elif gpu.name is not None and gpu.name == known.name:  # the same product has the same capability
             merged[number] = replace(known, capability=known.capability or gpu.capability)
 
 
@@ -156,25 +156,25 @@ def _address(pci: str) -> str:
     return pci.lower()[-10:]
 
 
-def visible(pasted: Pasted) -> Reading[int]:
-    """How many devices CUDA programs saw: as CuPy lists them, or none, as an error, a variable or MIG mode shows."""
-    listed = pasted.gpus.get(forms.SHOW_CONFIG)
-    if listed and not _of_amd(pasted, forms.SHOW_CONFIG):
-        return Reading(len(listed), f"pasted {forms.SHOW_CONFIG}")
-    none = [entry for entry in answers(pasted, "cuda-init")[:1] if entry.value == "cudaErrorNoDevice"]
-    hiding = [entry for entry in answers(pasted, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
-    # Without a MIG instance CUDA has nothing to show where every GPU is in MIG mode.
-    gpus = merged_gpus(pasted)[1]
+def visible(content: PasteContent) -> Reading[int]:
+    """How many devices CUDA programs see: as CuPy lists them, or none due to an error, a variable or MIG mode."""
+    listed = content.gpus.get(outputs.SHOW_CONFIG)
+    if listed and not _of_amd(content, outputs.SHOW_CONFIG):
+        return Reading(len(listed), f"pasted {outputs.SHOW_CONFIG}")
+    none = [entry for entry in answers(content, "cuda-init")[:1] if entry.value == "cudaErrorNoDevice"]
+    hiding = [entry for entry in answers(content, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
+    # If every GPU is in MIG mode, CUDA has no device without a MIG instance.
+    gpus = merged_gpus(content)[1]
     no_instance = gpus and all(gpu.mig and not gpu.mig_instances and not gpu.mig_count for gpu in gpus)
-    for entry in (*none, *hiding, *(answers(pasted, "mig-none") if no_instance else ())):
-        return Reading(0, f"pasted {entry.form}, line {entry.line}")
-    return UNSAID
+    for entry in (*none, *hiding, *(answers(content, "mig-none") if no_instance else ())):
+        return Reading(0, f"pasted {entry.output}, line {entry.line}")
+    return NOT_IN_PASTE
 
 
-def count(pasted: Pasted) -> Reading[int]:
-    """How many GPUs the driver lists, where a whole list of them is pasted."""
-    for form in forms.ALL_GPUS:
-        if pasted.gpus.get(form):
-            attached = reading(pasted, "attached", int).value if form == forms.SMI_Q else None
-            return Reading(max(len(pasted.gpus[form]), attached or 0), f"pasted {form}")  # a list may be cut off
-    return reading(pasted, "gpu-count", int)
+def count(content: PasteContent) -> Reading[int]:
+    """How many GPUs the driver lists, if a complete list is pasted."""
+    for output in outputs.ALL_GPUS:
+        if content.gpus.get(output):
+            attached = reading(content, "attached", int).value if output == outputs.SMI_Q else None
+            return Reading(max(len(content.gpus[output]), attached or 0), f"pasted {output}")  # a list may be truncated
+    return reading(content, "gpu-count", int)

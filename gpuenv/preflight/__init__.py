@@ -1,1 +1,1 @@
-"""Requirements on a machine: their grammar, where they are written, and whether a machine meets them."""
+"""Requirements on a machine: their grammar, their configuration file and their evaluation."""

@@ -21,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpuenv.preflight.requirement import Requirement
+    from gpuenv.preflight.requirements import Requirement
     from gpuenv.report.report import Report
 
 _NAME = "gpuenv"

@@ -15,7 +15,7 @@ from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.text import harmless
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-from gpuenv.preflight.requirement import Origin, Requirement, parse_requirement
+from gpuenv.preflight.requirements import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
 from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.text import machine_rows, report_lines

@@ -1,1 +1,1 @@
-"""One report, many renderers: all say the same."""
+"""Renderers of the doctor's report, one per output format, and of the answers of other commands."""

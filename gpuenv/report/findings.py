@@ -1,4 +1,4 @@
-"""Findings, requirements and suppressions in words, and the file and line each belongs to."""
+"""Findings, requirements and suppressions as texts, and the file and line of each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, SuppressionResult
-from gpuenv.report.report import Report, crashed, open_questions
-from gpuenv.report.text import command_text, evidence_text, machine_rows
+from gpuenv.report.report import Report, crashed_checks, undetermined_checks
+from gpuenv.report.text import command_text, evidence_text, found_text, machine_rows
 
 
 def detail_lines(finding: Finding) -> Iterator[str]:
-    """Evidence and cures, one line each."""
+    """Evidence and fixes, one line each."""
     for entry in finding.evidence:
         yield f"- {evidence_text(entry)}"
     for fix in finding.fix:
@@ -23,69 +23,76 @@ def detail_lines(finding: Finding) -> Iterator[str]:
 
 def requirement_text(result: RequirementResult) -> str:
     """``met: gpu>=1: found 1``."""
-    told = f"cannot tell {result.missing}" if result.missing else f"found {result.found}"
-    word = "not met" if result.status is RequirementStatus.VIOLATED else result.status.value
-    return f"{word}: {result.text}: {told}"
+    status = "not met" if result.status is RequirementStatus.VIOLATED else result.status.value
+    return f"{status}: {result.text}: {found_text(result)}"
 
 
-def allowance_text(entry: SuppressionResult) -> str:
+def title_text(finding: Finding) -> str:
+    """The title as a sentence; that of the primary finding is marked ``Fix this first``."""
+    return f"Fix this first: {finding.title}." if finding.primary else f"{finding.title}."
+
+
+def suppression_text(entry: SuppressionResult) -> str:
     """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
-    told = entry.allowance
-    return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"
+    suppression = entry.allowance
+    return (
+        f"{entry.state.value}: {suppression.code} until {suppression.expires}: {suppression.reason} "
+        f"[{suppression.source}]"
+    )
 
 
-def undecided_texts(report: Report) -> list[str]:
-    """The checks that could not tell, and those that crashed, one line each."""
-    texts = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
-    return texts + [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+def inconclusive_texts(report: Report) -> list[str]:
+    """The checks that are undetermined, and those that crashed, one line each."""
+    texts = [f"{code} is undetermined: {reason}" for code, reason in undetermined_checks(report)]
+    return texts + [f"{code} crashed: {reason}" for code, reason in crashed_checks(report)]
 
 
 def fingerprint(text: str) -> str:
-    """What tells one finding from another, run after run."""
+    """A digest that identifies a finding across runs."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:
-    """The requirement that a finding is about."""
+    """The requirement that a finding reports as not met."""
     if finding.code != REQUIREMENT_CHECK:
         return None
     return next((r for r in report.requirements if finding.title.startswith(f"{r.text} is required")), None)
 
 
 def machine_texts(report: Report) -> list[str]:
-    """``driver: 550.54.15, up to CUDA 12.4 (nvml)``, one line a fact."""
+    """``driver: 550.54.15, up to CUDA 12.4 (nvml)``, one text per fact."""
     return [f"{label}: {text}" for label, text in machine_rows(report.snapshot)]
 
 
 def wheel_text(report: Report) -> str:
-    """What would be installed, or that nothing fits."""
+    """The requirements to install, or ``none fits``."""
     wheel = report.resolution.wheel
     return " ".join(wheel.requirements) if wheel else "none fits"
 
 
-_USUAL = "pyproject.toml"
+_DEFAULT_FILE = "pyproject.toml"
 
 
-def anchor(finding: Finding, report: Report) -> tuple[str, int]:
-    """The requirement's own line; what is the machine's fault stands in the first line of the file that asks for it."""
+def finding_location(finding: Finding, report: Report) -> tuple[str, int]:
+    """The line of the requirement that is not met; the default location for a finding about the machine."""
     result = requirement_of(finding, report)
     if result is not None and result.file is not None:
-        return requirement_anchor(result)
-    return usual_anchor(report)
+        return requirement_location(result)
+    return default_location(report)
 
 
-def usual_anchor(report: Report) -> tuple[str, int]:
-    """The first line of the file that asks for something, or would."""
-    asking = next((entry.file for entry in report.requirements if entry.file is not None), None)
-    return _relative(asking or _USUAL), 1
+def default_location(report: Report) -> tuple[str, int]:
+    """The first line of the file with the requirements, or of the file where they would be."""
+    path = next((entry.file for entry in report.requirements if entry.file is not None), None)
+    return _relative(path or _DEFAULT_FILE), 1
 
 
-def requirement_anchor(result: RequirementResult) -> tuple[str, int]:
-    """The line in which a requirement stands; the usual file for one of the command line."""
-    return _relative(result.file or _USUAL), result.line or 1
+def requirement_location(result: RequirementResult) -> tuple[str, int]:
+    """The line of a requirement; the default file for one of the command line."""
+    return _relative(result.file or _DEFAULT_FILE), result.line or 1
 
 
 def _relative(path: str) -> str:
-    """A path below the repository; another one is named by its last part."""
-    outside = path.startswith(("/", "~", "..")) or ":" in path
-    return path.rsplit("/", 1)[-1] if outside else path
+    """A path relative to the repository; of a path outside it, the file name only."""
+    is_outside = path.startswith(("/", "~", "..")) or ":" in path
+    return path.rsplit("/", 1)[-1] if is_outside else path

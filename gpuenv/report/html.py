@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no script, no font, no image, no network."""
+"""A report as a self-contained HTML page, without scripts, fonts, images or network access."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, 
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.model.text import quantity_text, share_text
-from gpuenv.report.findings import allowance_text
-from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
-from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
-from gpuenv.report.text import command_text, evidence_text, machine_rows
+from gpuenv.report.findings import suppression_text
+from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
+from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
+from gpuenv.report.text import assumption_texts, command_text, evidence_text, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -25,15 +25,15 @@ _REQUIRED = {
     RequirementStatus.VIOLATED: ("not met", "bad"),
     RequirementStatus.UNKNOWN: ("unknown", "warn"),
 }
-# Nothing may be loaded or run, whatever a machine calls its GPU.
+# The page loads and runs nothing, even if a name of a GPU contains markup.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
-    """The page; ``report`` must be prepared."""
-    word, sentence = verdict(report)
+def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
+    """The page; ``report`` must be sanitized."""
+    status, sentence = verdict(report)
     rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
-    runs = [(mono(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
+    runs = [(code(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
     checks = table(("check", "status", "reason"), runs)
     return "\n".join(
         [
@@ -42,9 +42,9 @@ def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>gpuenv: {escaped(word)}</title><style>{STYLE}</style></head><body>",
+            f"<title>gpuenv: {escaped(status)}</title><style>{STYLE}</style></head><body>",
             '<a class="skip" href="#findings">To the findings</a><main>',
-            *_header(report, word, sentence),
+            *_header(report, status, sentence),
             *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
             *_requirements(report.requirements),
             *_findings(report),
@@ -59,12 +59,12 @@ def html_text(report: Report, history: Sequence[Earlier] = ()) -> str:
     )
 
 
-def _header(report: Report, word: str, sentence: str) -> Iterator[str]:
-    yield f'<header class="{_TONES[report.status]}"><h1>{escaped(word)}</h1><p>{escaped(sentence)}</p>'
+def _header(report: Report, status: str, sentence: str) -> Iterator[str]:
+    yield f'<header class="{_TONES[report.status]}"><h1>{escaped(status)}</h1><p>{escaped(sentence)}</p>'
     if report.retry_elsewhere:
         yield f"<p>Try another host: {escaped(report.retry_elsewhere)}.</p>"
-    when = f"{escaped(report.snapshot.taken_at)}, " if report.snapshot.taken_at else ""
-    yield f'<p class="quiet">{when}exit code {report.exit_code}, {report.duration:.1f} s</p></header>'
+    time = f"{escaped(report.snapshot.taken_at)}, " if report.snapshot.taken_at else ""
+    yield f'<p class="quiet">{time}exit code {report.exit_code}, {report.duration:.1f} s</p></header>'
 
 
 def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
@@ -72,36 +72,37 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
         return
     rows = []
     for entry in requirements:
-        word, tone = _REQUIRED[entry.status]
-        rows.append((badge(word, tone), mono(entry.text), escaped(entry.missing or entry.found), escaped(entry.source)))
-    yield from section("requirements", "Requirements", table(("", "required", "found", "asked by"), rows))
+        status, tone = _REQUIRED[entry.status]
+        found = escaped(entry.missing or entry.found)
+        rows.append((badge(status, tone), code(entry.text), found, escaped(entry.source)))
+    yield from section("requirements", "Requirements", table(("", "required", "found", "source"), rows))
 
 
 def _findings(report: Report) -> Iterator[str]:
     body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
-    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in undecided(report)]
-    if unknown:
-        body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
-    allowed = [f"<li>{escaped(allowance_text(entry))}</li>" for entry in report.allow_list]
-    if allowed:
-        body += ["<h3>Allowed</h3><ul>", *allowed, "</ul>"]
+    inconclusive = [f"<li>{code(check)} {escaped(reason)}</li>" for check, reason in inconclusive_checks(report)]
+    if inconclusive:
+        body += ["<h3>Undetermined</h3><ul>", *inconclusive, "</ul>"]
+    suppressions = [f"<li>{escaped(suppression_text(entry))}</li>" for entry in report.allow_list]
+    if suppressions:
+        body += ["<h3>Allowed</h3><ul>", *suppressions, "</ul>"]
     yield from section("findings", "Findings", body)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
     tone = _SEVERITIES[finding.severity]
-    first = " " + badge("cure this first", "bad") if finding.primary else ""
-    first += " " + badge("allowed", "note") if finding.allowed else ""
+    badges = " " + badge("fix this first", "bad") if finding.primary else ""
+    badges += " " + badge("allowed", "note") if finding.allowed else ""
     follows = (
         f' <span class="quiet">follows from {escaped(finding.follows_from)}</span>' if finding.follows_from else ""
     )
-    yield f'<article class="{tone}"><h3>{escaped(finding.title)}.</h3><p>{badge(finding.severity.value, tone)}{first} '
-    yield f"{mono(finding.code)} {mono(finding.cause)}{follows}</p>"
+    yield f'<article class="{tone}"><h3>{escaped(finding.title)}.</h3><p>{badge(finding.severity.value, tone)}{badges} '
+    yield f"{code(finding.code)} {code(finding.cause)}{follows}</p>"
     if finding.evidence:
-        items = (f"<li>{mono(evidence_text(entry))}</li>" for entry in finding.evidence)
+        items = (f"<li>{code(evidence_text(entry))}</li>" for entry in finding.evidence)
         yield f"<h4>Evidence</h4><ul>{''.join(items)}</ul>"
     if finding.fix:
-        yield "<h4>Cure</h4><ol>"
+        yield "<h4>Fix</h4><ol>"
         for fix in finding.fix:
             command = f"<pre tabindex=0>{escaped(command_text(fix.command))}</pre>" if fix.command else ""
             yield f"<li>{escaped(fix.text)}{command}</li>"
@@ -116,29 +117,29 @@ def _wheel(resolution: Resolution) -> Iterator[str]:
             f"<pre tabindex=0>{escaped(command_text(['pip', 'install', *resolution.wheel.requirements]))}</pre>"
         )
     body.append(f"<p>{'<br>'.join(escaped(line) for line in resolution.explanation.splitlines())}</p>")
-    body += [f"<p>If {escaped(told.fact)} is {escaped(told.value)}.</p>" for told in resolution.assumptions]
+    body += [f"<p>{escaped(text)}</p>" for text in assumption_texts(resolution)]
     body += _why_not(resolution.rejected)
     yield from section("wheel", "The right wheel, and why not the others", body)
 
 
 def _why_not(rejected: Sequence[Rejection]) -> Iterator[str]:
-    """A tree: the line, its releases, and each constraint with the row of the matrix behind it."""
+    """A tree: the wheel line, its releases, and each violated constraint with its row of the matrix."""
     lines: dict[str, dict[str, list[Rejection]]] = {}
     for entry in rejected:
         lines.setdefault(entry.candidate.name, {}).setdefault(entry.candidate.label, []).append(entry)
     for name, releases in lines.items():
-        yield f"<details><summary>{mono(name)}: {len(releases)} rejected</summary><ul>"
+        yield f"<details><summary>{code(name)}: {len(releases)} rejected</summary><ul>"
         for label, entries in releases.items():
             reasons = "".join(
-                f"<li>{mono(e.constraint.value)}: needs {escaped(e.needed)}, found {escaped(e.found)} "
+                f"<li>{code(e.constraint.value)}: needs {escaped(e.needed)}, found {escaped(e.found)} "
                 f'<span class="quiet">{escaped(e.source)}</span></li>'
                 for e in entries
             )
-            yield f"<li>{mono(label)}<ul>{reasons}</ul></li>"
+            yield f"<li>{code(label)}<ul>{reasons}</ul></li>"
         yield "</ul></details>"
 
 
-def _history(history: Sequence[Earlier]) -> Iterator[str]:
+def _history(history: Sequence[EarlierRun]) -> Iterator[str]:
     if not history:
         return
     drawing = timeline([(entry.taken_at, _TONES[entry.status], entry.status.value) for entry in history])
@@ -146,30 +147,30 @@ def _history(history: Sequence[Earlier]) -> Iterator[str]:
         (
             badge(e.status.value, _TONES[e.status]),
             escaped(e.taken_at),
-            mono(e.primary or ""),
+            code(e.primary or ""),
             f"{e.duration:.1f} s",
             escaped(e.name),
         )
         for e in reversed(history)
     ]
-    body = [drawing, *table(("", "asked", "to cure first", "took", "file"), rows)]
+    body = [drawing, *table(("", "time", "fix first", "duration", "file"), rows)]
     yield from section("history", "Earlier runs", body)
 
 
 def escaped(text: object) -> str:
-    """Text that is shown as it is, also inside an attribute."""
+    """Escaped text, for elements and attributes."""
     return escape(str(text), quote=True)
 
 
 def section(name: str, title: str, body: Iterable[str]) -> Iterator[str]:
-    """A section that can be linked to, with a heading."""
+    """A section with a heading and an anchor."""
     yield f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escaped(title)}</h2>'
     yield from body
     yield "</section>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells are HTML already; a wide table is scrolled by itself, also with the keyboard."""
+    """A table of HTML cells; a wide one scrolls on its own, also by keyboard."""
     yield '<div class="scroll" tabindex="0" role="group"><table><thead><tr>'
     yield "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
     yield "</tr></thead><tbody>"
@@ -178,96 +179,96 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def badge(word: str, tone: str) -> str:
-    """A word in a rounded frame."""
-    return f'<span class="badge {tone}">{escaped(word)}</span>'
+def badge(text: str, tone: str) -> str:
+    """A label in a rounded frame."""
+    return f'<span class="badge {tone}">{escaped(text)}</span>'
 
 
-def mono(text: object) -> str:
-    """Text as code; nothing where there is none."""
+def code(text: object) -> str:
+    """Text as code; an empty text stays empty."""
     return f"<code>{escaped(text)}</code>" if str(text) else ""
 
 
 _TEST_TONES = {TestStatus.PASSED: "good", TestStatus.BUSY: "warn", TestStatus.SKIPPED: "warn"}
 _RATES = {"FLOP/s": "Arithmetic", "B/s": "Copies", "s": "Latencies"}
-_BESIDE = {"data-sheet": "of the data sheet", "sisters": "of its sisters", "baseline": "of the baseline"}
-_DIGITS = 12  # of a UUID, which tell GPUs apart
+_REFERENCES = {"data-sheet": "of the data sheet", "sisters": "of the other GPUs", "baseline": "of the baseline"}
+_UUID_LENGTH = 12  # characters of a UUID that identify a GPU within a report
 
 
 def smoke_section(report: Report) -> Iterator[str]:
-    """The section; nothing where the GPU tests were not asked for."""
+    """The section; empty unless GPU tests were requested."""
     result = report.smoke
     if result is None:
         return
-    told = f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
+    summary = f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
     rows = [
         (
             badge(test.status.value, _TEST_TONES.get(test.status, "bad")),
-            mono(test_label(test)),
+            code(test_label(test)),
             escaped(test.gpu or ""),
             f"{test.duration:.2f} s",
             escaped(test.detail or ""),
         )
         for test in result.tests
     ]
-    times = [Bar(test_label(test), test.duration, f"{test.duration:.2f} s") for test in result.tests]
+    times = [ChartBar(test_label(test), test.duration, f"{test.duration:.2f} s") for test in result.tests]
     body = [
-        f"<p>{escaped(told)}</p>",
+        f"<p>{escaped(summary)}</p>",
         *_measured(smoke_series(result)),
-        *table(("", "test", "GPU", "took", "detail"), rows),
-        bars(times, "seconds that each GPU test took"),
+        *table(("", "test", "GPU", "duration", "detail"), rows),
+        bars(times, "duration of each GPU test in seconds"),
     ]
     yield from section("smoke", "GPU tests", body)
 
 
 def _measured(series: Sequence[Series]) -> Iterator[str]:
-    """Numbers of one unit in one drawing, and what they are of a data sheet, of sisters and of a baseline."""
+    """One chart per unit, and a chart of the values relative to data sheet, other GPUs and baseline."""
     several = len({entry.gpu for entry in series}) > 1
     for unit, title in _RATES.items():
-        same = [entry for entry in series if entry.unit == unit]
-        if same:
+        of_unit = [entry for entry in series if entry.unit == unit]
+        if of_unit:
             yield f"<h3>{escaped(title)}</h3>"
-            yield bars([_bar(entry, several=several) for entry in same], f"{title}, in {unit}")
+            yield bars([_bar(entry, several=several) for entry in of_unit], f"{title}, in {unit}")
     parts = [
-        Bar(
+        ChartBar(
             _series_name(entry, several=several),
-            told.ratio,
-            f"{share_text(told.ratio)} {_BESIDE[told.against]}",
-            told.worse,
+            comparison.ratio,
+            f"{share_text(comparison.ratio)} {_REFERENCES[comparison.against]}",
+            comparison.worse,
         )
         for entry in series
-        for told in entry.beside
+        for comparison in entry.comparisons
     ]
     if parts:
-        yield "<h3>Beside other numbers</h3>"
-        yield fractions(parts, "what was measured, as a part of other numbers")
+        yield "<h3>Compared</h3>"
+        yield fractions(parts, "measured values relative to their references")
     rest = [entry for entry in series if entry.unit not in _RATES or len(entry.values) > 1]
     if rest:
         cells = [
-            (mono(_series_name(entry, several=several)), escaped(entry.text), sparkline(entry.values, entry.name))
+            (code(_series_name(entry, several=several)), escaped(entry.text), sparkline(entry.values, entry.name))
             for entry in rest
         ]
         yield from table(("measured", "", "repetitions"), cells)
 
 
-def _bar(entry: Series, *, several: bool) -> Bar:
+def _bar(entry: Series, *, several: bool) -> ChartBar:
     value = median(entry.values)
-    worse = any(told.worse for told in entry.beside)
-    return Bar(_series_name(entry, several=several), value, quantity_text(Quantity(value, entry.unit)), worse)
+    worse = any(comparison.worse for comparison in entry.comparisons)
+    return ChartBar(_series_name(entry, several=several), value, quantity_text(Quantity(value, entry.unit)), worse)
 
 
 def _series_name(entry: Series, *, several: bool) -> str:
-    return f"{entry.name} {entry.gpu[:_DIGITS]}" if several and entry.gpu else entry.name
+    return f"{entry.name} {entry.gpu[:_UUID_LENGTH]}" if several and entry.gpu else entry.name
 
 
 _WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 24
-_MOST_BARS = 60
-_TEXT_WIDTH = 34  # characters that fit beside a bar
+_MAX_BARS = 60
+_TEXT_WIDTH = 34  # characters that fit next to a bar
 
 
-class Bar(NamedTuple):
-    """A bar: its name, its length, the number in words, and whether it is worse than it should be."""
+class ChartBar(NamedTuple):
+    """A bar of a chart: its name, its value, the value as text, and whether it is worse than its reference."""
 
     name: str
     value: float
@@ -275,40 +276,40 @@ class Bar(NamedTuple):
     worse: bool = False
 
 
-def bars(values: Sequence[Bar], title: str) -> str:
-    """One bar a value, with its name and number; the longest takes the whole width."""
-    return _drawn(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
+def bars(values: Sequence[ChartBar], title: str) -> str:
+    """A chart with one bar per value; the longest one takes the full width."""
+    return _chart(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
 
 
-def fractions(values: Sequence[Bar], title: str) -> str:
-    """One bar a value, a line where the value is one, and the numbers behind it."""
-    return _drawn(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
+def fractions(values: Sequence[ChartBar], title: str) -> str:
+    """A chart with one bar per value and a line at one."""
+    return _chart(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
 
 
-def _drawn(values: Sequence[Bar], longest: float, title: str, mark: float | None) -> str:
-    """``mark`` is a value at which a line is drawn; the numbers then stand behind all bars."""
-    shown, room = values[:_MOST_BARS], _WIDTH - _LABEL - _NUMBER
+def _chart(values: Sequence[ChartBar], longest: float, title: str, mark: float | None) -> str:
+    """A bar chart; with a line at ``mark`` the numbers are aligned in a column at the right."""
+    shown, room = values[:_MAX_BARS], _WIDTH - _LABEL - _NUMBER
     rows = []
     if mark is not None:
-        place, height = _LABEL + mark / longest * room, len(shown) * _ROW
-        rows.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="{height}"/>')
+        x, height = _LABEL + mark / longest * room, len(shown) * _ROW
+        rows.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>')
     for number, bar in enumerate(shown):
         top = number * _ROW
         width = max(1.0, bar.value / longest * room)
-        number_at = _LABEL + (width if mark is None else room) + 6
+        number_x = _LABEL + (width if mark is None else room) + 6
         tone = "bad" if bar.worse else "bar"
         rows.append(
             f'<text x="0" y="{top + 14}">{escape(bar.name[:_TEXT_WIDTH])}</text>'
             f'<rect class="{tone}" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
-            f'<text x="{number_at:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
+            f'<text x="{number_x:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
         )
-    left_out = len(values) - len(shown)
-    named = f"{title}; {left_out} more in the table" if left_out else title
-    return _svg(_WIDTH, max(1, len(shown)) * _ROW, named, "".join(rows))
+    omitted = len(values) - len(shown)
+    full_title = f"{title}; {omitted} more in the table" if omitted else title
+    return _svg(_WIDTH, max(1, len(shown)) * _ROW, full_title, "".join(rows))
 
 
 def sparkline(series: Sequence[float], title: str) -> str:
-    """A line through a series; nothing where there is none."""
+    """A line chart of a series; empty for fewer than two values."""
     if len(series) < 2:  # noqa: PLR2004 - a line has two ends
         return ""
     lowest, highest = min(series), max(series)
@@ -318,39 +319,39 @@ def sparkline(series: Sequence[float], title: str) -> str:
         f"{number * step:.1f},{_SPARK_HEIGHT - 2 - (value - lowest) / span * (_SPARK_HEIGHT - 4):.1f}"
         for number, value in enumerate(series)
     )
-    told = f"{title}: {len(series)} values from {lowest:g} to {highest:g}"
-    return _svg(_SPARK_WIDTH, _SPARK_HEIGHT, told, f'<polyline points="{points}"/>')
+    label = f"{title}: {len(series)} values from {lowest:g} to {highest:g}"
+    return _svg(_SPARK_WIDTH, _SPARK_HEIGHT, label, f'<polyline points="{points}"/>')
 
 
 def timeline(runs: Sequence[tuple[str, str, str]]) -> str:
-    """One block a run, the oldest first: when it was, its tone, its verdict."""
+    """One block per run (time, tone, status), the oldest first."""
     width = max(2.0, min(24.0, _WIDTH / max(1, len(runs))))
     blocks = "".join(
         f'<rect class="{tone}" x="{number * width:.1f}" y="2" width="{max(1.0, width - 2):.1f}" height="20">'
-        f"<title>{escape(when)}: {escape(word)}</title></rect>"
-        for number, (when, tone, word) in enumerate(runs)
+        f"<title>{escape(time)}: {escape(status)}</title></rect>"
+        for number, (time, tone, status) in enumerate(runs)
     )
-    words = [word for _, _, word in runs]
-    told = "earlier runs: " + ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    return _svg(_WIDTH, 24, told, blocks)
+    statuses = [status for _, _, status in runs]
+    label = "earlier runs: " + ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+    return _svg(_WIDTH, 24, label, blocks)
 
 
 def _svg(width: int, height: int, title: str, body: str) -> str:
-    named = escape(title, quote=True)
+    label = escape(title, quote=True)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg role="img" aria-label="{named}" {size}>{body}</svg>'
+    return f'<svg role="img" aria-label="{label}" {size}>{body}</svg>'
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """An earlier run.
+class EarlierRun:
+    """A row of the history.
 
     Attributes:
-        name: the file that it stands in.
-        taken_at: when the machine was asked, ISO 8601.
+        name: the file of its report.
+        taken_at: when the machine was probed, ISO 8601.
         status: its verdict.
         exit_code: its exit code.
-        primary: code and cause of what was to be cured first.
+        primary: code and cause of the primary finding.
         duration: seconds.
     """
 
@@ -362,18 +363,18 @@ class Earlier:
     duration: float
 
 
-def earlier(name: str, data: Any) -> Earlier | None:  # noqa: ANN401 - JSON
-    """The line of a report in JSON; None for anything else."""
+def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN401 - JSON
+    """The run of a JSON report; None for anything else."""
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         return None
     try:
-        found = [entry for entry in data["findings"] if entry["primary"]]
-        return Earlier(
+        primaries = [entry for entry in data["findings"] if entry["primary"]]
+        return EarlierRun(
             name=name,
             taken_at=str(data["snapshot"]["taken_at"] or ""),
             status=Status(data["status"]),
             exit_code=int(data["exit_code"]),
-            primary=f"{found[0]['code']} {found[0]['cause']}" if found else None,
+            primary=f"{primaries[0]['code']} {primaries[0]['cause']}" if primaries else None,
             duration=float(data["duration"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError):

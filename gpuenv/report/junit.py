@@ -11,22 +11,23 @@ from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.smoke import BROKEN, TestResult, TestStatus
 from gpuenv.report.findings import (
-    allowance_text,
     detail_lines,
     machine_texts,
     requirement_text,
+    suppression_text,
+    title_text,
     wheel_text,
 )
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke import measured_texts, test_label
+from gpuenv.report.smoke_text import measured_texts, test_label
 
-_COUNTED = ("failure", "error", "skipped")
+_OUTCOMES = ("failure", "error", "skipped")
 
 
 def render(report: Report) -> str:
-    """The document; ``report`` must be prepared."""
+    """The document; ``report`` must be sanitized."""
     cases = list(_cases(report))
-    counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _COUNTED}
+    counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _OUTCOMES}
     totals = {
         "tests": str(len(cases)),
         "failures": str(counts["failure"]),
@@ -53,7 +54,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     for number, text in enumerate(machine_texts(report)):
         yield f"machine.{number}", text
     for number, entry in enumerate(report.allow_list):
-        yield f"allowed.{number}", allowance_text(entry)
+        yield f"allowed.{number}", suppression_text(entry)
     yield "gpuenv_version", __version__
     yield "matrix_revision", report.matrix_revision
 
@@ -65,8 +66,8 @@ def _cases(report: Report) -> Iterator[ET.Element]:
     titles = {check.code: check.title for check in all_checks()}
     for run in report.checks:
         if run.code != REQUIREMENT_CHECK or run.status is CheckStatus.CRASHED:
-            found = [finding for finding in report.findings if finding.code == run.code]
-            yield _check(run, titles.get(run.code, ""), found)
+            findings = [finding for finding in report.findings if finding.code == run.code]
+            yield _check(run, titles.get(run.code, ""), findings)
     for test in report.smoke.tests if report.smoke else ():
         yield _smoke(test)
 
@@ -75,66 +76,66 @@ def _case(classname: str, name: str, seconds: float) -> ET.Element:
     return ET.Element("testcase", {"classname": classname, "name": name, "time": f"{seconds:.3f}"})
 
 
-def _outcome(case: ET.Element, kind: str, message: str, of_type: str, text: str) -> None:
-    ET.SubElement(case, kind, {"message": message, "type": of_type}).text = text
+def _outcome(case: ET.Element, tag: str, message: str, outcome: str, text: str) -> None:
+    ET.SubElement(case, tag, {"message": message, "type": outcome}).text = text
 
 
 def _verdict(report: Report) -> ET.Element:
     case = _case("gpuenv", "verdict", report.duration)
-    word, sentence = verdict(report)
-    told = "\n".join([f"{word}: {sentence}", f"exit code {report.exit_code}", *machine_texts(report)])
+    status, sentence = verdict(report)
+    text = "\n".join([f"{status}: {sentence}", f"exit code {report.exit_code}", *machine_texts(report)])
     if report.status is Status.UNFIT:
-        _outcome(case, "failure", sentence, "unfit", told)
+        _outcome(case, "failure", sentence, "unfit", text)
     elif report.status is Status.UNKNOWN:
-        _outcome(case, "error", sentence, "unknown", told)
+        _outcome(case, "error", sentence, "unknown", text)
     else:
-        ET.SubElement(case, "system-out").text = told
+        ET.SubElement(case, "system-out").text = text
     return case
 
 
 def _requirement(result: RequirementResult) -> ET.Element:
     case = _case("gpuenv.requirement", result.text, 0.0)
-    told = f"{requirement_text(result)} [{result.source}]"
+    text = f"{requirement_text(result)} [{result.source}]"
     if result.status is RequirementStatus.VIOLATED:
-        _outcome(case, "failure", told, "requirement-not-met", told)
+        _outcome(case, "failure", text, "requirement-not-met", text)
     elif result.status is RequirementStatus.UNKNOWN:
-        _outcome(case, "error", told, "unknown", told)
+        _outcome(case, "error", text, "unknown", text)
     else:
-        ET.SubElement(case, "system-out").text = told
+        ET.SubElement(case, "system-out").text = text
     return case
 
 
-def _check(run: CheckRun, title: str, found: Sequence[Finding]) -> ET.Element:
+def _check(run: CheckRun, title: str, findings: Sequence[Finding]) -> ET.Element:
     case = _case(f"gpuenv.check.{run.code[:3]}", f"{run.code} {title}", run.duration)
     if run.status is CheckStatus.CRASHED:
-        _outcome(case, "error", run.reason or "", "crashed", "the check did not come to its end")
+        _outcome(case, "error", run.reason or "", "crashed", f"Check {run.code} crashed")
     elif run.status is CheckStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": run.reason or ""})
-    errors = [finding for finding in found if finding.severity is Severity.ERROR]
-    for finding in errors[:1]:  # several outcomes of one case are not for every reader
-        told = "\n".join(_finding(entry) for entry in errors)
-        _outcome(case, "failure", finding.title, finding.cause.value, told)
-    others = [finding for finding in found if finding not in errors]
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    for finding in errors[:1]:  # not every reader supports several outcomes of one case
+        text = "\n".join(_finding(entry) for entry in errors)
+        _outcome(case, "failure", finding.title, finding.cause.value, text)
+    others = [finding for finding in findings if finding not in errors]
     if others:
         ET.SubElement(case, "system-out").text = "\n".join(_finding(finding) for finding in others)
     return case
 
 
 def _finding(finding: Finding) -> str:
-    first = f"{finding.code} {finding.cause} ({finding.severity.value}): {finding.title}."
-    return "\n".join([first, *detail_lines(finding)])
+    heading = f"{finding.code} {finding.cause} ({finding.severity.value}): {title_text(finding)}"
+    return "\n".join([heading, *detail_lines(finding)])
 
 
 def _smoke(test: TestResult) -> ET.Element:
     label, detail = test_label(test), test.detail or ""
     case = _case(f"gpuenv.smoke.{test.group}", f"{label} on {test.gpu}" if test.gpu else label, test.duration)
-    told = "\n".join([detail, *measured_texts(test)]).strip()
+    text = "\n".join([detail, *measured_texts(test)]).strip()
     if test.status in BROKEN:
-        _outcome(case, "failure", detail or test.status.value, test.status.value, told)
+        _outcome(case, "failure", detail or test.status.value, test.status.value, text)
     elif test.status is TestStatus.BUSY:
-        _outcome(case, "error", detail, test.status.value, told)
+        _outcome(case, "error", detail, test.status.value, text)
     elif test.status is TestStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": detail})
-    elif told:
-        ET.SubElement(case, "system-out").text = told
+    elif text:
+        ET.SubElement(case, "system-out").text = text
     return case

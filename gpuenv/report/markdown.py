@@ -1,6 +1,6 @@
-"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions.
+"""A report as Markdown, for bug reports and for the job summary of GitHub Actions.
 
-What a machine says stands in code spans or is escaped, so that it can neither format, nor link, nor mention anybody.
+Texts of the machine are code spans or escaped, so that they can neither format, nor link, nor mention a user.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severity
-from gpuenv.report.findings import allowance_text, wheel_text
-from gpuenv.report.lines import counted
-from gpuenv.report.report import Report, undecided, verdict
-from gpuenv.report.smoke import measured_texts, test_label
+from gpuenv.report.findings import suppression_text, wheel_text
+from gpuenv.report.report import Report, inconclusive_checks, verdict
+from gpuenv.report.smoke_text import measured_texts, test_label
 from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
+from gpuenv.report.text_line import counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))
@@ -26,13 +26,13 @@ _REQUIRED = {
 
 
 def render(report: Report) -> str:
-    """The document; ``report`` must be prepared."""
+    """The document; ``report`` must be sanitized."""
     return "\n".join(_lines(report)) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
-    word, sentence = verdict(report)
-    yield f"## gpuenv: {word}"
+    status, sentence = verdict(report)
+    yield f"## gpuenv: {status}"
     yield ""
     yield f"{_plain(sentence)} Exit code {report.exit_code}."
     if report.retry_elsewhere:
@@ -47,7 +47,7 @@ def _lines(report: Report) -> Iterator[str]:
             (_REQUIRED[r.status], _code(r.text), _code(r.missing or r.found), _code(r.source))
             for r in report.requirements
         ]
-        yield from _table(("", "required", "found", "by"), rows)
+        yield from _table(("", "required", "found", "source"), rows)
     if report.findings:
         yield "### Findings"
         yield ""
@@ -56,14 +56,14 @@ def _lines(report: Report) -> Iterator[str]:
     if report.allow_list:
         yield "### Allowed"
         yield ""
-        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
+        yield from (f"- {_code(suppression_text(entry))}" for entry in report.allow_list)
         yield ""
     yield from _smoke(report)
     yield "### The right wheel"
     yield ""
     yield _code(wheel_text(report))
     yield ""
-    # What the wheel needs and takes for granted, or what would decide where none fits: as the text has it.
+    # The lines of the text report below its heading and the wheel.
     _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution, without_gpu=report.lacks_gpu)]
     if lines:
         yield from (f"- {_plain(line)}" for line in lines)
@@ -72,7 +72,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    first = ", **cure this first**" if finding.primary else ""
+    first = ", **fix this first**" if finding.primary else ""
     follows = f", follows from {finding.follows_from}" if finding.follows_from else ""
     severity = finding.severity.value + (", allowed" if finding.allowed else "")
     yield f"**{finding.code}** `{finding.cause}` ({severity}{first}{follows}): {_plain(finding.title)}."
@@ -81,7 +81,7 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"- {_code(evidence_text(entry))}"
     for fix in finding.fix:
         command = f" {_code(command_text(fix.command))}" if fix.command else ""
-        yield f"- *cure:* {_plain(fix.text)}{command}"
+        yield f"- *fix:* {_plain(fix.text)}{command}"
     yield ""
 
 
@@ -100,15 +100,15 @@ def _smoke(report: Report) -> Iterator[str]:
         )
         for test in report.smoke.tests
     ]
-    yield from _table(("", "test", "GPU", "took", "detail"), cells)
+    yield from _table(("", "test", "GPU", "duration", "detail"), cells)
 
 
 def _closing(report: Report) -> Iterator[str]:
-    unknown = undecided(report)
-    if unknown:
-        yield "### Could not be told"
+    inconclusive = inconclusive_checks(report)
+    if inconclusive:
+        yield "### Undetermined"
         yield ""
-        yield from (f"- {code}: {_code(why)}" for code, why in unknown)
+        yield from (f"- {code}: {_code(reason)}" for code, reason in inconclusive)
         yield ""
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     counts = ", ".join(counted(sum(f.severity is kind for f in report.findings), name) for kind, name in _GROUPS)
@@ -127,12 +127,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that is shown as it is; a zero-width space keeps an @ from calling anybody."""
+    """Escaped text; a zero-width space keeps an @ from mentioning a user."""
     return _SPECIAL.sub(r"\\\1", text).replace("@", "@\u200b")
 
 
 def _code(text: str) -> str:
-    """A code span, fenced by more backticks than are in it (CommonMark 0.31, section 6.1)."""
+    """A code span, fenced by more backticks than it contains (CommonMark 0.31, section 6.1)."""
     if not text.strip():
         return ""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)

@@ -1,6 +1,6 @@
 """A report as metrics for the text-file collector of Prometheus's node exporter.
 
-The form is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
+The format is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
 from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import Report, Status, verdict
-from gpuenv.report.smoke import smoke_series
+from gpuenv.report.smoke_text import smoke_series
 
 Labels = dict[str, str]
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
     ("gpu_memory_total_bytes", "Memory of a GPU.", lambda gpu: gpu.memory_total.value),
     ("gpu_memory_free_bytes", "Free memory of a GPU.", lambda gpu: gpu.memory_free.value),
-    ("gpu_processes", "Compute processes that hold a GPU.", lambda gpu: gpu.processes.value),
+    ("gpu_processes", "Compute processes on a GPU.", lambda gpu: gpu.processes.value),
     ("gpu_temperature_celsius", "Temperature of a GPU.", lambda gpu: gpu.health.temperature.value),
-    ("gpu_power_watts", "Power that a GPU takes.", lambda gpu: gpu.health.power.value),
+    ("gpu_power_watts", "Power draw of a GPU.", lambda gpu: gpu.health.power.value),
     ("gpu_ecc_uncorrected", "Uncorrected memory errors of a GPU.", lambda gpu: gpu.health.ecc_uncorrected.value),
 )
 
@@ -39,7 +39,7 @@ class _Metric(NamedTuple):
 
 
 def render(report: Report) -> str:
-    """The metrics; ``report`` must be prepared."""
+    """The metrics; ``report`` must be sanitized."""
     return "".join(line for metric in _metrics(report) if metric.samples for line in _lines(metric))
 
 
@@ -51,15 +51,15 @@ def _lines(metric: _Metric) -> Iterator[str]:
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:
-    word, sentence = verdict(report)
-    yield _one("fit", "Whether the machine is fit (1), or unfit or unknown (0).", float(word.startswith("FIT")))
+    status, sentence = verdict(report)
+    yield _one("fit", "1 if the machine is fit, 0 if it is unfit or unknown.", float(status.startswith("FIT")))
     yield _Metric(
         "status",
-        "The verdict: 1 for the one that holds.",
+        "1 for the status of the report, 0 for the others.",
         tuple(({"status": s.value}, s is report.status) for s in Status),
     )
     yield _one("exit_code", "The exit code.", report.exit_code)
-    yield _info("verdict", "The verdict in words.", {"verdict": word, "sentence": sentence})
+    yield _info("verdict", "The verdict as text.", {"verdict": status, "sentence": sentence})
     yield _Metric(
         "findings",
         "Findings by severity.",
@@ -77,29 +77,33 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         }
         for number, finding in enumerate(report.findings)
     )
-    yield _Metric("finding_info", "One a finding.", tuple((labels, 1.0) for labels in infos))
+    yield _Metric("finding_info", "One sample per finding.", tuple((labels, 1.0) for labels in infos))
     yield _Metric(
         "requirement_status",
-        "1 for the status of a requirement that holds.",
+        "1 for the status of a requirement, 0 for the others.",
         tuple(
             ({"requirement": r.text, "status": s.value, "number": str(n)}, s is r.status)
             for n, r in enumerate(report.requirements)
             for s in RequirementStatus
         ),
     )
-    allowed = (
-        {"code": told.code, "state": entry.state.value, "expires": told.expires, "source": told.source}
+    suppressions = (
+        {
+            "code": entry.allowance.code,
+            "state": entry.state.value,
+            "expires": entry.allowance.expires,
+            "source": entry.allowance.source,
+        }
         for entry in report.allow_list
-        for told in (entry.allowance,)
     )
-    yield _Metric("allowance_info", "One an entry of the allow-list.", tuple((labels, 1.0) for labels in allowed))
+    yield _Metric("allowance_info", "One sample per suppression.", tuple((labels, 1.0) for labels in suppressions))
     yield from _machine(report)
     yield from _smoke(report)
-    yield _one("duration_seconds", "How long the examination took.", report.duration)
+    yield _one("duration_seconds", "Duration of the diagnosis.", report.duration)
     if (taken := _seconds(report.snapshot.taken_at)) is not None:
-        yield _one("last_run_timestamp_seconds", "When the machine was asked.", taken)
+        yield _one("last_run_timestamp_seconds", "Time at which the machine was probed.", taken)
     build = {"version": __version__, "matrix_revision": report.matrix_revision, "wheel": wheel_text(report)}
-    yield _info("build", "What examined the machine, and the wheel that it names.", build)
+    yield _info("build", "Versions of gpuenv and its matrix, and the recommended wheel.", build)
 
 
 def _machine(report: Report) -> Iterator[_Metric]:
@@ -115,10 +119,10 @@ def _machine(report: Report) -> Iterator[_Metric]:
         {**labels, "name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
         for labels, gpu in labelled
     )
-    yield _Metric("gpu_info", "One a GPU.", tuple((labels, 1.0) for labels in infos))
-    for name, told, read in _NUMBERS:
+    yield _Metric("gpu_info", "One sample per GPU.", tuple((labels, 1.0) for labels in infos))
+    for name, help_text, read in _NUMBERS:
         values = ((labels, read(gpu)) for labels, gpu in labelled)
-        yield _Metric(name, told, tuple((labels, float(value)) for labels, value in values if value is not None))
+        yield _Metric(name, help_text, tuple((labels, float(value)) for labels, value in values if value is not None))
 
 
 def _smoke(report: Report) -> Iterator[_Metric]:
@@ -134,20 +138,20 @@ def _smoke(report: Report) -> Iterator[_Metric]:
     )
     yield _Metric("smoke_test_passed", "Whether a GPU test passed.", passed)
     seconds = tuple((labels, test.duration) for labels, test in labelled)
-    yield _Metric("smoke_test_duration_seconds", "How long a GPU test took.", seconds)
+    yield _Metric("smoke_test_duration_seconds", "Duration of a GPU test.", seconds)
     rates = tuple(
         ({"name": series.name, "uuid": series.gpu, "unit": series.unit}, median(series.values))
         for series in smoke_series(report.smoke)
     )
-    yield _Metric("smoke_measured", "What a GPU test measured, in its unit; the median of repetitions.", rates)
+    yield _Metric("smoke_measured", "Value measured by a GPU test, in its unit; median of the repetitions.", rates)
 
 
-def _one(name: str, told: str, value: float) -> _Metric:
-    return _Metric(name, told, (({}, value),))
+def _one(name: str, help_text: str, value: float) -> _Metric:
+    return _Metric(name, help_text, (({}, value),))
 
 
-def _info(name: str, told: str, labels: Labels) -> _Metric:
-    return _Metric(f"{name}_info", told, ((labels, 1.0),))
+def _info(name: str, help_text: str, labels: Labels) -> _Metric:
+    return _Metric(f"{name}_info", help_text, ((labels, 1.0),))
 
 
 def _seconds(text: str | None) -> float | None:

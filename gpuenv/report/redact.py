@@ -1,4 +1,4 @@
-"""Takes out of plain values what identifies a person or a machine; the same thing always becomes the same pseudonym."""
+"""Removes what identifies a person or a machine from JSON values; equal UUIDs get equal pseudonyms."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 _UUID = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
 _PSEUDONYM = pattern(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
-# A home may lie below another folder (/nfs/home, /mnt/c/Users), and below one for a letter or a group.
+# A home directory may be below another directory (/nfs/home, /mnt/c/Users), and grouped by letter or role.
 _HOMES = pattern(
     r"(/home|/Users|\b[A-Za-z]:[/\\]{1,2}[Uu]sers)[/\\]{1,2}"
     r"(?:(?:\w|users?|nfs|staff|students?|people|grads?)[/\\]+(?=[^/\\:\s'\"]))?"
-    # A name of Windows may have blanks.
+    # User names on Windows may contain spaces.
     r"((?:(?<=[Uu]sers\\)|(?<=[Uu]sers\\\\)|(?<=/[a-z]/Users/))[^/\\:\s'\"]+(?: [^/\\:\s'\"]+){1,2}(?=[/\\])"
     r"|[^/\\:\s'\"]+)"
 )
-# Names of many machines and of their users give nobody away, and words of software stand in paths that decide.
+# Common user and host names identify no one, and names of software occur in paths that matter for the diagnosis.
 _COMMON = frozenset(
     (
         "",
@@ -46,23 +46,23 @@ _COMMON = frozenset(
     + ("nvidia", "cuda", "cupy", "python", "torch", "gpu")
     + ("app", "build", "data", "lib", "local", "opt", "test", "work")
 )
-_SHORTEST = 4  # letters of a name that is looked for behind a hyphen too
-# As a shell shows who works where, before what was typed.
+_MIN_NAME = 4  # letters of a name that is also replaced after a hyphen or a dot
+# user@host of a shell prompt
 _PROMPT = pattern(r"(?<![\w.-])[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
-# An address of IP beside a scheme, a user or a port; four numbers alone are mostly a release.
+# An IP address with a scheme, a user or a port; four numbers without one are usually a version.
 _ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?=:\d{2,5}\b)")
-# A host may be named like a word of ours; these fields hold such words.
-_WORDS_OF_OURS = frozenset(
+# Fields with gpuenv's own terms, which are kept even if the host has the same name.
+_TERM_FIELDS = frozenset(
     ("schema", "state", "status", "source", "name", "cause", "code", "constraint", "severity", "kind", "fact", "docs")
     + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
 )
 
-# What a script builds, pushes or pulls with is of no use unless it is exact; only secrets are taken out of it.
-_TO_BUILD_WITH = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
+# Scripts build, push or pull with these, so that they must be exact; only secrets are removed.
+_EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
 
 
 class Identity(NamedTuple):
-    """What is to be hidden: the home folder, the user's and the host's name."""
+    """What to hide: the home directory, the names of user and host."""
 
     home: str
     user: str
@@ -70,32 +70,32 @@ class Identity(NamedTuple):
 
 
 def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    """The same values without identities, tokens and secrets."""
-    found = _found(data)
-    return _mapped(data, lambda key, text: _redacted(text, key, identity, found))
+    """The values without identities, tokens and secrets."""
+    identifiers = _identifiers(data)
+    return _mapped(data, lambda key, text: _redacted(text, key, identity, identifiers))
 
 
 def pseudonym(uuid: str) -> str:
-    """A UUID that stands for another one: recognisable by its zeros, and left alone when it is met again."""
+    """A pseudonym of a UUID, recognisable by its zeros; that of a pseudonym is itself."""
     if _PSEUDONYM.fullmatch(uuid):
         return uuid
-    import hashlib  # noqa: PLC0415 - its library takes 4 ms to load, and most reports have no UUID to hide
+    import hashlib  # noqa: PLC0415 - takes 4 ms to load, and most reports have no UUID to hide
 
     digits = hashlib.sha256(uuid.lower().encode()).hexdigest()
     return f"{uuid[:4]}{digits[:8]}-0000-0000-0000-{digits[8:20]}"
 
 
-class _Found(NamedTuple):
-    """UUIDs anywhere in the data, and the names of the users whose homes are in it."""
+class _Identifiers(NamedTuple):
+    """The UUIDs in the data, and the names of users from home directories in it."""
 
     uuids: list[str]
     names: list[str]
 
 
-def _found(data: Any) -> _Found:  # noqa: ANN401 - JSON
+def _identifiers(data: Any) -> _Identifiers:  # noqa: ANN401 - JSON
     texts = list(_strings(data))
     uuids = {uuid for text in texts for uuid in _UUID.findall(text)}
-    return _Found(sorted(uuids), sorted({name for text in texts for name in _names(text)}))
+    return _Identifiers(sorted(uuids), sorted({name for text in texts for name in _user_names(text)}))
 
 
 def _strings(data: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
@@ -106,8 +106,8 @@ def _strings(data: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
             yield from _strings(entry)
 
 
-def _names(text: str) -> list[str]:
-    """Whose homes a text names; what many machines call a user gives nobody away, and may be a word of ours."""
+def _user_names(text: str) -> list[str]:
+    """The user names of the home directories in a text, except common ones."""
     if "/home" not in text and "sers" not in text:
         return []
     return [match[2] for match in _HOMES.finditer(text) if match[2].lower() not in _COMMON and match[2] != HIDDEN]
@@ -122,25 +122,25 @@ def _mapped(data: Any, change: Callable[[str, str], str], key: str = "") -> Any:
     return change(key, data) if isinstance(data, str) else data
 
 
-def _redacted(text: str, key: str, identity: Identity, found: _Found) -> str:
+def _redacted(text: str, key: str, identity: Identity, identifiers: _Identifiers) -> str:
     if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
         return HIDDEN
-    if key in _TO_BUILD_WITH:
+    if key in _EXACT_FIELDS:
         return hide_secrets(text)
-    # A path is somebody's, whatever field it stands in.
-    of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", text)
-    return _text(text, identity, found, with_host=not of_ours)
+    # A path may name a host or a user in any field.
+    is_term = key in _TERM_FIELDS and not re.search(r"[/\\]", text)
+    return _redacted_text(text, identity, identifiers, with_host=not is_term)
 
 
-def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> str:
+def _redacted_text(text: str, identity: Identity, identifiers: _Identifiers, *, with_host: bool) -> str:
     text = _UUID.sub(lambda match: pseudonym(match[1]), text)
-    text = _PREFIX.sub(lambda match: _prefix(match[1], found.uuids), text)
+    text = _PREFIX.sub(lambda match: _pseudonym_prefix(match[1], identifiers.uuids), text)
     text = hide_secrets(text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{HIDDEN}", text)
     text = _ADDRESS.sub(HIDDEN, _PROMPT.sub(HIDDEN, text))
-    for name in (identity.user, *found.names):
+    for name in (identity.user, *identifiers.names):
         text = _without_name(text, name)
     if with_host and identity.host.lower() not in _COMMON:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", HIDDEN, text)
@@ -148,15 +148,15 @@ def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> s
 
 
 def _without_name(text: str, name: str) -> str:
-    """A text without the name as a part of a path, or as the end of one: ``/tmp/nvidia-mps-name``."""
+    """The text without the name as a part of a path, or at its end: ``/tmp/nvidia-mps-name``."""
     if name.lower() in _COMMON or name not in text:
         return text
-    before = r"[/\\._-]" if len(name) >= _SHORTEST else r"[/\\]"
-    return re.sub(rf"(?<={before}){re.escape(name)}(?=[/\\:\s'\"]|$)", HIDDEN, text)
+    separator = r"[/\\._-]" if len(name) >= _MIN_NAME else r"[/\\]"
+    return re.sub(rf"(?<={separator}){re.escape(name)}(?=[/\\:\s'\"]|$)", HIDDEN, text)
 
 
-def _prefix(text: str, uuids: list[str]) -> str:
-    """CUDA accepts the beginning of a UUID; it must still be the beginning of the pseudonym."""
+def _pseudonym_prefix(text: str, uuids: list[str]) -> str:
+    """The same prefix of the pseudonym: CUDA accepts the beginning of a UUID."""
     for uuid in uuids:
         if uuid.lower().startswith(text.lower()):
             return pseudonym(uuid)[: len(text)]
@@ -164,17 +164,17 @@ def _prefix(text: str, uuids: list[str]) -> str:
 
 
 def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
-    """The lines of a report without identities, tokens and secrets; what one line gives away is hidden in all."""
+    """The lines without identities, tokens and secrets; an identifier found in one line is hidden in all."""
     texts = [hide_secrets(line) for line in lines]
-    found = _found(texts)
-    return [_text(text, identity, found, with_host=True) for text in texts]
+    identifiers = _identifiers(texts)
+    return [_redacted_text(text, identity, identifiers, with_host=True) for text in texts]
 
 
-def prepared(report: Report, identity: Identity | None) -> Report:
-    """The same report, clean: without identities and secrets, and without characters that could command a reader.
+def sanitize(report: Report, identity: Identity | None) -> Report:
+    """The report without identities, secrets and control characters.
 
-    Every renderer but text and JSON takes a prepared report, so that each has its own format's escaping to do and no
-    more. ``identity`` is hidden; None leaves names and paths but no secret.
+    Every renderer but text and JSON takes a sanitized report, so that it only does the escaping of its format.
+    With ``identity`` None, names and paths are kept, but no secret.
     """
     data = encode(report)
     data = _mapped(data, lambda _, text: hide_secrets(text)) if identity is None else redact(data, identity)

@@ -28,7 +28,7 @@ SCHEMA = "gpuenv.report/1"
 
 
 class Status(str, Enum):
-    """Fit, fit with warnings, unfit, or not to be told."""
+    """Fit, fit with warnings, unfit, or undetermined."""
 
     FIT = "fit"
     DEGRADED = "degraded"
@@ -37,24 +37,24 @@ class Status(str, Enum):
 
 
 class Report(NamedTuple):
-    """What the doctor says, whole.
+    """The doctor's complete report.
 
     Attributes:
         status: fit, degraded, unfit or unknown.
         exit_code: of the command.
-        findings: the one to cure first is primary, and stands first.
-        checks: every check, with how it ended.
+        findings: the one to fix first is primary, and comes first.
+        checks: every check, with its outcome.
         resolution: what fits this machine.
-        smoke: null unless the GPU tests were asked for.
-        snapshot: what was read.
+        smoke: the GPU tests; null unless requested.
+        snapshot: the facts of the machine.
         duration: seconds.
         gpuenv_version: of this program.
         matrix_revision: of the matrix.
         requirements: those of preflight.
-        retry_elsewhere: why another host should be tried, where the exit code asks for that.
-        allow_list: the findings that the configuration accepts, and what became of each entry.
-        repair: what was done about the findings, where that was asked for.
-        schema: name and major version of the form.
+        retry_elsewhere: why to try another host, if the exit code says so.
+        allow_list: the suppressions of the configuration, and the state of each.
+        repair: what ``--fix`` did about the findings, if requested.
+        schema: name and major version of the schema.
     """
 
     status: Status
@@ -75,9 +75,9 @@ class Report(NamedTuple):
 
     @property
     def lacks_gpu(self) -> bool:
-        """Whether it was found that there is no NVIDIA GPU."""
-        found_by = (find_check(finding.code) for finding in self.findings)
-        return any(check is not None and check.missing is Component.GPU for check in found_by)
+        """Whether a finding says that there is no NVIDIA GPU."""
+        checks = (find_check(finding.code) for finding in self.findings)
+        return any(check is not None and check.missing is Component.GPU for check in checks)
 
 
 def make_report(
@@ -88,15 +88,15 @@ def make_report(
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
 ) -> Report:
-    """Puts a report together and judges it.
+    """Assembles a report with its status and exit code.
 
     Args:
-        diagnosis: the findings, and how each check went.
+        diagnosis: the findings, and the outcome of each check.
         resolution: what fits.
         snapshot: the machine.
-        duration: seconds that it took.
-        options: what the caller set.
-        smoke: the GPU tests, where they ran.
+        duration: seconds that the diagnosis took.
+        options: the options of the diagnosis.
+        smoke: the GPU tests, if they ran.
     """
     status = judge(diagnosis, snapshot, options, smoke)
     if any(entry.status is RequirementStatus.UNKNOWN for entry in options.requirements) and status is not Status.UNFIT:
@@ -124,9 +124,9 @@ def judge(
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
 ) -> Status:
-    """Unfit with any error; fit only where all that decides is known and good; otherwise unknown.
+    """Unfit with any error; fit only if every decisive fact is known and good; otherwise unknown.
 
-    GPU tests that passed are a proof by themselves; those that were asked for and proved nothing leave it open.
+    A passed GPU test is proof enough; if GPU tests were requested and none passed, the status stays unknown.
     """
     severities = {finding.severity for finding in diagnosis.findings}
     if Severity.ERROR in severities:
@@ -139,55 +139,52 @@ def judge(
 
 
 def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, options: DiagnosisOptions, smoke: SmokeResult | None) -> bool:
-    undecided = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
-    if any(check.reads_gpu_tests for check in undecided):  # the GPU tests proved nothing
+    checks = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
+    if any(check.reads_gpu_tests for check in checks):  # the GPU tests proved nothing
         return False
-    if _passed(smoke):
+    if _has_passed(smoke):
         return True
-    decisive = any(check.decisive or (check.decisive_if_assumed and not _is_shown(snapshot)) for check in undecided)
-    return is_proven(snapshot, expect_no_cupy=options.no_cupy) and not decisive
+    decisive = any(check.decisive or (check.decisive_if_assumed and not _is_observed(snapshot)) for check in checks)
+    return is_gpu_proven(snapshot, expect_no_cupy=options.no_cupy) and not decisive
 
 
-def _passed(smoke: SmokeResult | None) -> bool:
-    """Whether a test passed, which nothing but a working GPU and CuPy can bring about."""
+def _has_passed(smoke: SmokeResult | None) -> bool:
+    """Whether a test passed, which takes a working GPU and CuPy."""
     return smoke is not None and any(test.status is TestStatus.PASSED for test in smoke.tests)
 
 
-def is_proven(snapshot: Snapshot, smoke: SmokeResult | None = None, *, expect_no_cupy: bool = False) -> bool:
-    """Whether CUDA was initialised and showed a GPU, or one was told to be assumed; and an expected CuPy is there.
-
-    Or whether the GPU tests have shown it.
-    """
-    if _passed(smoke):
+def is_gpu_proven(snapshot: Snapshot, smoke: SmokeResult | None = None, *, expect_no_cupy: bool = False) -> bool:
+    """Whether a GPU test passed, or CUDA is initialised (or assumed), sees a GPU, and CuPy is installed if expected."""
+    if _has_passed(smoke):
         return True
-    told = "driver.version" in snapshot.assumed and snapshot.driver.version.known and bool(snapshot.gpus)
-    started = snapshot.driver.cuda_init.value == 0
-    with_cupy = expect_no_cupy or bool(snapshot.target.cupy)
-    return (told or started) and bool(snapshot.visible_count.value) and with_cupy
+    is_assumed = "driver.version" in snapshot.assumed and snapshot.driver.version.known and bool(snapshot.gpus)
+    is_initialised = snapshot.driver.cuda_init.value == 0
+    has_cupy = expect_no_cupy or bool(snapshot.target.cupy)
+    return (is_assumed or is_initialised) and bool(snapshot.visible_count.value) and has_cupy
 
 
-def _is_shown(snapshot: Snapshot) -> bool:
-    """Whether an interpreter itself has shown the CuPy in its environment; else it was assumed, or somebody told it."""
+def _is_observed(snapshot: Snapshot) -> bool:
+    """Whether the target's interpreter reported its CuPy; else CuPy is assumed or pasted."""
     return not snapshot.target.cupy or (snapshot.target.executable.known and "target.cupy" not in snapshot.assumed)
 
 
-def open_questions(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that could not tell, and why."""
+def undetermined_checks(report: Report) -> Iterator[tuple[str, str]]:
+    """Code and reason of each check that lacks a fact."""
     for run in report.checks:
         if run.undecided:
             yield run.code, (run.reason or "").removeprefix(UNKNOWN)
 
 
-def crashed(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that did not come to their end, and how they ended."""
+def crashed_checks(report: Report) -> Iterator[tuple[str, str]]:
+    """Code and reason of each check that crashed."""
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
             yield run.code, run.reason or ""
 
 
-def undecided(report: Report) -> list[tuple[str, str]]:
-    """Both of these."""
-    return [*open_questions(report), *crashed(report)]
+def inconclusive_checks(report: Report) -> list[tuple[str, str]]:
+    """Code and reason of each check that is undetermined or crashed."""
+    return [*undetermined_checks(report), *crashed_checks(report)]
 
 
 _VERDICTS = {
@@ -204,7 +201,7 @@ def verdict(report: Report) -> tuple[str, str]:
 
 
 def primary(report: Report) -> Finding | None:
-    """The finding to cure first."""
+    """The finding to fix first."""
     return next((finding for finding in report.findings if finding.primary), None)
 
 
@@ -213,13 +210,13 @@ def _sentence(report: Report) -> str:
     if first is not None:
         return f"{first.title}."
     unknown = [entry.text for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
-    proven = is_proven(report.snapshot, report.smoke)
-    if unknown and (proven or is_proven(report.snapshot, expect_no_cupy=True)):
-        return f"Whether the machine has {', '.join(unknown)} could not be told."
+    is_proven = is_gpu_proven(report.snapshot, report.smoke)
+    if unknown and (is_proven or is_gpu_proven(report.snapshot, expect_no_cupy=True)):
+        return f"Whether the machine meets {', '.join(unknown)} is undetermined."
     if report.status is Status.UNKNOWN:
-        return "Whether CuPy can use a GPU here could not be told."
-    if proven:
+        return "Whether CuPy can use a GPU here is undetermined."
+    if is_proven:
         return "CuPy can use the GPU here."
-    if is_proven(report.snapshot, expect_no_cupy=True):
+    if is_gpu_proven(report.snapshot, expect_no_cupy=True):
         return "CUDA programs can use the GPU here; no CuPy is expected."
     return "No GPU is expected here, and nothing else is wrong."

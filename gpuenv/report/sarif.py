@@ -10,13 +10,14 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import DocumentedCheck, all_checks
 from gpuenv.model.finding import Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
-    allowance_text,
-    anchor,
     detail_lines,
+    finding_location,
     fingerprint,
+    inconclusive_texts,
     machine_texts,
     requirement_text,
-    undecided_texts,
+    suppression_text,
+    title_text,
     wheel_text,
 )
 from gpuenv.report.report import Report, Status, verdict
@@ -26,10 +27,10 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 
 def render(report: Report) -> str:
-    """The log; ``report`` must be prepared."""
-    found = {finding.code for finding in report.findings}
+    """The log; ``report`` must be sanitized."""
+    codes = {finding.code for finding in report.findings}
     run = {
-        "tool": tool_of(check for check in all_checks() if check.code in found),
+        "tool": tool_of(check for check in all_checks() if check.code in codes),
         "automationDetails": {"id": "gpuenv/"},
         "invocations": [_invocation(report)],
         "results": [_result(finding, report) for finding in report.findings],
@@ -37,7 +38,7 @@ def render(report: Report) -> str:
             "status": report.status.value,
             "machine": machine_texts(report),
             "requirements": [requirement_text(result) for result in report.requirements],
-            "allowed": [allowance_text(entry) for entry in report.allow_list],
+            "allowed": [suppression_text(entry) for entry in report.allow_list],
             "wheel": wheel_text(report),
             "retry_elsewhere": report.retry_elsewhere,
             "matrix_revision": report.matrix_revision,
@@ -52,7 +53,7 @@ def log_of(run: dict[str, Any]) -> str:
 
 
 def tool_of(checks: Iterable[DocumentedCheck]) -> dict[str, Any]:
-    """This program, with the rules behind a run's results."""
+    """This program, with the rules of a run's results."""
     driver = {
         "name": "gpuenv",
         "version": __version__,
@@ -63,9 +64,9 @@ def tool_of(checks: Iterable[DocumentedCheck]) -> dict[str, Any]:
 
 
 def _rule(check: DocumentedCheck) -> dict[str, Any]:
-    """What a code means, as SARIF describes rules."""
+    """A check as a SARIF rule."""
     sections = check.sections
-    text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())
+    text = "\n\n".join(f"{name}: {section}" for name, section in sections.items())
     return {
         "id": check.code,
         "name": "".join(part.title() for part in check.causes[0].value.split("-")),
@@ -77,13 +78,13 @@ def _rule(check: DocumentedCheck) -> dict[str, Any]:
 
 
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
-    path, line = anchor(finding, report)
+    path, line = finding_location(finding, report)
     logical = [{"fullyQualifiedName": fact, "kind": "fact"} for fact in dict.fromkeys(e.fact for e in finding.evidence)]
     location = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": {"startLine": line}}}
     return {
         "ruleId": finding.code,
         "level": LEVELS[finding.severity],
-        "message": {"text": "\n".join([f"{finding.title}.", *detail_lines(finding)])},
+        "message": {"text": "\n".join([title_text(finding), *detail_lines(finding)])},
         "locations": [location | ({"logicalLocations": logical} if logical else {})],
         "partialFingerprints": {"gpuenv/1": fingerprint(f"{finding.code} {finding.cause} {finding.title}")},
         "properties": {
@@ -96,11 +97,11 @@ def _result(finding: Finding, report: Report) -> dict[str, Any]:
 
 
 def _suppressions(finding: Finding) -> list[dict[str, Any]]:
-    """What the configuration allows (section 3.35: external is what stands in another file than the one analysed)."""
+    """The suppression by the configuration (section 3.35: external means in another file than the one analysed)."""
     if finding.allowed is None:
         return []
-    told = f"{finding.allowed.reason} (until {finding.allowed.expires}, {finding.allowed.source})"
-    return [{"kind": "external", "justification": told}]
+    justification = f"{finding.allowed.reason} (until {finding.allowed.expires}, {finding.allowed.source})"
+    return [{"kind": "external", "justification": justification}]
 
 
 def uri_of(path: str) -> str:
@@ -112,7 +113,7 @@ def uri_of(path: str) -> str:
 
 
 def _invocation(report: Report) -> dict[str, Any]:
-    notices = undecided_texts(report)
+    notices = inconclusive_texts(report)
     notices += [requirement_text(entry) for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
     return {
         "executionSuccessful": report.status is not Status.UNKNOWN,

@@ -1,4 +1,4 @@
-"""A report as lines of text: readable in ten seconds, in ASCII, without colour."""
+"""A report as lines of ASCII text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
-from gpuenv.report.lines import Line, Style, counted
-from gpuenv.report.report import Report, Status, is_proven, open_questions, verdict
-from gpuenv.report.smoke import section_lines
+from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
+from gpuenv.report.smoke_text import section_lines
+from gpuenv.report.text_line import Style, TextLine, counted
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -38,66 +38,78 @@ _REQUIRED = {
     RequirementStatus.VIOLATED: ("NOT MET", Style.BAD),
     RequirementStatus.UNKNOWN: ("unknown", Style.WARNING),
 }
+_REPAIRS = {
+    RepairStatus.PLANNED: "planned",
+    RepairStatus.NOTHING: "nothing to fix",
+    RepairStatus.MENDED: "fixed",
+    RepairStatus.RESTORED: "rolled back",
+    RepairStatus.NOT_RESTORED: "rollback failed",
+    RepairStatus.FAILED: "failed",
+}
 _LABEL = 10
-_READABLE, _BEGINNING = 1000, 300  # characters of evidence, and of what is shown of a longer one; JSON has it whole
+_MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
 
-def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
-    """The whole report."""
-    word, sentence = verdict(report)
-    yield Line(f"{word}: {sentence}", _STYLES[report.status], len(word) + 2)
+def report_lines(report: Report, *, verbose: bool = False) -> Iterator[TextLine]:
+    """The complete report."""
+    status, sentence = verdict(report)
+    yield TextLine(f"{status}: {sentence}", _STYLES[report.status], len(status) + 2)
     if report.retry_elsewhere:
-        yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
-    yield Line()
+        yield TextLine(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
+    yield TextLine()
     yield from _repair_lines(report.repair)
     yield from machine_lines(report.snapshot)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
-    yield from _allow_lines(report.allow_list)
+    yield from _suppression_lines(report.allow_list)
     if report.smoke is not None:
         yield from section_lines(report.smoke, verbose=verbose)
-    yield Line()
+    yield TextLine()
     yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
     if verbose:
         yield from _check_lines(report.checks)
-    yield from _closing(report, verbose=verbose)
+    yield from _closing_lines(report, verbose=verbose)
 
 
-def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
+def machine_lines(snapshot: Snapshot) -> Iterator[TextLine]:
     """The machine and the target in a few lines."""
-    yield Line("Machine", Style.HEADING)
+    yield TextLine("Machine", Style.HEADING)
     for label, text in machine_rows(snapshot):
-        yield Line(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+        yield TextLine(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
 
 
-def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[Line]:
-    """What was asked for, and whether it is there."""
+def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[TextLine]:
+    """The requirements with their status and the values found."""
     if not requirements:
         return
-    yield Line()
-    yield Line("Requirements", Style.HEADING)
+    yield TextLine()
+    yield TextLine("Requirements", Style.HEADING)
     for entry in requirements:
-        word, style = _REQUIRED[entry.status]
-        told = f"cannot tell {entry.missing}" if entry.missing else f"found {entry.found}"
-        yield Line(f"  {word:<{_LABEL - 2}}{entry.text}: {told} [{entry.source}]", style, _LABEL)
+        status, style = _REQUIRED[entry.status]
+        yield TextLine(f"  {status:<{_LABEL - 2}}{entry.text}: {found_text(entry)} [{entry.source}]", style, _LABEL)
+
+
+def found_text(result: RequirementResult) -> str:
+    """``found 1``, or ``undetermined: gpus[0].nvlinks (no source reports it)``."""
+    return f"undetermined: {result.missing}" if result.missing else f"found {result.found}"
 
 
 def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """The machine and the target: a label and a few words each."""
+    """The machine and the target as pairs of label and text."""
     yield "system", _system(snapshot)
     yield "driver", _driver(snapshot)
     for text in gpu_texts(snapshot):
         yield "GPU", text
     for kit in snapshot.toolkits:
-        lacks = "" if kit.has_nvrtc else ", without NVRTC"
-        yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{lacks}"
+        suffix = "" if kit.has_nvrtc else ", without NVRTC"
+        yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{suffix}"
     target = snapshot.target
     if target.python.known:
-        place = f"({target.kind.value or target.python.source}) {target.executable.value or ''}".rstrip()
-        yield "target", f"Python {target.python.value} {place}"
+        location = f"({target.kind.value or target.python.source}) {target.executable.value or ''}".rstrip()
+        yield "target", f"Python {target.python.value} {location}"
     else:
-        yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}"
-    none = "none" if was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
+        yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not probed'}"
+    none = "none" if was_probed(snapshot, "target", "target.cupy") else "unknown, not probed"
     cupy = ", ".join(entry.label for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
     yield "CuPy", cupy + numpy
@@ -118,80 +130,80 @@ def _system(snapshot: Snapshot) -> str:
 def _driver(snapshot: Snapshot) -> str:
     driver = snapshot.driver
     if not driver.version.known and not driver.cuda.known:
-        return "none found" if was_asked(snapshot, "libcuda", "driver.version") else "unknown, not asked"
+        return "none found" if was_probed(snapshot, "libcuda", "driver.version") else "unknown, not probed"
     level = f", up to CUDA {driver.cuda.value}" if driver.cuda.known else ""
     return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
 
 
-def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
+def _finding_groups(findings: Sequence[Finding]) -> Iterator[TextLine]:
     groups = (
-        ("Cure this first", [finding for finding in findings if finding.primary]),
-        ("Other matters", [f for f in findings if not f.primary and f.severity is Severity.ERROR]),
+        ("Fix this first", [finding for finding in findings if finding.primary]),
+        ("Other errors", [f for f in findings if not f.primary and f.severity is Severity.ERROR]),
         ("Warnings", [f for f in findings if f.severity is Severity.WARNING]),
         ("Notes", [f for f in findings if f.severity is Severity.NOTE]),
     )
-    for heading, found in groups:
-        if found:
-            yield Line()
-            yield Line(heading, Style.HEADING)
-        for finding in found:
+    for heading, group in groups:
+        if group:
+            yield TextLine()
+            yield TextLine(heading, Style.HEADING)
+        for finding in group:
             yield from finding_lines(finding)
 
 
-def _repair_lines(repair: Repair | None) -> Iterator[Line]:
-    """What was done about the findings, and what is left."""
+def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:
+    """What ``doctor --fix`` changed, and what remains."""
     if repair is None:
         return
-    mended = repair.status is RepairStatus.MENDED
-    yield Line("Mending", Style.HEADING)
-    yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
-    yield from (Line(f"  {line}", hang=4) for line in repair.plan)
+    style = Style.GOOD if repair.status is RepairStatus.MENDED else Style.WARNING
+    yield TextLine("Repair", Style.HEADING)
+    yield TextLine(f"  {_REPAIRS[repair.status]}: {repair.message}", style, 4)
+    yield from (TextLine(f"  {line}", hang=4) for line in repair.plan)
     if repair.gone:
-        yield Line(f"  gone: {', '.join(repair.gone)}", Style.GOOD, 4)
+        yield TextLine(f"  resolved: {', '.join(repair.gone)}", Style.GOOD, 4)
     if repair.left:
-        yield Line(f"  left for you, with its cure below: {', '.join(repair.left)}", hang=4)
+        yield TextLine(f"  remaining, with the fix below: {', '.join(repair.left)}", hang=4)
     if repair.undo:
-        yield Line("  To undo it", hang=4)
-        yield Line(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
-    yield Line()
+        yield TextLine("  To undo:", hang=4)
+        yield TextLine(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
+    yield TextLine()
 
 
-def _allow_lines(entries: Sequence[SuppressionResult]) -> Iterator[Line]:
-    """What the configuration accepts: what has expired does not count, and what allows nothing can go."""
+def _suppression_lines(entries: Sequence[SuppressionResult]) -> Iterator[TextLine]:
+    """The suppressions of the configuration: an expired one has no effect, and an unused one can be removed."""
     if not entries:
         return
-    yield Line()
-    yield Line("Allowed", Style.HEADING)
+    yield TextLine()
+    yield TextLine("Allowed", Style.HEADING)
     for entry in entries:
-        told = entry.allowance
+        suppression = entry.allowance
         style = Style.WARNING if entry.state is SuppressionState.EXPIRED else Style.PLAIN
-        until = f"{told.code} until {told.expires}: {told.reason} [{told.source}]"
-        yield Line(f"  {entry.state.value:<{_LABEL - 2}}{until}", style, _LABEL)
+        text = f"{suppression.code} until {suppression.expires}: {suppression.reason} [{suppression.source}]"
+        yield TextLine(f"  {entry.state.value:<{_LABEL - 2}}{text}", style, _LABEL)
 
 
-def finding_lines(finding: Finding) -> Iterator[Line]:
-    """A finding with its evidence and its cure."""
+def finding_lines(finding: Finding) -> Iterator[TextLine]:
+    """A finding with its evidence and its fix."""
     style = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.PLAIN}[finding.severity]
-    follows = f" (follows from {finding.follows_from})" if finding.follows_from else ""
-    follows += " (allowed)" if finding.allowed else ""
-    yield Line(f"  {finding.code} {finding.cause}{follows}", style)
-    yield Line(f"    {finding.title}.", hang=4)
+    suffix = f" (follows from {finding.follows_from})" if finding.follows_from else ""
+    suffix += " (allowed)" if finding.allowed else ""
+    yield TextLine(f"  {finding.code} {finding.cause}{suffix}", style)
+    yield TextLine(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
-        yield Line(f"    - {evidence_text(entry)}", Style.QUIET, 6)
+        yield TextLine(f"    - {evidence_text(entry)}", Style.QUIET, 6)
     yield from fix_lines(finding.fix, "    ")
 
 
-def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[Line]:
-    """What to do, each with its command."""
+def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[TextLine]:
+    """The fixes, each with its command."""
     for fix in fixes:
-        yield Line(f"{indent}> {fix.text}", hang=len(indent) + 2)
+        yield TextLine(f"{indent}> {fix.text}", hang=len(indent) + 2)
         if fix.command:
-            yield Line(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
+            yield TextLine(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
 
 
 def command_text(command: Sequence[str]) -> str:
-    """An argv list as one types it: a leading ~ must stay outside the quotes."""
-    import shlex  # noqa: PLC0415 - for a command alone
+    """An argv list as typed in a shell; a leading ~ stays outside the quotes, so that the shell expands it."""
+    import shlex  # noqa: PLC0415 - most reports have no command
 
     parts = [f"~/{shlex.quote(part[2:])}" if part.startswith("~/") else shlex.quote(part) for part in command]
     return " ".join(parts)
@@ -199,90 +211,95 @@ def command_text(command: Sequence[str]) -> str:
 
 def evidence_text(entry: Evidence) -> str:
     """``driver.version: 550.54.15 [nvml]``."""
-    told = entry.value
-    if len(told) > _READABLE:
-        told = f"{told[:_BEGINNING]} ... (cut: {len(told)} characters)"
-    return f"{entry.fact}: {told} [{entry.source}]" if entry.source else f"{entry.fact}: {told}"
+    value = entry.value
+    if len(value) > _MAX_EVIDENCE:
+        value = f"{value[:_SHOWN_EVIDENCE]} ... (cut: {len(value)} characters)"
+    return f"{entry.fact}: {value} [{entry.source}]" if entry.source else f"{entry.fact}: {value}"
 
 
-def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[Line]:
-    """What would be installed, or what decides it; a driver alone does not, where there is no GPU."""
-    yield Line("The right wheel", Style.HEADING)
+def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[TextLine]:
+    """The wheel to install, or the changes after which one would fit."""
+    yield TextLine("The right wheel", Style.HEADING)
     wheel = resolution.wheel
     if wheel is not None:
-        yield Line(f"  {' '.join(wheel.requirements)}", Style.GOOD, 4)
+        yield TextLine(f"  {' '.join(wheel.requirements)}", Style.GOOD, 4)
         if wheel.nvrtc is not None:
-            yield Line(f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} serves every GPU here", Style.QUIET, 4)
+            text = f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} compiles for every GPU of this machine"
+            yield TextLine(text, Style.QUIET, 4)
         if wheel.needs_toolkit:
-            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
-        told = [entry.fact for entry in resolution.assumptions if entry.value == AS_TOLD]
-        if told:
-            yield Line(f"  as told: {', '.join(told)}", Style.QUIET, 4)
-        for entry in resolution.assumptions:
-            if entry.value != AS_TOLD:
-                yield Line(f"  if {entry.fact} is {entry.value}", Style.QUIET, 4)
+            yield TextLine(f"  needs {wheel.needs_toolkit}", hang=4)
+        yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in assumption_texts(resolution))
     elif resolution.reachable:
-        which = "without an NVIDIA GPU. With one, it" if without_gpu else "as things are. It"
-        yield Line(f"  None fits {which} would be decided by:", hang=2)
+        condition = "without an NVIDIA GPU" if without_gpu else "this machine as it is"
+        yield TextLine(f"  None fits {condition}. What would fit:", hang=2)
         for reachable in resolution.reachable:
-            yield Line(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
+            yield TextLine(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
     else:
-        yield Line("  None fits; no change of driver, Python or NumPy would help.", hang=2)
+        yield TextLine("  None fits; no change of driver, Python or NumPy would help.", hang=2)
     if wheel is not None and resolution.next_better is not None:
         better = resolution.next_better
-        yield Line(f"  better still, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)
+        yield TextLine(f"  next better, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)
 
 
-def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
-    yield Line()
-    yield Line("Checks", Style.HEADING)
+def assumption_texts(resolution: Resolution) -> Iterator[str]:
+    """``Assumed: driver.cuda`` for the facts that the user passed, ``Assumed (unknown): ...`` for those needed."""
+    passed = [entry.fact for entry in resolution.assumptions if entry.value == AS_TOLD]
+    if passed:
+        yield f"Assumed: {', '.join(passed)}"
+    for entry in resolution.assumptions:
+        if entry.value != AS_TOLD:
+            yield f"Assumed (unknown): {entry.fact} is {entry.value}"
+
+
+def _check_lines(checks: Sequence[CheckRun]) -> Iterator[TextLine]:
+    yield TextLine()
+    yield TextLine("Checks", Style.HEADING)
     for run in checks:
         reason = f" ({run.reason})" if run.reason else ""
-        yield Line(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
+        yield TextLine(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
 
 
-def _closing(report: Report, *, verbose: bool) -> Iterator[Line]:
+def _closing_lines(report: Report, *, verbose: bool) -> Iterator[TextLine]:
     if report.status is Status.UNKNOWN:
-        yield Line()
-        yield Line("Could not be told", Style.HEADING)
-        for code, why in open_questions(report):
-            yield Line(f"  {code} {why}", hang=4)
-        if not is_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
-            yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
+        yield TextLine()
+        yield TextLine("Undetermined", Style.HEADING)
+        for code, why in undetermined_checks(report):
+            yield TextLine(f"  {code} {why}", hang=4)
+        if not is_gpu_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
+            yield TextLine("  No GPU was found that an installed CuPy can use.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
-    yield Line()
+    yield TextLine()
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
-            yield Line(f"The check {run.code} did not come to its end: {run.reason}", Style.BAD, 2)
+            yield TextLine(f"Check {run.code} crashed: {run.reason}", Style.BAD, 2)
     hint = "" if verbose else " (-v lists them)"
     tail = f", {skipped} skipped{hint}" if skipped else ""
-    yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
+    yield TextLine(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 
 
 _MIB = 1024 * 1024
 
 
 def gpu_texts(snapshot: Snapshot) -> list[str]:
-    """Each kind of GPU with how many there are of it; what was not given to this process comes last."""
+    """The GPUs, equal ones counted; those that this process has no access to come last."""
     if not snapshot.gpus:
         on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
-        none = "none" if was_asked(snapshot, "kernel", "gpus") else "unknown, not asked"
-        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or [none]
+        none = "none" if was_probed(snapshot, "kernel", "gpus") else "unknown, not probed"
+        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, without a driver" for gpu in on_bus] or [none]
     grouped: dict[str, int] = {}
-    given_first = sorted(snapshot.gpus, key=_is_not_given)
-    for gpu in given_first:
-        text = _not_given(snapshot) if _is_not_given(gpu) else _gpu_text(gpu)
+    for gpu in sorted(snapshot.gpus, key=_is_denied):
+        text = _denied_text(snapshot) if _is_denied(gpu) else _gpu_text(gpu)
         grouped[text] = grouped.get(text, 0) + 1
     return [f"{count} x {text}" if count > 1 else text for text, count in grouped.items()]
 
 
-def _is_not_given(gpu: Gpu) -> bool:
-    """Whether nothing is known of it since a control group keeps it from this process."""
+def _is_denied(gpu: Gpu) -> bool:
+    """Whether nothing is known about the GPU because a control group denies this process access."""
     return not gpu.name.known and (gpu.hidden_by.value or "").startswith(CONTROL_GROUP)
 
 
-def _not_given(snapshot: Snapshot) -> str:
-    return f"not given to this {'job' if snapshot.grant.by.known else 'process'}"
+def _denied_text(snapshot: Snapshot) -> str:
+    return "not allocated to this job" if snapshot.grant.by.known else "not accessible to this process"
 
 
 def _gpu_text(gpu: Gpu) -> str:
@@ -297,6 +314,6 @@ def _gpu_text(gpu: Gpu) -> str:
     return ", ".join(parts)
 
 
-def was_asked(snapshot: Snapshot, source: str, path: str) -> bool:
-    """Whether an absence was seen or told; else nobody knows."""
+def was_probed(snapshot: Snapshot, source: str, path: str) -> bool:
+    """Whether an absence was observed or assumed; else it is unknown."""
     return path in snapshot.assumed or snapshot.source(source).state is not SourceState.NOT_ASKED

@@ -105,7 +105,7 @@ def test_text_and_json_say_the_same(recordings: dict[str, Path], name: str) -> N
         assert f"{finding['code']} {finding['cause']}" in text.stdout
     if report["status"] == "unfit":
         (primary,) = [finding for finding in report["findings"] if finding["primary"]]
-        cure = text.stdout.index("Cure this first\n")
+        cure = text.stdout.index("Fix this first\n")
         assert text.stdout[cure:].splitlines()[1].split() == [primary["code"], primary["cause"]]
         assert text.stdout.splitlines()[0] == f"UNFIT: {primary['title']}."
 

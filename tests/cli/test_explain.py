@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from gpuenv.doctor.registry import all_checks
 from gpuenv.image.check.rules import all_rules
 from gpuenv.model.causes import Cause
-from gpuenv.report.reference import cause_lines
+from gpuenv.report.catalogue import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 from tests.support.memory import peak
 
@@ -111,7 +111,7 @@ def test_a_file_without_permission_ends_in_2(tmp_path: Path) -> None:
 def test_a_code_a_cause_and_a_signature_are_explained() -> None:
     assert gpuenv("explain", "DRV106").stdout.startswith("DRV106: ")
     assert gpuenv("explain", "no-driver").stdout.startswith("no-driver: ")
-    assert "read from: " in gpuenv("explain", "nvml.version-mismatch").stdout
+    assert "source: " in gpuenv("explain", "nvml.version-mismatch").stdout
 
 
 def test_a_cause_that_no_check_looks_for_comes_with_its_cure() -> None:

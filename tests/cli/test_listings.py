@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
-from gpuenv.preflight.requirement import KEYS
+from gpuenv.preflight.requirements import KEYS
 from gpuenv.smoke.plan import all_tests
 from tests.cli.program import gpuenv
 

@@ -18,8 +18,8 @@ from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 from tests.cli.recorded import FIT, WITHOUT_GPU
 from tests.support.matrix import MATRIX
 

@@ -19,7 +19,7 @@ from gpuenv.model.finding import CheckStatus, Severity
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import AmdGpu, Snapshot
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 

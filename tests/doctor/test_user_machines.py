@@ -26,7 +26,7 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from tests.support.matrix import MATRIX
 
 LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.35", "python=3.11", "numpy=2.1.0")

@@ -101,9 +101,9 @@ def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> No
     report.write_text(text, encoding="utf-8")
     done = gpuenv("explain", report)
     assert done.returncode == 1
-    assert done.stdout.startswith("No known message")
+    assert done.stdout.startswith("No known error message")
     assert cause in done.stdout
-    assert "by its words alone: " in done.stdout
+    assert "wording only: " in done.stdout
     done = gpuenv("run", "--", "sh", "-c", f"cat {report} >&2; exit 3")
     assert (done.returncode, done.stderr) == (3, text)
 

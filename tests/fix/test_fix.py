@@ -181,8 +181,8 @@ def test_what_is_the_machines_is_left_for_a_person(ground: Ground) -> None:
     assert "WHL502" in told["repair"]["left"]
     assert contents(target) == before
     done = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes")
-    assert "Mending\n  mended: " in done.stdout
-    assert "  gone: WHL502" in done.stdout
+    assert "Repair\n  fixed: " in done.stdout
+    assert "  resolved: WHL502" in done.stdout
     assert f"$ gpuenv rollback --python {target} 0001" in " ".join(done.stdout.split()).replace(" \\ ", " ")
 
 

@@ -22,11 +22,11 @@ from gpuenv.report.html import html_text
 from gpuenv.report.junit import render as junit_text
 from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
-from gpuenv.report.redact import Identity, prepared, redact
+from gpuenv.report.redact import Identity, redact, sanitize
 from gpuenv.report.report import Report, Status, make_report, verdict
-from gpuenv.report.resolution import explanation_lines
+from gpuenv.report.resolution_text import explanation_lines
 from gpuenv.report.sarif import render as sarif_text
-from gpuenv.report.snapshot import fact_lines
+from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import report_lines
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def tell_others(report: Report) -> None:
     """Every other form is written without a fault, and readable by its readers."""
     hidden = redact(encode(report), SOMEBODY)
     assert (hidden["status"], hidden["exit_code"]) == (report.status.value, report.exit_code)
-    clean = prepared(report, SOMEBODY)
+    clean = sanitize(report, SOMEBODY)
     for name, render in _FORMS.items():
         text = render(clean)
         text.encode("utf-8", "backslashreplace")

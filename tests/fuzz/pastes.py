@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import gaps, known_keys, to_snapshot
+from gpuenv.paste.partial_snapshot import gaps, known_keys, to_snapshot
+from gpuenv.paste.reader import read_paste
 from tests.fuzz.judged import shipped, whole
 
 TEXTS = [
@@ -22,6 +22,6 @@ def check_paste(text: str) -> None:
     pasted = read_paste(text)
     snapshot = to_snapshot(pasted, shipped())
     assert all(gap.ask and gap.key for gap in gaps(pasted, snapshot))
-    assert all(len(entry.said) > 1 for entry in conflicts(pasted))
-    assert not known_keys(snapshot) or pasted.forms
+    assert all(len(entry.values) > 1 for entry in conflicts(pasted))
+    assert not known_keys(snapshot) or pasted.outputs
     whole(snapshot)

@@ -24,7 +24,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.config import ConfigError, load_config
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
+from gpuenv.preflight.requirements import KEYS, RequirementError, parse_requirement
 from gpuenv.probe import nvidia_smi, nvidia_smi_xml
 from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpuenv.cli.environment_change import smoke_verification
 from gpuenv.model.smoke import TestStatus, Trouble
-from tests.report.made import PASSED, WRONG, smoke
+from tests.report.sample_reports import PASSED, WRONG, smoke
 
 
 def test_what_several_tests_say_alike_is_said_once() -> None:

@@ -163,7 +163,7 @@ def test_on_the_command_line(tmp_path: Path, matrix: Matrix) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps(encode(snapshot)), encoding="utf-8")
     code, fleet = answer("resolve", *files)
     assert (code, fleet["schema"], len(fleet["answers"])) == (0, "gpuenv.fleet/1", 1)
-    assert "One answer serves every machine." in gpuenv("resolve", *files).stdout
+    assert "One wheel fits every machine." in gpuenv("resolve", *files).stdout
 
 
 def test_a_table_in_which_nothing_fits_ends_with_3() -> None:

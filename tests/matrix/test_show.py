@@ -13,7 +13,7 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rows import MACHINE, Asked, Grid, NoSuchRowError, grid_of, select
-from gpuenv.report.matrix import page, row_lines, row_markdown
+from gpuenv.report.matrix_table import page, row_lines, row_markdown
 from tests.cli.program import gpuenv
 from tests.matrix.asking import resolved
 

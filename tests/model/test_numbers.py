@@ -15,8 +15,8 @@ from gpuenv.model.cupy import cuda_major_of
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.text import whole_number
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 from gpuenv.probe.assembly import find_grant, parse_device_list
 from gpuenv.probe.nvidia_smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked

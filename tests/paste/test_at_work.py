@@ -1,11 +1,11 @@
-"""What a paste says against the driver's module, beside a program that has listed its GPUs through it."""
+"""A paste with evidence against the driver's module and a program that listed its GPUs."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.snapshot import Module
-from tests.paste.facts import primary, snapshot_of
+from tests.paste.pasted_facts import primary, snapshot_of
 
 OF_CUPY = "CuPy Version                 : 13.0.0\nDevice 0 Name                : NVIDIA GeForce RTX 3090\n"
 OF_TORCH = (
@@ -16,8 +16,8 @@ AGAINST = f"{CARD}\tKernel modules: nvidiafb, nouveau\n"
 
 
 @pytest.mark.parametrize("listing", [OF_CUPY, OF_TORCH])
-def test_a_driver_that_shows_gpus_is_there(listing: str) -> None:
-    """The output of lspci may be of another time."""
+def test_a_driver_that_lists_gpus_is_loaded(listing: str) -> None:
+    """The output of lspci may be from another time."""
     assert snapshot_of(AGAINST).driver.module.value is Module.NOT_INSTALLED
     assert snapshot_of(listing + AGAINST).driver.module.value is None
     assert primary(listing + AGAINST) is None

@@ -1,4 +1,4 @@
-"""``cupy.show_config()`` of every age and platform."""
+"""``cupy.show_config()`` of every release and platform."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import gaps
-from tests.paste.facts import MATRIX, snapshot_of, wrong
+from gpuenv.paste.partial_snapshot import gaps
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import MATRIX, snapshot_of, wrong
 
 
 def config(**lines: str) -> str:
@@ -29,12 +29,12 @@ def config(**lines: str) -> str:
         ("8.0.0", "0", ""),
     ],
 )
-def test_the_wheel_line_of_each_age(release: str, cuda: str, line: str) -> None:
+def test_the_wheel_line_of_each_release(release: str, cuda: str, line: str) -> None:
     assert wrong(config(CuPy_Version=release, CUDA_Build_Version=cuda), {"cupy": line}) == {}
 
 
 @pytest.mark.parametrize(
-    ("told", "python", "expected"),
+    ("platform", "python", "expected"),
     [
         ("Linux-4.15.0-112-generic-x86_64-with-debian-buster-sid", None, ("linux", "x86_64", None)),
         ("Linux-3.10.0-1160.el7.x86_64-x86_64-with-centos-7.9.2009-Core", None, ("linux", "x86_64", None)),
@@ -46,23 +46,23 @@ def test_the_wheel_line_of_each_age(release: str, cuda: str, line: str) -> None:
     ],
 )
 def test_the_platform_as_each_python_writes_it(
-    told: str, python: str | None, expected: tuple[str, str | None, str | None]
+    platform: str, python: str | None, expected: tuple[str, str | None, str | None]
 ) -> None:
     """Up to 3.8 the number is that of the C library which the interpreter was linked with: a machine may have more."""
-    text = config(OS=told, CuPy_Version="12.0.0") + (config(Python_Version=python) if python else "")
+    text = config(OS=platform, CuPy_Version="12.0.0") + (config(Python_Version=python) if python else "")
     assert wrong(text, dict(zip(("host.os", "host.arch", "host.libc"), expected, strict=True))) == {}
 
 
-def test_on_windows_nobody_is_asked_for_commands_of_linux() -> None:
+def test_on_windows_no_command_of_linux_is_suggested() -> None:
     pasted = read_paste(config(OS="Windows-10-10.0.19045-SP0", CuPy_Version="12.0.0"))
-    asked = {gap.ask for gap in gaps(pasted, snapshot_of(config(OS="Windows-10-10.0.19045-SP0")))}
-    assert "python -VV" in asked
-    assert not asked & {"uname -a", "ldd --version", "python --version"}
-    told = "Python 3.11.4 (tags/v3.11.4:d2340ef, Jun  7 2023, 05:45:37) [MSC v.1934 64 bit (AMD64)] on win32"
-    assert wrong(told, {"host.os": "windows", "host.arch": "x86_64", "target.python": "3.11.4"}) == {}
+    commands = {gap.ask for gap in gaps(pasted, snapshot_of(config(OS="Windows-10-10.0.19045-SP0")))}
+    assert "python -VV" in commands
+    assert not commands & {"uname -a", "ldd --version", "python --version"}
+    line = "Python 3.11.4 (tags/v3.11.4:d2340ef, Jun  7 2023, 05:45:37) [MSC v.1934 64 bit (AMD64)] on win32"
+    assert wrong(line, {"host.os": "windows", "host.arch": "x86_64", "target.python": "3.11.4"}) == {}
 
 
-def test_a_device_that_cuda_does_not_find() -> None:
+def test_cuda_without_a_device() -> None:
     text = config(
         CuPy_Version="10.0.0",
         CUDA_Driver_Version="11040",
@@ -86,8 +86,8 @@ def test_a_build_for_rocm_lists_no_nvidia_gpus() -> None:
     assert [gpu.gfx for gpu in snapshot_of(new).amd_gpus] == ["gfx906"]
     assert [gpu.name for gpu in snapshot_of(old).amd_gpus] == ["Vega 20"]
     assert wrong(old, {"gpus": "", "cupy": ""}) == {}
-    beside = snapshot_of(new + "cupy-cuda12x==13.6.0\n")
-    found = diagnose(beside, MATRIX, resolve(beside, MATRIX), lambda: 0.0).findings
+    mixed = snapshot_of(new + "cupy-cuda12x==13.6.0\n")
+    found = diagnose(mixed, MATRIX, resolve(mixed, MATRIX), lambda: 0.0).findings
     assert [finding.cause for finding in found if finding.primary] == [Cause.ROCM_MISMATCH]
 
 
@@ -96,7 +96,7 @@ def test_a_jetson_is_known_by_its_kernel() -> None:
     assert wrong(by_kernel, {"host.tegra": "kernel 5.15.148-tegra", "host.arch": "aarch64"}) == {}
 
 
-def test_the_runtime_that_cupy_has_found_is_that_of_its_toolkit() -> None:
+def test_the_runtime_that_cupy_found_is_that_of_its_toolkit() -> None:
     found = config(
         CUDA_Root="/usr/local/cuda", CUDA_Runtime_Version="12090 (linked to CuPy) / 12000 (locally installed)"
     )

@@ -1,10 +1,10 @@
-"""Controllers as lspci lists them."""
+"""Controllers listed by lspci."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.paste.facts import snapshot_of
+from tests.paste.pasted_facts import snapshot_of
 
 HELD = (
     "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA106M [GeForce RTX 3060 Mobile / Max-Q] [10de:2520] (rev a1)\n"
@@ -14,6 +14,6 @@ PLAIN = "0000:01:00.0 VGA compatible controller: NVIDIA Corporation GA106M [GeFo
 
 
 @pytest.mark.parametrize("text", [HELD + PLAIN, PLAIN + HELD, HELD * 2])
-def test_a_device_of_two_outputs_is_one(text: str) -> None:
+def test_a_device_in_two_outputs_is_listed_once(text: str) -> None:
     (device,) = snapshot_of(text).pci_gpus or ()
     assert (device.pci[-7:], device.device, device.kernel_driver) == ("01:00.0", "2520", "nvidia")

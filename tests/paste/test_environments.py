@@ -1,4 +1,4 @@
-"""Two environments in one paste: which one is used, and that the other one was seen."""
+"""Two environments in one paste: which one is used, and the note about the other."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpuenv.cli.commands.explain import explain_text, scan_text
 from gpuenv.cli.sources import MachineSource
-from gpuenv.paste.environments import chosen, environments, read_meant
-from gpuenv.paste.read import read_paste
+from gpuenv.paste.reader import read_paste
+from gpuenv.paste.selection import environments, read_selection, select_environment
 
 OLD = "Package       Version\n------------- -------\ncupy-cuda11x  13.6.0\nnumpy         1.26.4\n"
 NEW = "Package       Version\n------------- -------\ncupy-cuda13x  14.2.0\nnumpy         2.3.4\n"
@@ -50,12 +50,12 @@ def cupy(text: str) -> list[str]:
         ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\n", "cupy-cuda11x"),
     ],
 )  # fmt: skip
-def test_the_one_that_the_error_names_or_stands_below_is_used_else_the_first(text: str, used: str) -> None:
-    found = chosen(text)
-    assert cupy(found.text) == [used]
-    assert found.note is not None
-    assert found.note.startswith("2 environments are in the text: used is that of line ")
-    assert found.text.count("\n") + 1 == len(text.splitlines()), "the numbers of the lines stay"
+def test_the_environment_that_the_error_names_or_is_below_is_used_else_the_first(text: str, used: str) -> None:
+    selection = select_environment(text)
+    assert cupy(selection.text) == [used]
+    assert selection.note is not None
+    assert selection.note.startswith("the text has 2 environments: using the one at line ")
+    assert selection.text.count("\n") + 1 == len(text.splitlines()), "the numbers of the lines stay"
 
 
 @given(
@@ -77,31 +77,32 @@ def test_the_one_that_the_error_names_or_stands_below_is_used_else_the_first(tex
         max_size=14,
     )
 )
-def test_no_order_of_lines_is_too_odd(lines: list[str]) -> None:
+def test_any_order_of_lines_is_read(lines: list[str]) -> None:
     text = "\n".join(lines)
-    found = chosen(text)
-    assert found.note is None or found.note.startswith(f"{len(environments(lines))} environments")
-    assert sorted(f"{found.text}\n{found.rest}".split()) == sorted(text.split())
+    selection = select_environment(text)
+    assert selection.note is None or selection.note.startswith(f"the text has {len(environments(lines))} environments")
+    assert sorted(f"{selection.text}\n{selection.rest}".split()) == sorted(text.split())
 
 
 @pytest.mark.parametrize(
-    ("after", "said"),
+    ("error", "ending"),
     [
-        ("ImportError: x\n", "line 6 (the error stands below it), not that of line 1"),
-        ("", "line 1 (the first, since the error names none of them), not that of line 6"),
+        ("ImportError: x\n", "line 6 (the error is below it), not the one at line 1"),
+        ("", "line 1 (the first, since the error names none of them), not the one at line 6"),
     ],
 )
-def test_it_is_told_why_one_is_used(after: str, said: str) -> None:
-    assert (chosen(f"$ pip list\n{OLD}$ pip list\n{NEW}{after}").note or "").endswith(f"used is that of {said}")
+def test_the_note_says_why_an_environment_is_used(error: str, ending: str) -> None:
+    note = select_environment(f"$ pip list\n{OLD}$ pip list\n{NEW}{error}").note
+    assert (note or "").endswith(f"using the one at {ending}")
 
 
-def test_of_two_drivers_one_is_used() -> None:
-    found = chosen(
+def test_only_one_of_two_drivers_is_used() -> None:
+    selection = select_environment(
         f"me@host:~$ nvidia-smi\n{HOST}\nroot@pod:/# nvidia-smi\n{BOX}\nroot@pod:/# python a.py\nRuntimeError: no\n"
     )
-    assert [entry.value for entry in read_paste(found.text).said if entry.fact == "driver"] == ["580.95.05"]
-    assert found.note is not None
-    assert "(pod)" in found.note
+    assert [entry.value for entry in read_paste(selection.text).values if entry.fact == "driver"] == ["580.95.05"]
+    assert selection.note is not None
+    assert "(pod)" in selection.note
 
 
 @pytest.mark.parametrize(
@@ -113,30 +114,30 @@ def test_of_two_drivers_one_is_used() -> None:
         "",
     ],
 )
-def test_one_environment_is_left_as_it_is(text: str) -> None:
-    assert chosen(text).text == text
-    assert chosen(text).note is None
+def test_a_paste_with_one_environment_is_unchanged(text: str) -> None:
+    assert select_environment(text).text == text
+    assert select_environment(text).note is None
 
 
-def test_what_the_environment_does_not_say_of_its_machine_is_taken_from_the_other() -> None:
+def test_facts_of_the_machine_are_taken_from_the_other_environments() -> None:
     host = f"me@host:~$ nvidia-smi\n{HOST}\nGPU 0: NVIDIA H100 (UUID: GPU-aaaa1111-2222-3333-4444-555566667777)\n"
     text = f"{host}$ pip list\n{OLD}root@pod:/# pip list\n{NEW}root@pod:/# python a.py\n{TRACEBACK.format('/usr')}"
-    meant = chosen(text)
-    pasted = read_meant(meant)
-    assert [name for name in pasted.packages if name.startswith("cupy")] == ["cupy-cuda13x"]
-    assert [entry.value for entry in pasted.said if entry.fact == "driver"] == ["535.183.01"]
-    assert [gpu.name for gpus in pasted.gpus.values() for gpu in gpus] == ["NVIDIA H100"]
-    assert meant.note is not None
+    selection = select_environment(text)
+    content = read_selection(selection)
+    assert [name for name in content.packages if name.startswith("cupy")] == ["cupy-cuda13x"]
+    assert [entry.value for entry in content.values if entry.fact == "driver"] == ["535.183.01"]
+    assert [gpu.name for gpus in content.gpus.values() for gpu in gpus] == ["NVIDIA H100"]
+    assert selection.note is not None
 
 
-def test_an_explanation_says_which_one_was_used() -> None:
+def test_an_explanation_names_the_environment_used() -> None:
     text = f"(new) $ nvidia-smi\n{BOX}(new) $ pip list\n{NEW}\n(old) $ nvidia-smi\n{HOST}(old) $ pip list\n{OLD}\n(old) $ python a.py\n"
     text += "cupy.cuda.runtime.CUDARuntimeError: cudaErrorInsufficientDriver: CUDA driver version is insufficient\n"
-    told = explain_text(
+    explanation = explain_text(
         scan_text([text.encode()]), MachineSource(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None
     )
-    assert [note.split(" (named")[0] for note in told.notes] == [
-        "2 environments are in the text: used is that of line 8 (old)"
+    assert [note.split(" (named")[0] for note in explanation.notes] == [
+        "the text has 2 environments: using the one at line 8 (old)"
     ]
-    assert "driver=535.183.01" in told.facts
-    assert not any("580.95.05" in fact for fact in told.facts)
+    assert "driver=535.183.01" in explanation.facts
+    assert not any("580.95.05" in fact for fact in explanation.facts)

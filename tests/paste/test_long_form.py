@@ -1,4 +1,4 @@
-"""``nvidia-smi -q`` at length and ``nvidia-smi -q -x``: the same facts, whole, cut off, folded, and spoilt."""
+"""``nvidia-smi -q`` and ``nvidia-smi -q -x``: the same facts, complete, truncated, wrapped and damaged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import read_paste
-from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
 
 OUTPUTS = Path(__file__).parent / "outputs"
 SAMPLES = Path(__file__).parents[1] / "probe" / "samples"
@@ -35,14 +35,14 @@ OF_T4: dict[str, str | None] = {"driver.version": "515.105.01", "driver.cuda": "
 MIB = 1 << 20
 
 
-def test_every_output_says_where_it_was_published() -> None:
+def test_every_output_has_its_source() -> None:
     sources = (OUTPUTS / "SOURCES.md").read_text(encoding="utf-8")
     names = {path.name for path in OUTPUTS.iterdir()} - {"SOURCES.md"}
     assert sorted(re.findall(r"^\| `([\w.-]+)`", sources, re.MULTILINE)) == sorted(names)
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_the_document_of_each_age(name: str) -> None:
+def test_the_document_of_each_release(name: str) -> None:
     assert set(XML) == set(SAID)
     (gpu,) = snapshot_of(XML[name]).gpus
     driver, cuda, product = SAID[name]
@@ -51,7 +51,7 @@ def test_the_document_of_each_age(name: str) -> None:
     assert primary(XML[name]) == TOO_OLD.get(name)
 
 
-def test_what_a_document_says_of_its_gpu() -> None:
+def test_the_facts_of_a_gpu_in_a_document() -> None:
     (gpu,) = snapshot_of(T4).gpus
     assert (gpu.uuid.value, gpu.pci.value) == ("GPU-00000000-0000-0000-0000-000000000515", "00000000:00:1E.0")
     assert (gpu.memory_total.value, gpu.memory_free.value) == (15360 * MIB, (15360 - 1032) * MIB)
@@ -64,7 +64,7 @@ def test_what_a_document_says_of_its_gpu() -> None:
     assert (health.pages_pending.value, health.rows_pending.value, health.throttle_reasons.value) == (False, None, None)
 
 
-def test_memory_that_has_no_error_correction_has_no_number_of_errors() -> None:
+def test_memory_without_error_correction_has_no_error_count() -> None:
     (gpu,) = snapshot_of(PRO).gpus
     assert (gpu.health.ecc.value, gpu.health.ecc_uncorrected.value) == (False, None)
     assert (gpu.health.rows_pending.value, gpu.health.rows_failed.value, gpu.fabric.state.value) == (False, False, None)
@@ -87,8 +87,8 @@ def test_instances_are_no_gpus(text: str, memory: int, count: int) -> None:
 def test_mode_without_an_instance() -> None:
     whole = re.sub(r"(?s)<mig_devices>.*</mig_devices>", "<mig_devices>\nNone\n</mig_devices>", MIG)
     assert primary(whole) == "mig-misconfigured"
-    beside = whole.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
-    assert primary(beside) is None
+    two_gpus = whole.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
+    assert primary(two_gpus) is None
 
 
 ROWS = """\
@@ -160,7 +160,7 @@ GPU 00000000:06:00.0
         (PRO.replace(">Default<", ">Prohibited<"), None, "GPU205"),
     ],
 )  # fmt: skip
-def test_the_state_that_it_tells_is_judged(text: str, errors: int | None, code: str | None) -> None:
+def test_the_reported_health_is_judged(text: str, errors: int | None, code: str | None) -> None:
     snapshot = snapshot_of(text)
     assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
     found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
@@ -168,13 +168,13 @@ def test_the_state_that_it_tells_is_judged(text: str, errors: int | None, code: 
     assert of_the_gpu == ({code} if code else set())
 
 
-def test_processes_that_draw_do_not_compute() -> None:
-    told = "    Processes\n        GPU instance ID                   : N/A\n        Process ID : 1200\n            Type                          : {}\n            Name                          : {}\n            Used GPU Memory               : 61 MiB\n"
-    begin = H200 + told.format("G", "/usr/lib/xorg/Xorg")
+def test_graphics_processes_are_not_compute_processes() -> None:
+    process = "    Processes\n        GPU instance ID                   : N/A\n        Process ID : 1200\n            Type                          : {}\n            Name                          : {}\n            Used GPU Memory               : 61 MiB\n"
+    begin = H200 + process.format("G", "/usr/lib/xorg/Xorg")
     assert snapshot_of(begin).gpus[0].users == ()
-    (user,) = snapshot_of(begin + told.format("C+G", r"C:\Users\Somebody\My Tools\python.exe")).gpus[0].users
+    (user,) = snapshot_of(begin + process.format("C+G", r"C:\Users\Somebody\My Tools\python.exe")).gpus[0].users
     assert user == GpuUser(1200, "python.exe", 61 * MIB)
-    assert snapshot_of(H200).gpus[0].processes.value is None, "it is not said that there are none"
+    assert snapshot_of(H200).gpus[0].processes.value is None, "their absence is not reported"
     assert snapshot_of(H200 + "    Processes                             : None\n").gpus[0].processes.value == 0
 
 
@@ -194,13 +194,13 @@ def test_processes_that_draw_do_not_compute() -> None:
         pytest.param(T4.replace('v11.dtd">', 'v11.dtd" [\n<!ENTITY a "b">\n<!ELEMENT gpu ANY>\n]>'), id="--dtd"),
     ],
 )
-def test_what_stands_around_a_document_changes_no_fact(text: str) -> None:
+def test_text_around_a_document_changes_no_fact(text: str) -> None:
     assert wrong(text, OF_T4) == {}
     (gpu,) = snapshot_of(text).gpus
     assert (gpu.health.ecc_uncorrected.value, gpu.processes.value) == (0, 1)
 
 
-def test_a_document_that_is_cut_off_anywhere_says_less_and_nothing_else() -> None:
+def test_a_document_truncated_anywhere_has_fewer_facts_and_no_others() -> None:
     whole = snapshot_of(T4)
     for end in range(0, len(T4), 97):
         cut = snapshot_of(T4[:end])
@@ -213,7 +213,7 @@ def test_a_document_that_is_cut_off_anywhere_says_less_and_nothing_else() -> Non
         snapshot_of(T4[begin:])
 
 
-def test_after_what_was_left_out_the_next_gpu_is_read() -> None:
+def test_after_an_omission_the_next_gpu_is_read() -> None:
     second = T4[T4.index("    <gpu id") :].replace("00:1E.0", "00:1F.0").replace("Tesla T4", "Tesla V100-PCIE-32GB")
     text = T4[: T4.index("<fb_memory_usage>")] + "[... cut ...]\n" + second
     assert wrong(text, {"driver.version": "515.105.01", "gpus": "Tesla T4 7.5 ?; Tesla V100-PCIE-32GB 7.0 15"}) == {}
@@ -222,8 +222,10 @@ def test_after_what_was_left_out_the_next_gpu_is_read() -> None:
 def test_entities_are_not_expanded_and_files_not_fetched() -> None:
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">\n' for n in range(1, 10))
     text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}<!ENTITY f SYSTEM "file:///etc/passwd">]>\n'
-    told = "<product_name>&a9;</product_name>\n<uuid>&f;</uuid>\n"
-    snapshot = snapshot_of(f'{text}<nvidia_smi_log>\n<gpu id="00000000:01:00.0">\n{told}</gpu>\n</nvidia_smi_log>\n')
+    entities = "<product_name>&a9;</product_name>\n<uuid>&f;</uuid>\n"
+    snapshot = snapshot_of(
+        f'{text}<nvidia_smi_log>\n<gpu id="00000000:01:00.0">\n{entities}</gpu>\n</nvidia_smi_log>\n'
+    )
     (gpu,) = snapshot.gpus
     assert (gpu.name.value, gpu.uuid.value) == ("&a9;", "&f;")
 
@@ -251,8 +253,8 @@ def test_a_hostile_paste_is_read_in_bounded_time(unit: str) -> None:
     assert time.process_time() - begin < 2
 
 
-def test_a_list_of_some_gpus_is_filled_into_the_list_of_all() -> None:
-    """``nvidia-smi -q -i 1`` beside the table, or a document that was cut off behind its first GPU."""
+def test_a_list_of_some_gpus_completes_the_list_of_all() -> None:
+    """``nvidia-smi -q -i 1`` next to the table, or a document truncated after its first GPU."""
     row = "|   {0}  NVIDIA A100-SXM4-80GB   On   | 00000000:0{1}:00.0 Off |                   On |\n"
     table = "".join(row.format(number, number + 1) for number in range(4))
     pasted = read_paste(MIG + table)

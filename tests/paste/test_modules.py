@@ -12,8 +12,8 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
-from gpuenv.paste.read import read_paste
-from tests.paste.facts import primary, snapshot_of, wrong
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import primary, snapshot_of, wrong
 from tests.support.matrix import MATRIX
 
 HELD = (
@@ -39,17 +39,17 @@ LOG = (
         (HELD.format("\tKernel driver in use: nvidia\n", "nvidiafb, nouveau, nvidia_drm, nvidia"), None),
     ],
 )  # fmt: skip
-def test_what_keeps_the_module_from_its_gpu(text: str, cause: str | None) -> None:
+def test_the_reason_why_the_module_does_not_use_its_gpu(text: str, cause: str | None) -> None:
     assert primary(text) == cause
 
 
-def test_a_module_that_works_is_loaded_whatever_lists_say() -> None:
-    told = "GPU 0: NVIDIA L4 (UUID: GPU-0)\n" + HELD.format("", "nvidiafb, nouveau, nvidia")
-    assert wrong(told, {"driver.module": None}) == {}
-    assert primary(told) is None
+def test_a_working_module_is_loaded_despite_lists() -> None:
+    text = "GPU 0: NVIDIA L4 (UUID: GPU-0)\n" + HELD.format("", "nvidiafb, nouveau, nvidia")
+    assert wrong(text, {"driver.module": None}) == {}
+    assert primary(text) is None
 
 
-def test_a_mismatch_of_the_log_is_over_where_a_program_has_listed_gpus() -> None:
+def test_a_mismatch_in_the_log_is_over_if_a_program_listed_gpus() -> None:
     assert primary(LOG) == "driver-library-version-mismatch"
     expected: dict[str, str | None] = {"driver.module_version": "470.103.01", "driver.library_version": "470.129.06"}
     assert wrong(LOG, expected) == {}
@@ -81,7 +81,7 @@ def test_lines_of_the_kernels_log(log: str, code: str, cause: str | None) -> Non
     assert [entry.cause.value for entry in found if entry.code == code] == ([cause] if cause else [])
 
 
-def test_spoilt_lists_are_read_as_far_as_they_go() -> None:
+def test_damaged_lists_are_read_as_far_as_possible() -> None:
     chance = random.Random(11)  # noqa: S311 - no secret
     for text in (HELD, LOG):
         for _ in range(40):

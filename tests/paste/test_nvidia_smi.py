@@ -1,4 +1,4 @@
-"""nvidia-smi: its table of every age, what it complains of, -q, -L and --query-gpu."""
+"""nvidia-smi: tables of every release, its errors, -q, -L and --query-gpu."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
-from gpuenv.paste.read import read_paste
-from tests.paste.facts import MATRIX, primary, snapshot_of, wrong
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_mig_instances_are_no_gpus_and_change_none() -> None:
     assert gpu.mig.value is True
 
 
-def test_the_tables_of_windows_say_so() -> None:
+def test_tables_of_windows_are_recognised() -> None:
     for row in (
         "|   0  NVIDIA L40S      MCDM  |   00000000:21:00.0 Off |",
         "| GPU  Name            TCC/WDDM | Bus-Id        Disp.A |",
@@ -68,7 +68,7 @@ def test_the_tables_of_windows_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("message", "cause"),
     [
         (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest",
@@ -82,13 +82,13 @@ def test_the_tables_of_windows_say_so() -> None:
         ("Failed to initialize NVML: Unknown Error", None),
     ],
 )
-def test_what_it_complains_of_is_an_answer_of_nvml(said: str, cause: str | None) -> None:
-    assert primary(said) == cause
+def test_an_error_of_nvidia_smi_is_an_error_of_nvml(message: str, cause: str | None) -> None:
+    assert primary(message) == cause
     working = "| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
-    assert snapshot_of(working + said).driver.nvml_init.value is None  # the one of a host, the other of a container
+    assert snapshot_of(working + message).driver.nvml_init.value is None  # the one of a host, the other of a container
 
 
-def test_a_gpu_that_nobody_lists_is_not_said_to_be_absent() -> None:
+def test_an_unlisted_gpu_is_not_reported_as_absent() -> None:
     assert wrong("No devices were found\n", {"gpu_count": "0"}) == {}
     assert primary("No devices were found\n") is None
 
@@ -102,7 +102,7 @@ def test_a_variable_that_hides_every_gpu_of_the_table() -> None:
     assert primary(table + "CUDA_VISIBLE_DEVICES=0\n") is None
 
 
-def test_the_long_form_of_every_age() -> None:
+def test_the_long_form_of_every_release() -> None:
     old = (
         "Driver Version                      : 375.82\n\nGPU 0000:01:00.0\n    Product Name                    : Quadro M1000M\n"
         "    FB Memory Usage\n        Total                       : 2002 MiB\n"
@@ -173,8 +173,8 @@ def test_the_line_without_the_name_of_the_program(
     assert wrong(text, {"driver.version": driver, "driver.cuda": cuda}) == {}
 
 
-def test_a_table_that_has_lost_its_lines() -> None:
-    """As forums show it that was not fenced: the ends of the lines are blanks, and of many blanks one is left."""
+def test_a_table_without_line_ends() -> None:
+    """As a forum shows it without a code fence: line ends and runs of spaces become one space."""
     table = (
         "+-----------------------------------------------------------------------------+\n"
         "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |\n"
@@ -212,20 +212,20 @@ def test_the_answer_to_a_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "rows"),
+    ("command", "rows"),
     [
         ("name,driver_version,compute_cap --format=csv,noheader", "NVIDIA A10G, 535.183.01, 8.6"),
         ("'index,name,compute_cap,driver_version' --format=csv,noheader,nounits", "0, NVIDIA A10G, 8.6, 535.183.01"),
         ("name,driver_version --format=csv", "name, driver_version\nNVIDIA A10G, 535.183.01"),
     ],
 )
-def test_the_command_names_the_columns_that_its_answer_does_not(asked: str, rows: str) -> None:
-    text = f"me@box:~$ nvidia-smi --query-gpu={asked}\n{rows}\n"
+def test_the_command_names_the_columns_without_a_header(command: str, rows: str) -> None:
+    text = f"me@box:~$ nvidia-smi --query-gpu={command}\n{rows}\n"
     assert wrong(text, {"driver.version": "535.183.01", "gpus": "NVIDIA A10G 8.6 ?"}) == {}
     assert wrong(text.replace("gpu=", "gpu "), {"gpus": "NVIDIA A10G 8.6 ?"}) == {}
 
 
-def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
+def test_truncated_names_are_completed_from_the_other_list() -> None:
     text = (
         "|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |\n|   1  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\n"
         "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-1)\nGPU 1: NVIDIA A100-PCIE-40GB (UUID: [removed])\n"
@@ -234,12 +234,12 @@ def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
 
 
 @pytest.mark.parametrize("text", ["GPU 0: out of memory", "GPU 1: 23.7 GiB total", "| 0 | 1 | 2 |", 'Device 0: "cpu"'])
-def test_what_speaks_of_a_gpu_and_names_none(text: str) -> None:
+def test_text_that_mentions_a_gpu_lists_none(text: str) -> None:
     assert wrong(text, {"gpus": ""}) == {}
 
 
 @pytest.mark.parametrize(("listed", "contradicting"), [("NVIDIA A100-PCIE-40GB", False), ("NVIDIA H100 PCIe", True)])
-def test_a_cut_name_contradicts_a_name_that_begins_otherwise(listed: str, contradicting: bool) -> None:  # noqa: FBT001 - a case
+def test_a_truncated_name_contradicts_a_name_with_another_beginning(listed: str, contradicting: bool) -> None:  # noqa: FBT001 - a case
     text = f"|   0  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\nGPU 0: {listed} (UUID: GPU-1)\n"
     assert ("GPUs" in {entry.fact for entry in conflicts(read_paste(text))}) is contradicting
 
@@ -248,7 +248,7 @@ def test_a_cut_name_contradicts_a_name_that_begins_otherwise(listed: str, contra
     ("cell", "errors", "cause"),
     [("0", 0, None), ("N/A", None, None), ("Off", None, None), ("On", None, None), ("3", 3, "gpu-hardware-fault")],
 )
-def test_the_table_counts_errors_of_the_memory(cell: str, errors: int | None, cause: str | None) -> None:
+def test_the_table_counts_memory_errors(cell: str, errors: int | None, cause: str | None) -> None:
     snapshot = snapshot_of(
         f"| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
         f"|   0  Tesla V100S-PCI...  Off  | 00000000:00:07.0 Off |   {cell:>18} |\n"

@@ -1,11 +1,11 @@
-"""Lists of distributions: of pip, uv, conda, mamba and micromamba, whole, searched and exported."""
+"""Lists of distributions: of pip, uv, conda, mamba and micromamba, complete, filtered and exported."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuenv.paste.read import read_paste
-from tests.paste.facts import snapshot_of, wrong
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import snapshot_of, wrong
 
 _CONDA = "cupy                 13.6.0      py312h1acd1a8_1       conda-forge\n"
 _PYTHON = "python               3.12.11     h9e4cc4f_0_cpython    conda-forge\n"
@@ -33,7 +33,7 @@ def test_cupy_in_a_list_of_each_kind(text: str, cupy: str) -> None:
     assert wrong(text, {"cupy": cupy}) == {}
 
 
-def test_conda_and_pip_are_told_apart() -> None:
+def test_conda_and_pip_packages_are_distinguished() -> None:
     old = "# packages in environment at C:/x:\n#\ntorch 1.4.0 <pip>\ncudatoolkit 9.0 py36_0 anaconda\n"
     assert set(snapshot_of(old).target.conda_packages) == {"cudatoolkit"}
     assert wrong(_CONDA + _PYTHON, {"target.kind": "conda", "target.python": "3.12.11"}) == {}
@@ -47,12 +47,12 @@ def test_conda_and_pip_are_told_apart() -> None:
         ("absl-py 0.15.0\ncupy 13.0.0\n", False),
     ],
 )
-def test_only_a_list_that_goes_on_behind_its_name_says_that_cupy_is_not_there(rows: str, absent: bool) -> None:  # noqa: FBT001 - a case
+def test_only_a_list_beyond_its_name_shows_that_cupy_is_not_installed(rows: str, absent: bool) -> None:  # noqa: FBT001 - a case
     snapshot = snapshot_of(f"Package Version\n------- -------\n{rows}")
     assert ("target.cupy" in snapshot.assumed) is absent
 
 
-def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out() -> None:
+def test_packages_unrelated_to_gpus_are_omitted_as_in_the_probe() -> None:
     text = "Package Version\n------- -------\nabsl-py 0.15.0\nnumpy 2.1.0\nrich 13.0\n"
     assert snapshot_of(text).target.packages == {"numpy": "2.1.0"}
 
@@ -68,7 +68,7 @@ def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out
     ids=["pacman", "dpkg", "rpm", "pixi"],
 )
 def test_other_lists_are_not_taken_for_lists_of_python_packages(text: str) -> None:
-    assert read_paste(text).forms == ()
+    assert read_paste(text).outputs == ()
     assert snapshot_of(text).target.packages == {}
 
 
@@ -87,7 +87,7 @@ def test_the_python_of_an_environment(line: str, python: str | None) -> None:
     assert wrong(line, {"target.python": python}) == {}
 
 
-def test_conda_info_tells_of_the_machine() -> None:
+def test_conda_info_describes_the_machine() -> None:
     text = (
         "       virtual packages : __archspec=1=skylake\n                          __cuda=13.0=0\n"
         "                          __glibc=2.35=0\n               platform : linux-64\n"

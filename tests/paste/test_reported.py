@@ -1,4 +1,4 @@
-"""What the users of public reports could have pasted: the doctor comes to the cause that their threads came to.
+"""Pastes made from public reports: the doctor finds the cause that the thread found.
 
 A file is named after the cause and the report; the outputs are put together from what the report tells.
 """
@@ -14,8 +14,8 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 
 MATRIX = load(data_path("matrix.yaml"))
 REPORTED = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "reported").glob("*.txt")}
@@ -39,13 +39,13 @@ HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file_
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
-def test_a_sound_machine_is_not_accused(name: str) -> None:
+def test_a_healthy_machine_has_no_error(name: str) -> None:
     snapshot = to_snapshot(read_paste(HEALTHY[name]), MATRIX)
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     assert [(finding.code, finding.title) for finding in findings] == []
 
 
-def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:
+def test_without_evidence_of_a_container_its_fix_is_listed_too() -> None:
     found = primary(TABLE.replace("NVIDIA_VISIBLE_DEVICES=all", ""))
     assert found is not None
     assert found.code == "DRV108"
@@ -53,6 +53,6 @@ def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:
 
 
 @pytest.mark.parametrize("level", ["12.4", ""])
-def test_a_driver_that_tells_its_level_lacks_nothing(level: str) -> None:
-    told = f"CUDA Version: {level}" if level else ""
-    assert primary(TABLE.replace("CUDA Version: N/A", told)) is None
+def test_only_na_as_the_cuda_version_shows_a_missing_library(level: str) -> None:
+    version = f"CUDA Version: {level}" if level else ""
+    assert primary(TABLE.replace("CUDA Version: N/A", version)) is None

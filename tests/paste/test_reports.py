@@ -1,13 +1,13 @@
-"""Outputs that state a fact a line: collect_env, the driver's file, docker info, uname, variables and lspci."""
+"""Outputs with a fact per line: collect_env, the driver's file, docker info, uname, variables and lspci."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.matrix.needs import needs_of
-from gpuenv.paste import forms
+from gpuenv.paste import outputs
 from gpuenv.paste.fields import LINES
-from tests.paste.facts import MATRIX, snapshot_of, wrong
+from tests.paste.pasted_facts import MATRIX, snapshot_of, wrong
 
 Facts = dict[str, str | None]
 
@@ -97,12 +97,12 @@ def test_devices_of_lspci() -> None:
     assert snapshot_of(intel).pci_gpus is None  # the list may have been searched
 
 
-def test_a_name_of_lspci_decides_the_capability() -> None:
+def test_a_name_from_lspci_determines_the_capability() -> None:
     text = "01:00.0 VGA compatible controller: NVIDIA Corporation GA104 [GeForce RTX 3070] (rev a1)\n"
     (gpu,) = needs_of(snapshot_of(text), MATRIX).gpus
     assert str(gpu.compute_capability) == "8.6"
 
 
-def test_every_output_has_its_place_in_the_order_of_trust() -> None:
-    assert {form.form for form in LINES} <= set(forms.TRUST)
-    assert set(forms.GPU_TRUST) <= set(forms.TRUST)
+def test_every_output_has_a_rank_of_trust() -> None:
+    assert {form.output for form in LINES} <= set(outputs.TRUST)
+    assert set(outputs.GPU_TRUST) <= set(outputs.TRUST)

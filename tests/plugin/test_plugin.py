@@ -77,7 +77,7 @@ def test_required_gpus_fail_with_the_report_attached(lab: Labs) -> None:
     assert done.returncode == 1
     assert outcomes(done.stdout) == {"passed": 1, "errors": 4}
     assert done.stdout.count("gpuenv doctor") == 4
-    assert "Cure this first" in done.stdout
+    assert "Fix this first" in done.stdout
     assert "Traceback" not in done.stdout
 
 

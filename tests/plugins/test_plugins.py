@@ -196,7 +196,7 @@ def test_a_machine_is_not_called_fit_if_a_check_crashed(home: Home) -> None:
     assert (code, report["status"]) == (8, "unknown")
     done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
     output = " ".join(done.stdout.split())
-    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in output
+    assert "Check BAD101 crashed: plug-in of plugin-bad101 1.0: failed while it ran" in output
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
@@ -242,7 +242,7 @@ def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
     output = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "ACME101: A GPU has less memory than our smallest model takes." in output
-    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in output
+    assert "provided by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in output
     assert "What to do: take a machine with larger GPUs." in output
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
@@ -259,5 +259,5 @@ def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
         done = home.gpuenv("explain", code, "--timeout", PATIENCE)
         output = " ".join(done.stdout.split())
         assert done.returncode == 0
-        assert f"brought by plugin-{code.lower()} 1.0" in output
+        assert f"provided by plugin-{code.lower()} 1.0" in output
         assert why in output, output

@@ -1,4 +1,4 @@
-"""Machines for requirements to be held against, made of assumptions and of the recorded ones."""
+"""Machines to evaluate requirements on, made of assumptions and of recorded ones."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import RequirementResult
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from tests.support.matrix import MATRIX
 
 H100_PAIR = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12.4", "driver=580.95.05", "gpu=H100", "gpu=H100")
 FIT = (*H100_PAIR, "gpu-memory=80GiB", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0", "container=no")
 
 
-def machine(*given: str) -> Snapshot:
-    return assume(Snapshot(), given, MATRIX)
+def machine(*assumptions: str) -> Snapshot:
+    return assume(Snapshot(), assumptions, MATRIX)
 
 
 def held(text: str, snapshot: Snapshot) -> RequirementResult:

@@ -1,4 +1,4 @@
-"""``gpuenv preflight`` as a process: exit codes, where its requirements come from, waiting, and another host."""
+"""``gpuenv preflight`` as a process: exit codes, origins of requirements, waiting, and another host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
 
 
-def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
+def run_json(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
     done = gpuenv("preflight", *arguments, "--format", "json", cwd=cwd)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -71,18 +71,16 @@ def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
 def test_the_exit_code_is_the_verdict(
     recordings: dict[str, Path], machine: str, options: list[str], code: int, status: str
 ) -> None:
-    returned, report = asked("--no-config", "--snapshot", recordings[machine], *options)
+    returned, report = run_json("--no-config", "--snapshot", recordings[machine], *options)
     assert (returned, report["exit_code"], report["status"]) == (code, code, status), report["findings"]
     assert (report["retry_elsewhere"] is not None) == (code == 75)
     assert sum(finding["primary"] for finding in report["findings"]) == (status == "unfit")
 
 
-def test_every_violation_is_a_finding_with_what_was_found_and_who_asks(
-    recordings: dict[str, Path], tmp_path: Path
-) -> None:
+def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str, Path], tmp_path: Path) -> None:
     project = '[tool.gpuenv]\nrequire = [\n  "gpu>=2",\n  "cc>=8.0",\n  "memory>=200GiB",\n]\n'
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
-    code, report = asked("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
+    code, report = run_json("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
     assert code == 1
     assert [(r["text"], r["status"], r["source"]) for r in report["requirements"]] == [
         ("gpu>=2", "violated", "pyproject.toml: line 3"),
@@ -102,23 +100,23 @@ def test_every_violation_is_a_finding_with_what_was_found_and_who_asks(
     assert "  met     cc>=8.0: found GPU 0: 8.0 [pyproject.toml: line 4]" in text
 
 
-def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
-    _, report = asked("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
+def test_an_error_of_the_doctor_goes_first(recordings: dict[str, Path]) -> None:
+    _, report = run_json("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
     assert [(f["cause"], f["primary"], f["follows_from"]) for f in report["findings"]] == [
         ("no-nvidia-gpu", True, None),
         ("requirement-not-met", False, "GPU201"),
     ]
 
 
-def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
+def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
     text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
-    assert text.startswith("UNKNOWN: Whether the machine has nvlink could not be told.")
-    assert "  unknown nvlink: cannot tell gpus[0].nvlinks (no source could tell) [--require]" in text
-    assert "Could not be told" in text
+    assert text.startswith("UNKNOWN: Whether the machine meets nvlink is undetermined.")
+    assert "  unknown nvlink: undetermined: gpus[0].nvlinks (no source reports it) [--require]" in text
+    assert "Undetermined" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "messages"),
     [
         (["--require", "gpus>=1", "--require", "cc>>8"], ["did you mean gpu,", "cc>>8: expected an operator"]),
         (["--config", "missing.toml"], ["missing.toml: No such file"]),
@@ -131,13 +129,13 @@ def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
         (["--history", "missing", "--format", "html"], ["--history missing: No such file"]),
     ],
 )
-def test_a_call_that_cannot_be_understood_is_2(tmp_path: Path, arguments: list[str], told: list[str]) -> None:
+def test_an_invalid_call_exits_with_2(tmp_path: Path, arguments: list[str], messages: list[str]) -> None:
     done = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert [text for text in told if text not in done.stderr] == [], done.stderr
+    assert [text for text in messages if text not in done.stderr] == [], done.stderr
 
 
-def test_a_fault_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_fault_in_a_file_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "gpuenv.toml").write_text('require = [\n  "gpu>=1",\n  "memroy>=4GiB",\n]\n', encoding="utf-8")
     done = gpuenv("preflight", "--no-probe", cwd=tmp_path)
     assert done.returncode == 2
@@ -159,18 +157,20 @@ def busy(free: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
-def test_a_busy_host_is_one_to_leave(tmp_path: Path, text: str) -> None:
+def test_a_busy_host_is_a_reason_to_retry_elsewhere(tmp_path: Path, text: str) -> None:
     recording = record(busy(2**30), tmp_path / "busy.json")
-    code, report = asked("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
+    code, report = run_json("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
     assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
 
 
-def test_a_variable_that_hides_the_gpu_is_no_reason_to_leave(tmp_path: Path) -> None:
+def test_a_variable_that_hides_the_gpu_is_no_reason_to_retry_elsewhere(tmp_path: Path) -> None:
     hidden = FIT.gpus[0]._replace(ordinal=missing("hidden"))
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
     snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
-    code, report = asked("--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere")
+    code, report = run_json(
+        "--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
+    )
     assert [finding["cause"] for finding in report["findings"]] == ["visible-devices-hide-gpu"]
     assert code == 1
 

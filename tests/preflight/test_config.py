@@ -1,4 +1,4 @@
-"""Where requirements are written, and that every fault is told with file, line and what was expected."""
+"""Configuration files, and that every fault is reported with file, line and expectation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
-from gpuenv.preflight.requirement import KEYS, RequirementError, parse_requirement
+from gpuenv.preflight.requirements import KEYS, RequirementError, parse_requirement
 
 
 def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
@@ -44,27 +44,27 @@ def test_a_table_of_pyproject_is_read(tmp_path: Path) -> None:
     assert (config.timeout, config.wait, config.retry_elsewhere) == (20.0, 600.5, True)
 
 
-def test_a_file_of_its_own_has_the_same_at_its_top(tmp_path: Path) -> None:
+def test_gpuenv_toml_has_the_keys_at_its_top_level(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, PROJECT.split("[tool.gpuenv]\n")[1]))
     assert [r.origin.line for r in config.requirements] == [2, 3]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: here the keys stand at the top, in no table"),
-        ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: here the keys stand at the top, in no table"),
+        ('[tool.gpuenv]\nrequire = ["gpu>=1"]\n', "line 1: tool: the keys of this file are not in a table"),
+        ('\n[gpuenv]\nrequire = ["gpu>=1"]\n', "line 2: gpuenv: the keys of this file are not in a table"),
         ("smoke = true\n", "line 1: smoke: expected one of quick, normal, deep, found true; did you mean quick?"),
         ("smoke = false\n", "line 1: smoke: expected one of quick, normal, deep, found false"),
     ],
 )
-def test_what_people_write_there_is_told_with_what_is_meant(tmp_path: Path, text: str, said: str) -> None:
+def test_a_common_mistake_is_reported_with_its_correction(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(written(tmp_path, text), "gpuenv.toml")
-    assert caught.value.faults == (f"gpuenv.toml: {said}",)
+    assert caught.value.faults == (f"gpuenv.toml: {expected}",)
 
 
-def test_the_nearest_is_taken_and_a_file_of_its_own_goes_first(tmp_path: Path) -> None:
+def test_the_nearest_file_is_used_and_gpuenv_toml_goes_first(tmp_path: Path) -> None:
     inner = tmp_path / "a/b/c"
     inner.mkdir(parents=True)
     outer = written(tmp_path, PROJECT, "pyproject.toml")
@@ -78,7 +78,7 @@ def test_the_nearest_is_taken_and_a_file_of_its_own_goes_first(tmp_path: Path) -
     assert load_config(own) == Config(file=str(own))
 
 
-def test_a_project_that_does_not_name_us_may_be_in_any_encoding(tmp_path: Path) -> None:
+def test_a_project_file_without_gpuenv_may_have_any_encoding(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     project = tmp_path / "a/pyproject.toml"
     project.write_bytes(b'[project]\ndescription = "caf\xe9"\n')
@@ -89,7 +89,7 @@ def test_a_project_that_does_not_name_us_may_be_in_any_encoding(tmp_path: Path) 
         find_config(tmp_path / "a")
 
 
-def test_a_folder_above_that_may_not_be_looked_into_has_no_configuration(tmp_path: Path) -> None:
+def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> None:
     inner = tmp_path / "closed/open"
     inner.mkdir(parents=True)
     inner.parent.chmod(0o600)  # its owner may list it, and reach nothing in it
@@ -107,7 +107,7 @@ def test_a_folder_above_that_may_not_be_looked_into_has_no_configuration(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ('require = ["gpu>=1"', 1, "expected TOML"),
         ("\n\nrequire = [\n", 3, "expected TOML"),
@@ -127,36 +127,36 @@ def test_a_folder_above_that_may_not_be_looked_into_has_no_configuration(tmp_pat
         ("retry-elsewhere = 1", 1, "retry-elsewhere: expected true or false, found 1"),
     ],
 )
-def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load_config(path, "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
-    assert told in error.value.faults[0]
+    assert expected in error.value.faults[0]
 
 
-def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, 'require = ["gpus>=1", "cc>=x", "gpu>=1"]\ntimeout = "soon"\nwiat = 3\n')
     with pytest.raises(ConfigError) as error:
         load_config(path)
     assert len(error.value.faults) == 4
 
 
-def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
+def test_a_value_instead_of_the_table_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path, "[tool]\ngpuenv = 3\n", "pyproject.toml")
     with pytest.raises(ConfigError, match="expected a table"):
         load_config(path)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"[" * 100_000, b"x = " + b"[" * 50_000])
-def test_a_file_that_is_no_text_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_binary_file_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "gpuenv.toml"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"gpuenv\.toml: "):
         load_config(path)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load_config(tmp_path / "gpuenv.toml")
 
@@ -169,7 +169,7 @@ _WORDS = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=300), st.lists(_WORDS, max_size=8).map("".join)))
-def test_any_text_is_a_requirement_or_is_refused(text: str) -> None:
+def test_any_text_is_a_requirement_or_rejected(text: str) -> None:
     refused = refusal(text)
     if refused is None:
         read = parse_requirement(text)
@@ -196,7 +196,7 @@ def faults(path: Path) -> tuple[str, ...]:
 
 
 @given(st.sampled_from(list(KEYS)), st.data())
-def test_a_slip_in_a_key_names_the_right_one(key: str, data: st.DataObject) -> None:
+def test_a_misspelled_key_is_reported_with_the_right_one(key: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(key) - 1))
     slip = data.draw(
         st.sampled_from([key[:place] + "x" + key[place:], key[:place] + key[place] * 2 + key[place + 1 :]])
@@ -211,9 +211,9 @@ def test_a_slip_in_a_key_names_the_right_one(key: str, data: st.DataObject) -> N
 @given(
     st.one_of(st.text(max_size=400), st.lists(_WORDS, max_size=6).map(lambda words: f"require = ['{''.join(words)}']"))
 )
-def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "gpuenv.toml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    told = faults(path)
-    assert all(fault.startswith("gpuenv.toml: ") for fault in told)
-    assert all(fault.isprintable() for fault in told)
+    found = faults(path)
+    assert all(fault.startswith("gpuenv.toml: ") for fault in found)
+    assert all(fault.isprintable() for fault in found)

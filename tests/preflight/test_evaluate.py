@@ -1,4 +1,4 @@
-"""Requirements held against machines: met, violated, or open for want of a fact that is named."""
+"""Requirements evaluated on machines: met, violated, or unknown with the missing fact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, Peer, Snapshot, Source, SourceState
-from gpuenv.preflight.requirement import KEYS
+from gpuenv.preflight.requirements import KEYS
 from tests.cli.recorded import FIT as A100
 from tests.cli.recorded import WITHOUT_GPU, changed
 from tests.preflight.machines import FIT, held, machine
@@ -52,7 +52,7 @@ def test_on_two_h100(text: str, status: RequirementStatus) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
-def test_nothing_is_known_of_a_machine_that_was_not_asked(key: object) -> None:
+def test_every_requirement_is_unknown_on_an_unprobed_machine(key: object) -> None:
     example = KEYS[getattr(key, "name", "")].example
     result = held(example, Snapshot())
     assert result.status is UNKNOWN
@@ -60,7 +60,7 @@ def test_nothing_is_known_of_a_machine_that_was_not_asked(key: object) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
-def test_what_is_required_of_gpus_is_not_met_without_one(key: object) -> None:
+def test_requirements_on_gpus_are_violated_without_one(key: object) -> None:
     known_key = KEYS[getattr(key, "name", "")]
     result = held(known_key.example, WITHOUT_GPU)
     others = ("os", "arch", "libc", "container", "toolkit", "python", "cupy", "line", "numpy")
@@ -75,21 +75,21 @@ def test_what_is_required_of_gpus_is_not_met_without_one(key: object) -> None:
         assert result.status is MET, result
 
 
-def test_no_gpu_is_met_where_there_is_none() -> None:
+def test_no_gpu_is_met_without_one() -> None:
     assert held("gpu==0", WITHOUT_GPU).status is MET
     assert held("gpu==0", machine("gpu=none")).status is MET
     assert held("gpu==0", Snapshot()).status is UNKNOWN
 
 
 @pytest.mark.parametrize(("code", "status"), [(100, VIOLATED), (803, VIOLATED), (999, VIOLATED)])
-def test_a_cuda_that_does_not_start_shows_no_gpu(code: int, status: RequirementStatus) -> None:
+def test_a_cuda_that_cannot_initialise_shows_no_gpu(code: int, status: RequirementStatus) -> None:
     driver = A100.driver._replace(cuda_init=known(code, "libcuda"))
     result = held("gpu>=1", changed(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
     assert (result.status, result.found) == (status, "0")
     assert result.evidence[0].source == f"cuInit returned {code}"
 
 
-def test_a_libcuda_that_hangs_leaves_the_number_open() -> None:
+def test_with_a_hanging_libcuda_the_number_is_unknown() -> None:
     sources = tuple(s._replace(state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
     driver = A100.driver._replace(cuda_init=missing("no answer in time"))
     result = held("gpu==0", changed(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources))
@@ -105,13 +105,13 @@ def gpu(number: int, **fields: object) -> Gpu:
     return base._replace(**fields)  # type: ignore[arg-type]
 
 
-def test_every_gpu_counts_not_the_best() -> None:
+def test_every_gpu_must_meet_a_requirement() -> None:
     result = held("memory>=60GiB", with_gpus(gpu(0), gpu(1, memory_total=known(24 * GIB, "nvml"))))
     assert (result.status, result.found) == (VIOLATED, "GPU 1: 24.0 GiB")
     assert [entry.fact for entry in result.evidence] == ["gpus[1].memory_total"]
 
 
-def test_one_that_fails_goes_before_one_that_is_unknown() -> None:
+def test_a_violation_outranks_an_unknown_value() -> None:
     both = with_gpus(gpu(0, memory_total=known(24 * GIB, "nvml")), gpu(1, memory_total=missing("NVML refused")))
     assert held("memory>=60GiB", both).status is VIOLATED
     result = held("memory>=20GiB", both)
@@ -124,7 +124,7 @@ def test_a_gpu_that_is_hidden_from_this_process_does_not_count() -> None:
     assert held("memory>=60GiB", with_gpus(gpu(0), hidden)).status is MET
 
 
-def test_with_mig_a_program_has_the_memory_of_an_instance() -> None:
+def test_with_mig_the_memory_is_that_of_an_instance() -> None:
     instances = tuple(MigInstance(f"MIG-{number}", "1g.10gb", 10 * GIB) for number in range(2))
     split = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=instances))
     result = held("memory>=40GiB", split)
@@ -138,7 +138,7 @@ def test_with_mig_a_program_has_the_memory_of_an_instance() -> None:
     assert held("mig", split).status is MET
 
 
-def test_with_mig_and_no_instance_listed_the_memory_is_open() -> None:
+def test_with_mig_and_no_listed_instance_the_memory_is_unknown() -> None:
     without = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=()), gpu(1))
     for text in ("memory>=1GiB", "total-memory>=1GiB"):
         result = held(text, without)
@@ -155,7 +155,7 @@ def test_with_mig_and_no_instance_listed_the_memory_is_open() -> None:
         ((0, 3), "GPU 0 and GPU 3: 24.0 GiB"),
     ],
 )
-def test_a_range_leaves_no_gpu_out(small: tuple[int, ...], found: str) -> None:
+def test_a_range_of_gpus_has_no_gaps(small: tuple[int, ...], found: str) -> None:
     gpus = [gpu(n, memory_total=known(24 * GIB, "nvml")) if n in small else gpu(n) for n in range(4)]
     assert held("memory>=60GiB", with_gpus(*gpus)).found == found
 
@@ -195,7 +195,7 @@ def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) 
     assert held("p2p", with_gpus(gpu(0))).status is VIOLATED
 
 
-def test_a_missing_cupy_is_known_where_the_target_was_asked() -> None:
+def test_a_missing_cupy_is_known_if_the_target_was_probed() -> None:
     bare = changed(A100, target=A100.target._replace(cupy=()))
     assert held("cupy>=14", bare).found == "not installed"
     assert held("cupy>=14", bare).status is VIOLATED
@@ -218,10 +218,10 @@ def test_a_toolkit_counts_by_its_version() -> None:
         ("driver>580", False), ("cupy<14", False), ("line==cupy-cuda12x", False),
     ],
 )  # fmt: skip
-def test_only_what_is_too_little_may_be_brought_about_by_a_fault(text: str, by_absence: object) -> None:
+def test_only_too_few_gpus_may_be_due_to_absence(text: str, by_absence: object) -> None:
     result = held(text, machine(*FIT))
     assert (result.status, result.by_absence) == (VIOLATED, by_absence)
 
 
-def test_where_there_is_no_gpu_nothing_of_one_is_there() -> None:
+def test_without_a_gpu_every_requirement_on_one_is_due_to_absence() -> None:
     assert [held(text, WITHOUT_GPU).by_absence for text in ("gpu>=1", "cc>=8", "memory>=1GiB")] == [True, True, True]

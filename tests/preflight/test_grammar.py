@@ -1,4 +1,4 @@
-"""What a requirement may be, and what is said of one that cannot be understood."""
+"""The grammar of requirements, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from gpuenv.preflight.requirement import KEYS, Clause, Origin, RequirementError, parse_requirement
+from gpuenv.preflight.requirements import KEYS, Clause, Origin, RequirementError, parse_requirement
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
-def test_every_key_has_an_example_that_is_understood(key: object) -> None:
+def test_every_key_has_a_valid_example(key: object) -> None:
     known = KEYS[getattr(key, "name", "")]
     assert parse_requirement(known.example).key == known.name
     assert len(known.meaning) > 10
@@ -38,7 +38,7 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("gpus>=1", "did you mean gpu, as in gpu>=1?"),
         ("line==cupy-cuda129", "expected one of cupy-cuda11x, cupy-cuda12x,"),
@@ -51,8 +51,11 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("cuda>=12.4", "did you mean driver-cuda,"),
         ("Drvier>=550", "did you mean driver,"),
         ("zzzzzz>=1", "one of gpu, cc, name"),
-        ("cupy-cuda12x[ctk]>=13,<14; os_name=='posix'", "of their own: 'line==cupy-cuda12x' and 'cupy>=13,<14'"),
-        ("CuPy_CUDA11x", "of their own: 'line==cupy-cuda11x'"),
+        (
+            "cupy-cuda12x[ctk]>=13,<14; os_name=='posix'",
+            "separate requirements: 'line==cupy-cuda12x' and 'cupy>=13,<14'",
+        ),
+        ("CuPy_CUDA11x", "separate requirements: 'line==cupy-cuda11x'"),
         ("gpu=1", "did you mean ==?"),
         ("gpu", "expected a comparison, as in gpu>=1"),
         ("gpu>=", "expected an operator and a value"),
@@ -75,9 +78,9 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("os==amiga", "expected one of linux, windows, darwin"),
         ("line==cupy-cuda12", "expected one of cupy-cuda11x, cupy-cuda12x"),
         ("name~=", "expected an operator and a value"),
-        ("name~=|", "expected a word"),
+        ("name~=|", "expected a name"),
         ("cupy>=banana", "expected a version like 14.2.0"),
-        ("cupy>=none", "none can be compared with == or != alone"),
+        ("cupy>=none", "none can be compared only with == or !="),
         ("python>=3.14t", "free-threaded"),
         ("", "expected a requirement like gpu>=1"),
         ("   ", "expected a requirement like gpu>=1"),
@@ -87,8 +90,8 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("gpu>=1\x1b[2J", "expected a whole number"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_origin(text: str, told: str) -> None:
-    with pytest.raises(RequirementError, match=re.escape(told)) as error:
+def test_an_invalid_requirement_is_reported_with_its_origin(text: str, expected: str) -> None:
+    with pytest.raises(RequirementError, match=re.escape(expected)) as error:
         parse_requirement(text, Origin(file="ci/gpuenv.toml", line=7))
     assert str(error.value).startswith("ci/gpuenv.toml: line 7: ")
     assert str(error.value).isprintable()

@@ -33,7 +33,7 @@ HANGS = "import time\ntime.sleep(600)\n"
 
 @pytest.fixture(scope="module")
 def target(targets: Targets) -> Path:
-    """An environment in which CuPy's metadata is, and no module of it: whatever is tested fails."""
+    """An environment with the metadata of CuPy but without its modules, so that every test fails."""
     return targets.interpreter(load(MACHINES / "h200-580.yaml").target)
 
 
@@ -46,7 +46,7 @@ def machine(
     return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of)
 
 
-def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:
+def run_json(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:
     options = ["--no-config"] if command == "preflight" else []
     done = gpuenv(command, *options, *arguments, "--format", "json", "--no-redact", environment=variables)
     assert done.stdout, done.stderr
@@ -56,7 +56,7 @@ def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, 
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("arguments", "read"),
     [
         (["doctor", "--smoke"], ["doctor", "--smoke=quick"]),
         (["doctor", "--smoke", "--offline"], ["doctor", "--smoke=quick", "--offline"]),
@@ -66,8 +66,8 @@ def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, 
     ],
     ids=" ".join,
 )
-def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
-    assert with_level(given) == read
+def test_the_level_is_optional(arguments: list[str], read: list[str]) -> None:
+    assert with_level(arguments) == read
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
         ("CUSOLVERError: CUSOLVER_STATUS_NOT_INITIALIZED", Cause.LIBRARY_NOT_INITIALIZED),
     ],
 )
-def test_the_words_of_a_test_of_ours_name_no_mistake_of_a_program(words: str, cause: Cause | None) -> None:
+def test_a_failure_of_a_smoke_test_is_not_explained_as_a_mistake_of_a_program(words: str, cause: Cause | None) -> None:
     assert cause_of(words) is cause
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_a_report_that_could_not_be_written_is_told_before_minutes_of_tests(command: str, tmp_path: Path) -> None:
+def test_an_unwritable_report_is_reported_before_the_tests_run(command: str, tmp_path: Path) -> None:
     page = tmp_path / "nowhere/report.html"
     done = gpuenv(command, "--smoke", "deep", "--format", f"html={page}")
     assert (done.returncode, done.stdout) == (2, "")
@@ -90,23 +90,21 @@ def test_a_report_that_could_not_be_written_is_told_before_minutes_of_tests(comm
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_a_level_that_does_not_exist_is_told(command: str) -> None:
+def test_an_unknown_level_is_reported(command: str) -> None:
     done = gpuenv(command, "--smoke", "thorough")
     assert (done.returncode, done.stdout) == (2, "")
     assert "quick" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_a_fault_is_planted_as_by_smoke_and_said(
-    command: str, target: Path, machine: SimulatedMachine, tmp_path: Path
-) -> None:
+def test_a_planted_fault_is_reported(command: str, target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
     page = tmp_path / "report.md"
-    said = {**machine.environment, "GPUENV_SMOKE_FAULT": "no-order"}
-    code, data = asked(command, "--smoke", "--python", target, "--format", f"markdown={page}", **said)
+    environment = {**machine.environment, "GPUENV_SMOKE_FAULT": "no-order"}
+    code, data = run_json(command, "--smoke", "--python", target, "--format", f"markdown={page}", **environment)
     assert (code, data["smoke"]["fault"]) == (1, "no-order")
     assert "no-order: a deliberately injected fault" in page.read_text(encoding="utf-8")
     options = ["--no-config"] if command == "preflight" else []
-    text = gpuenv(command, *options, "--smoke", "--python", target, environment=said).stdout
+    text = gpuenv(command, *options, "--smoke", "--python", target, environment=environment).stdout
     assert "A fault was planted on purpose: no-order." in text
     done = gpuenv(command, "--smoke", environment={"GPUENV_SMOKE_FAULT": "flip-elements"})
     assert (done.returncode, done.stdout) == (2, "")
@@ -125,8 +123,8 @@ def test_another_machine_cannot_be_tested(options: list[str]) -> None:
 
 
 @pytest.mark.parametrize("options", [["--no-probe"], ["--assume", "gpu=H100"], ["--snapshot", "a.json"]])
-def test_whoever_asks_for_tests_of_another_machine_is_named(options: list[str], tmp_path: Path) -> None:
-    """The option that nobody gave was named, where the configuration file asks."""
+def test_the_origin_of_a_request_to_test_another_machine_is_named(options: list[str], tmp_path: Path) -> None:
+    """The configuration file if it has the setting, not the option."""
     config = tmp_path / "gpuenv.toml"
     config.write_text('smoke = "quick"\n', encoding="utf-8")
     done = gpuenv("preflight", "--config", config, *options)
@@ -141,23 +139,23 @@ def test_whoever_asks_for_tests_of_another_machine_is_named(options: list[str], 
 def test_without_a_gpu_the_tests_are_skipped_for_the_doctor_s_reason(
     command: str, target: Path, tmp_path: Path
 ) -> None:
-    code, data = asked(command, "--smoke", "--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
+    code, data = run_json(command, "--smoke", "--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, data["status"], data["smoke"]["status"]) == (1, "unfit", "skipped")
     assert {test["status"] for test in data["smoke"]["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in data["smoke"]["tests"])
     assert not [finding for finding in data["findings"] if finding["code"].startswith("SMK")]
 
 
-def test_where_no_gpu_is_expected_nothing_is_tested_and_nothing_is_missed(targets: Targets, tmp_path: Path) -> None:
+def test_without_an_expected_gpu_no_test_runs_and_none_is_missing(targets: Targets, tmp_path: Path) -> None:
     bare = targets.interpreter(TargetSpec(packages=()))
     expected = ("--require", "gpu==0", "--require", "cupy==none")
-    code, data = asked("preflight", "--smoke", *expected, "--python", bare, GPUENV_DRIVER_ROOT=str(tmp_path))
+    code, data = run_json("preflight", "--smoke", *expected, "--python", bare, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, data["status"], data["smoke"]["status"]) == (0, "fit", "skipped")
     assert {test["detail"] for test in data["smoke"]["tests"]} == {"no GPU is expected here"}
 
 
 def test_without_a_cupy_the_finding_is_the_doctor_s(targets: Targets, machine: SimulatedMachine) -> None:
-    code, data = asked(
+    code, data = run_json(
         "preflight", "--smoke", "--python", targets.interpreter(TargetSpec(packages=())), **machine.environment
     )
     assert (code, data["smoke"]["status"]) == (1, "skipped")
@@ -165,20 +163,20 @@ def test_without_a_cupy_the_finding_is_the_doctor_s(targets: Targets, machine: S
     assert "CuPy is not in the target environment" in data["smoke"]["tests"][0]["detail"]
 
 
-def test_what_fails_is_a_finding_in_every_form(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
-    """The doctor is content with this machine; the tests are not."""
+def test_a_failed_test_is_a_finding_in_every_format(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    """The doctor finds no fault on this machine; only the tests do."""
     names = [name for name in READERS if name != "text"]
     formats = [part for name in names for part in ("--format", f"{name}={tmp_path / name}")]
     arguments: list[str | Path] = ["--no-config", "--smoke", "--python", target, *formats, "-o", tmp_path / "text"]
     done = gpuenv("preflight", *arguments, environment=machine.environment)
     assert done.returncode == 1, done.stderr
-    told = {name: READERS[name](tmp_path / name) for name in READERS}
-    right = told["json"]
+    reports = {name: READERS[name](tmp_path / name) for name in READERS}
+    right = reports["json"]
     assert "SMK902" in {code for code, _ in right.findings}
-    for form, said in told.items():
-        assert said.findings == right.findings, form
-        assert said.exit_code in (None, 1), form
-        assert "No module named" in said.text or form == "prometheus", form
+    for form, parsed in reports.items():
+        assert parsed.findings == right.findings, form
+        assert parsed.exit_code in (None, 1), form
+        assert "No module named" in parsed.text or form == "prometheus", form
 
 
 def test_a_level_of_the_configuration_file_is_used(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
@@ -192,8 +190,8 @@ def test_a_level_of_the_configuration_file_is_used(target: Path, machine: Simula
     assert "did you mean quick?" in done.stderr
 
 
-def test_the_whole_keeps_to_its_time(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
-    """NumPy never comes back: the tests end with the budget, and what they could not say is not said."""
+def test_the_command_stays_within_its_budget(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    """Importing NumPy hangs: the tests end with the budget, and report nothing that they did not test."""
     (tmp_path / "numpy").mkdir()
     (tmp_path / "numpy/__init__.py").write_text(HANGS, encoding="utf-8")
     (tmp_path / "numpy/version.py").write_text("", encoding="utf-8")  # or the doctor would call it no NumPy
@@ -216,13 +214,13 @@ def _launched(launcher: Path, environment: dict[str, str], *arguments: str | Pat
     return done.stdout
 
 
-def test_smoke_itself_has_the_forms_of_a_report(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+def test_the_smoke_command_has_the_formats_of_a_report(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
     formats = [
         part for name in ("junit", "markdown", "html", "gitlab") for part in ("--format", f"{name}={tmp_path / name}")
     ]
     done = gpuenv("smoke", "kernels", "--python", target, *formats, "--format", "json", environment=machine.environment)
     assert (done.returncode, json.loads(done.stdout)["schema"]) == (5, "gpuenv.smoke/1")
     for name in ("junit", "markdown", "html", "gitlab"):
-        said = READERS[name](tmp_path / name)
-        assert {code for code, _ in said.findings} == {"SMK902"}, name
-        assert said.exit_code in (None, 5), name
+        parsed = READERS[name](tmp_path / name)
+        assert {code for code, _ in parsed.findings} == {"SMK902"}, name
+        assert parsed.exit_code in (None, 5), name

@@ -63,13 +63,13 @@ class Browser:
         return message
 
     def _listen(self, message: dict[str, Any]) -> None:
-        given = message.get("params", {})
+        params = message.get("params", {})
         if message.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(str(given["exceptionDetails"]["text"]))
-        if message.get("method") == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(str(given["entry"]["text"]))
-        if message.get("method") == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str(given["args"]))
+            self.complaints.append(str(params["exceptionDetails"]["text"]))
+        if message.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(str(params["entry"]["text"]))
+        if message.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.complaints.append(str(params["args"]))
 
     def tell(self, expression: str) -> Any:  # noqa: ANN401 - JSON
         """What an expression of JavaScript comes to in the page."""

@@ -1,4 +1,4 @@
-"""Reads every form of a report back, each with a reader that is not ours where there is one."""
+"""Parses every format of a report, with an independent parser if there is one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a form says, as far as it can say it; None where the form has no place for it.
+class ParsedReport:
+    """The content of a report in one format; None for what the format does not have.
 
     Attributes:
         status: fit, degraded, unfit or unknown.
         exit_code: the exit code.
         findings: code and cause of each.
-        primary: code of the one to cure first.
+        primary: code of the finding to fix first.
         requirements: text and status of each.
-        text: all that is written in it, for the machine's facts to be looked for.
+        text: all of its text, in which the facts of the machine are looked up.
     """
 
     status: str | None
@@ -42,9 +42,9 @@ class Told:
     text: str
 
 
-def from_json(path: Path) -> Told:
+def from_json(path: Path) -> ParsedReport:
     data = json.loads(path.read_text(encoding="utf-8"))
-    return Told(
+    return ParsedReport(
         status=data["status"],
         exit_code=data["exit_code"],
         findings=frozenset((f["code"], f["cause"]) for f in data["findings"]),
@@ -58,12 +58,12 @@ _WORDS = {"FIT": "fit", "FIT, with warnings": "degraded", "UNFIT": "unfit", "UNK
 _REQUIRED = {"met": "met", "NOT MET": "violated", "not met": "violated", "unknown": "unknown"}
 
 
-def from_text(path: Path) -> Told:
+def from_text(path: Path) -> ParsedReport:
     text = path.read_text(encoding="utf-8")
-    required = re.findall(r"^  (met|NOT MET|unknown) +(\S.*?): (?:found|cannot tell) ", text, re.MULTILINE)
+    required = re.findall(r"^  (met|NOT MET|unknown) +(\S.*?): (?:found|undetermined:) ", text, re.MULTILINE)
     code = re.search(r"exit code (\d+)\.$", text)
-    first = re.search(r"^Cure this first\n  (\S+)", text, re.MULTILINE)
-    return Told(
+    first = re.search(r"^Fix this first\n  (\S+)", text, re.MULTILINE)
+    return ParsedReport(
         status=_WORDS[text.split(":", 1)[0]],
         exit_code=int(code[1]) if code else None,
         findings=frozenset(
@@ -75,15 +75,15 @@ def from_text(path: Path) -> Told:
     )
 
 
-def from_junit(path: Path) -> Told:
+def from_junit(path: Path) -> ParsedReport:
     suites = JUnitXml.fromfile(str(path))
     (suite,) = list(suites)
     properties = {entry.name: entry.value for entry in suite.properties()}  # type: ignore[no-untyped-call]
     cases = {(case.classname, case.name): case for case in suite}
     verdict = cases["gpuenv", "verdict"].result
-    told = "\n".join([path.read_text(encoding="utf-8"), *(str(value) for value in properties.values())])
-    blamed = [result for result in verdict if result.type in ("unfit", "unknown")]
-    assert [result.type for result in blamed] == ([properties["status"]] if blamed else [])
+    text = "\n".join([path.read_text(encoding="utf-8"), *(str(value) for value in properties.values())])
+    failed = [result for result in verdict if result.type in ("unfit", "unknown")]
+    assert [result.type for result in failed] == ([properties["status"]] if failed else [])
     assert suite.failures + suite.errors == sum(
         any(type(r).__name__ in ("Failure", "Error") for r in case.result) for case in suite
     )
@@ -98,13 +98,13 @@ def from_junit(path: Path) -> Told:
     found = set(re.findall(r"^([A-Z]{3}\d{3}) ([a-z0-9-]+) \((?:error|warning|note)\): ", texts, re.MULTILINE))
     if any(status == "violated" for _, status in required):
         found.add(("REQ801", "requirement-not-met"))
-    return Told(
-        properties["status"], int(properties["exit_code"]), frozenset(found), None, frozenset(required), unescape(told)
+    return ParsedReport(
+        properties["status"], int(properties["exit_code"]), frozenset(found), None, frozenset(required), unescape(text)
     )
 
 
 def commands(text: str) -> list[tuple[str, dict[str, str], str]]:
-    """Workflow commands as the runner reads them: a line that is none is a fault."""
+    """Workflow commands as the runner parses them; every line must be one."""
     read = []
     for line in text.splitlines():
         match = re.fullmatch(r"::(error|warning|notice) (.*?)::(.*)", line)
@@ -114,15 +114,15 @@ def commands(text: str) -> list[tuple[str, dict[str, str], str]]:
     return read
 
 
-def from_github(path: Path) -> Told:
+def from_github(path: Path) -> ParsedReport:
     read = commands(path.read_text(encoding="utf-8"))
     title = read[-1][1]["title"]
     match = re.fullmatch(r"gpuenv: (.*) \(exit code (\d+)\)", title)
     assert match
     found = [(p["title"], body) for _, p, body in read if re.fullmatch(r"[A-Z]{3}\d{3} [a-z0-9-]+", p["title"])]
-    first = next((name.split()[0] for name, body in found if body.startswith("cure this first: ")), None)
-    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|cannot tell) ", read[-1][2], re.MULTILINE)
-    return Told(
+    first = next((name.split()[0] for name, body in found if body.startswith("Fix this first: ")), None)
+    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|undetermined:) ", read[-1][2], re.MULTILINE)
+    return ParsedReport(
         status=_WORDS[match[1]],
         exit_code=int(match[2]),
         findings=frozenset((name.split()[0], name.split()[1]) for name, _ in found),
@@ -132,7 +132,7 @@ def from_github(path: Path) -> Told:
     )
 
 
-def from_gitlab(path: Path) -> Told:
+def from_gitlab(path: Path) -> ParsedReport:
     issues = json.loads(path.read_text(encoding="utf-8"))
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
     for issue in issues:
@@ -143,7 +143,7 @@ def from_gitlab(path: Path) -> Told:
     named = [(issue["check_name"].split(" "), issue["severity"]) for issue in issues]
     found = frozenset((parts[0], parts[1]) for parts, _ in named if len(parts) == 2)
     first = next((parts[0] for parts, severity in named if severity == "blocker"), None)
-    return Told(None, None, found, first, None, json.dumps(issues, ensure_ascii=False))
+    return ParsedReport(None, None, found, first, None, json.dumps(issues, ensure_ascii=False))
 
 
 @cache
@@ -153,7 +153,7 @@ def sarif() -> Draft4Validator:
     return Draft4Validator(json.loads(path.read_text(encoding="utf-8")), format_checker=Draft4Validator.FORMAT_CHECKER)
 
 
-def from_sarif(path: Path) -> Told:
+def from_sarif(path: Path) -> ParsedReport:
     data = json.loads(path.read_text(encoding="utf-8"))
     sarif().validate(data)
     (run,) = data["runs"]
@@ -161,10 +161,10 @@ def from_sarif(path: Path) -> Told:
     rules = run["tool"]["driver"]["rules"]
     assert {result["ruleId"] for result in run["results"]} <= {rule["id"] for rule in rules}
     required = [
-        re.fullmatch(r"(met|not met|unknown): (.*?): (?:found|cannot tell) .*", text)
+        re.fullmatch(r"(met|not met|unknown): (.*?): (?:found|undetermined:) .*", text)
         for text in run["properties"]["requirements"]
     ]
-    return Told(
+    return ParsedReport(
         status=run["properties"]["status"],
         exit_code=invocation["exitCode"],
         findings=frozenset((r["ruleId"], r["properties"]["cause"]) for r in run["results"]),
@@ -174,7 +174,7 @@ def from_sarif(path: Path) -> Told:
     )
 
 
-def from_prometheus(path: Path) -> Told:
+def from_prometheus(path: Path) -> ParsedReport:
     text = path.read_text(encoding="utf-8")
     families = list(prometheus_client.parser.text_string_to_metric_families(text))
     samples: dict[str, list[Any]] = {family.name: family.samples for family in families}
@@ -183,7 +183,7 @@ def from_prometheus(path: Path) -> Told:
     found = samples.get("gpuenv_finding_info", [])
     required = samples.get("gpuenv_requirement_status", [])
     labels = "\n".join(value for family in families for s in family.samples for value in s.labels.values())
-    return Told(
+    return ParsedReport(
         status=holds[0],
         exit_code=int(samples["gpuenv_exit_code"][0].value),
         findings=frozenset((s.labels["code"], s.labels["cause"]) for s in found),
@@ -193,7 +193,7 @@ def from_prometheus(path: Path) -> Told:
     )
 
 
-def from_markdown(path: Path) -> Told:
+def from_markdown(path: Path) -> ParsedReport:
     text = path.read_text(encoding="utf-8")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     assert not [token for token in tokens if token.type == "html_block"]
@@ -208,18 +208,18 @@ def from_markdown(path: Path) -> Told:
     for number, line in enumerate(plain):
         if line in ("met", "not met", "unknown") and section < number < len(plain) - 1:
             required.append((plain[number + 1], _REQUIRED[line]))
-    return Told(
+    return ParsedReport(
         status=_WORDS[plain[0].removeprefix("gpuenv: ")],
         exit_code=code,
         findings=frozenset((match[1], match[2]) for match in found if match),
-        primary=next((match[1] for match in found if match and "cure this first" in match[3]), None),
+        primary=next((match[1] for match in found if match and "fix this first" in match[3]), None),
         requirements=frozenset(required),
         text="\n".join(plain).replace("\u200b", ""),
     )
 
 
 class _Page(HTMLParser):
-    """The text of a page by the section that it stands in, and the elements that could load or run something."""
+    """The text of a page by section, and the elements that could load or run something."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -229,13 +229,13 @@ class _Page(HTMLParser):
         self.forbidden: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag in ("script", "iframe", "link", "img", "object", "form") or any(key.startswith("on") for key in given):
+        values = dict(attrs)
+        if tag in ("script", "iframe", "link", "img", "object", "form") or any(key.startswith("on") for key in values):
             self.forbidden.append(tag)
         if any(key in ("src", "action") or (key == "href" and not str(value).startswith("#")) for key, value in attrs):
             self.forbidden.append(f"{tag} {attrs}")
         if tag == "section":
-            self.section = str(given.get("id"))
+            self.section = str(values.get("id"))
         if tag not in ("meta", "br", "link", "img", "rect"):
             self.open.append(tag)
 
@@ -249,7 +249,7 @@ class _Page(HTMLParser):
             self.cells.append((self.section, self.open[-1], data))
 
 
-def from_html(path: Path) -> Told:
+def from_html(path: Path) -> ParsedReport:
     page = _Page()
     page.feed(path.read_text(encoding="utf-8"))
     assert page.forbidden == []
@@ -262,10 +262,10 @@ def from_html(path: Path) -> Told:
         for (a, b), c in zip(pairs, [*found[2:], "", ""], strict=True)
         if re.fullmatch(r"[A-Z]{3}\d{3}", a) and b == " "
     }
-    first = next((found[n + 2] for n, text in enumerate(found) if text == "cure this first"), None)
+    first = next((found[n + 2] for n, text in enumerate(found) if text == "fix this first"), None)
     required = [text for section, _, text in page.cells if section == "requirements"]
     read = [(required[n + 1], _REQUIRED[text]) for n, text in enumerate(required[:-1]) if text in _REQUIRED]
-    return Told(
+    return ParsedReport(
         status=_WORDS[heading],
         exit_code=code,
         findings=frozenset(codes),
@@ -275,7 +275,7 @@ def from_html(path: Path) -> Told:
     )
 
 
-READERS: dict[str, Callable[[Path], Told]] = {
+READERS: dict[str, Callable[[Path], ParsedReport]] = {
     "text": from_text,
     "json": from_json,
     "junit": from_junit,

@@ -1,4 +1,4 @@
-"""The table: a machine, a set of requirements, every form; what all of them must say of it."""
+"""A table of machines and sets of requirements, and what the report must say in every format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpuenv.cli.output import FORMATS, OutputSpec, RenderOptions, emit_report
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.resolve import resolve
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.report.report import make_report
-from tests.report.readers import READERS, Told
+from tests.report.readers import READERS, ParsedReport
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -34,16 +34,16 @@ STATUS_OF = {0: ("fit", "degraded"), 1: ("unfit",), 8: ("unknown",), 75: ("unfit
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run: its exit code, the report, and every form as its reader has it."""
+    """One run: its exit code, its report, and the report parsed from every format."""
 
     code: int
     report: dict[str, Any]
-    forms: dict[str, Told]
+    forms: dict[str, ParsedReport]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What was read of a machine, and what fits it: the same for every set of requirements."""
+    """A machine and its resolution, shared by all sets of requirements."""
 
     snapshot: Snapshot
     resolution: Resolution
@@ -54,7 +54,7 @@ def machine(snapshot: Snapshot) -> Machine:
 
 
 def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
-    """What preflight does once the machine has been read, every form written at once and read back."""
+    """Runs preflight on a machine, writes every format and parses it."""
     requirements = tuple(parse_requirement(text) for text in REQUIRED[name])
     terms = DiagnosisOptions(
         requirements=evaluate(requirements, of.snapshot),
@@ -76,23 +76,23 @@ def required(name: str) -> list[str]:
 
 
 def assert_all_say_the_same(found: Row) -> None:
-    """The same verdict, findings, requirements and machine in every form; and the exit code that follows from them."""
+    """Verdict, findings, requirements and machine are the same in every format, and the exit code matches them."""
     right, report = found.forms["json"], found.report
     assert found.code == report["exit_code"]
     assert right.status in STATUS_OF[found.code]
-    for form, told in found.forms.items():
-        assert told.findings == right.findings, form
-        assert told.status in (None, right.status), form
-        assert told.exit_code in (None, found.code), form
-        assert told.primary in (None, right.primary), form
-        assert told.requirements in (None, right.requirements), form
+    for form, parsed in found.forms.items():
+        assert parsed.findings == right.findings, form
+        assert parsed.status in (None, right.status), form
+        assert parsed.exit_code in (None, found.code), form
+        assert parsed.primary in (None, right.primary), form
+        assert parsed.requirements in (None, right.requirements), form
         if form != "gitlab":
-            assert_the_machine_is_named(told, report["snapshot"], form)
+            assert_the_machine_is_named(parsed, report["snapshot"], form)
     assert_the_code_follows(report)
 
 
 def assert_the_code_follows(report: dict[str, Any]) -> None:
-    """By the contract: an error is unfit, a requirement that is not met is an error, one that is open is no fit."""
+    """An error means unfit, a violated requirement is an error, and with an unknown one the machine is not fit."""
     errors = [finding for finding in report["findings"] if finding["severity"] == "error"]
     statuses = {entry["status"] for entry in report["requirements"]}
     assert (report["exit_code"] in (1, 75)) == bool(errors)
@@ -103,7 +103,7 @@ def assert_the_code_follows(report: dict[str, Any]) -> None:
         assert report["exit_code"] == 8
 
 
-def assert_the_machine_is_named(told: Told, snapshot: dict[str, Any], form: str) -> None:
+def assert_the_machine_is_named(parsed: ParsedReport, snapshot: dict[str, Any], form: str) -> None:
     names = {gpu["name"]["value"] for gpu in snapshot["gpus"]} - {None}
     version = snapshot["driver"]["version"]["value"]
-    assert [name for name in (*names, version) if name and name not in told.text] == [], form
+    assert [name for name in (*names, version) if name and name not in parsed.text] == [], form

@@ -1,4 +1,4 @@
-"""Reports as whole programs write them: several forms at once, hostile names, identities, and files that fail."""
+"""Reports of the command line: several formats at once, hostile names, identities, and unwritable files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, changed, record
-from tests.report.readers import READERS, Told, commands
+from tests.report.readers import READERS, ParsedReport, commands
 from tests.report.table import assert_the_machine_is_named, required
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def recorded(
     return folder / "machine.json"
 
 
-def every_form(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[str, Told]]:
+def every_format(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[str, ParsedReport]]:
     """One run that writes all; each read back."""
     formats = [part for name in FORMATS for part in ("--format", f"{name}={folder / name}")]
     formats = [part.replace(f"text={folder / 'text'}", "text") for part in formats]
@@ -59,30 +59,30 @@ def every_form(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[s
     return done.returncode, {name: READERS[name](folder / name) for name in FORMATS}
 
 
-def test_whole_programs_say_the_same(recorded: Path, tmp_path: Path) -> None:
-    """The whole table is run within one process, by test_table.py."""
-    code, forms = every_form(tmp_path, recorded, *required("usual"))
+def test_the_formats_of_a_command_agree(recorded: Path, tmp_path: Path) -> None:
+    """test_table.py covers the rest of the table within one process."""
+    code, forms = every_format(tmp_path, recorded, *required("usual"))
     right = forms["json"]
     assert right.status is not None
     assert (code, right.exit_code) == (FIRST_OF[right.status], code)
     data = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
-    for form, told in forms.items():
-        assert told.findings == right.findings, form
-        assert told.status in (None, right.status), form
-        assert told.exit_code in (None, code), form
-        assert told.primary in (None, right.primary), form
-        assert told.requirements in (None, right.requirements), form
+    for form, parsed in forms.items():
+        assert parsed.findings == right.findings, form
+        assert parsed.status in (None, right.status), form
+        assert parsed.exit_code in (None, code), form
+        assert parsed.primary in (None, right.primary), form
+        assert parsed.requirements in (None, right.requirements), form
         if form != "gitlab":
-            assert_the_machine_is_named(told, data["snapshot"], form)
+            assert_the_machine_is_named(parsed, data["snapshot"], form)
 
 
-def test_another_host_is_named_in_every_form(tmp_path: Path) -> None:
+def test_the_reason_for_another_host_is_in_every_format(tmp_path: Path) -> None:
     machine = record(FIT, tmp_path / "fit.json")
-    code, forms = every_form(tmp_path, machine, "--require", "gpu>=8", "--retry-elsewhere")
+    code, forms = every_format(tmp_path, machine, "--require", "gpu>=8", "--retry-elsewhere")
     assert code == 75
-    for form, told in forms.items():
-        assert told.exit_code in (None, 75), form
-        assert "another host may meet it" in told.text or form in ("gitlab", "prometheus"), form
+    for form, parsed in forms.items():
+        assert parsed.exit_code in (None, 75), form
+        assert "another host may meet it" in parsed.text or form in ("gitlab", "prometheus"), form
 
 
 # Hostile names.
@@ -99,12 +99,12 @@ def hostile() -> Snapshot:
     return changed(FIT, gpus=(gpu,), host=host)
 
 
-def test_a_hostile_name_commands_no_reader(tmp_path: Path) -> None:
+def test_a_hostile_name_injects_nothing(tmp_path: Path) -> None:
     machine = record(hostile(), tmp_path / "evil.json")
-    code, forms = every_form(tmp_path, machine, "--require", "name~=H100", "--require", "gpu>=1")
+    code, forms = every_format(tmp_path, machine, "--require", "name~=H100", "--require", "gpu>=1")
     assert code == 1
-    for form, told in forms.items():
-        assert told.findings == {("REQ801", "requirement-not-met")}, form
+    for form, parsed in forms.items():
+        assert parsed.findings == {("REQ801", "requirement-not-met")}, form
         raw = (tmp_path / form).read_bytes().decode("utf-8")
         assert [c for c in "\x1b\x07\u202e" if c in raw] == [], form
     read = commands((tmp_path / "github").read_text(encoding="utf-8"))
@@ -117,17 +117,17 @@ def test_a_hostile_name_commands_no_reader(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in page
 
 
-def test_identities_are_hidden_unless_they_are_asked_for(tmp_path: Path) -> None:
+def test_identities_are_hidden_unless_requested(tmp_path: Path) -> None:
     target = FIT.target._replace(executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
     machine = record(changed(FIT, target=target), tmp_path / "alice.json")
-    every_form(tmp_path, machine, "--require", "gpu>=2")
+    every_format(tmp_path, machine, "--require", "gpu>=2")
     names = [*FORMATS, "summary.md"]
     assert [name for name in names if "alice" in (tmp_path / name).read_text(encoding="utf-8")] == []
     uuid = str(FIT.gpus[0].uuid.value)
     assert [name for name in names if uuid in (tmp_path / name).read_text(encoding="utf-8")] == []
     open_folder = tmp_path / "open"
     open_folder.mkdir()
-    every_form(open_folder, machine, "--no-redact")
+    every_format(open_folder, machine, "--no-redact")
     assert [name for name in names if "alice" not in (open_folder / name).read_text(encoding="utf-8")] == [
         "gitlab",
         "prometheus",
@@ -137,14 +137,14 @@ def test_identities_are_hidden_unless_they_are_asked_for(tmp_path: Path) -> None
 # Several at once.
 
 
-def test_text_goes_to_standard_output_beside_files(tmp_path: Path) -> None:
+def test_text_goes_to_standard_output_next_to_files(tmp_path: Path) -> None:
     machine = record(FIT, tmp_path / "fit.json")
     done = gpuenv("doctor", "--snapshot", machine, "--format", f"junit={tmp_path / 'j.xml'}")
     assert done.stdout.startswith("FIT: ")
     assert READERS["junit"](tmp_path / "j.xml").status == "fit"
 
 
-def test_a_file_that_cannot_be_written_does_not_keep_the_others_back(tmp_path: Path) -> None:
+def test_an_unwritable_file_does_not_prevent_the_others(tmp_path: Path) -> None:
     machine = record(FIT, tmp_path / "fit.json")
     formats = ("--format", f"junit={tmp_path / 'missing/j.xml'}", "--format", f"sarif={tmp_path / 's.json'}")
     done = gpuenv("preflight", "--no-config", "--snapshot", machine, *formats)
@@ -161,7 +161,7 @@ def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
     assert summary.read_text(encoding="utf-8").startswith("# Another step\n## gpuenv: FIT\n")
 
 
-def test_a_job_summary_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> None:
+def test_an_unwritable_job_summary_changes_no_verdict(tmp_path: Path) -> None:
     """As in a container that the runner's folder is not mounted into."""
     machine = record(FIT, tmp_path / "fit.json")
     place = {"GITHUB_STEP_SUMMARY": str(tmp_path / "not/mounted/summary.md")}
@@ -170,7 +170,7 @@ def test_a_job_summary_that_cannot_be_written_changes_no_verdict(tmp_path: Path)
     assert "not/mounted/summary.md: cannot be written" in done.stderr
 
 
-def test_a_page_shows_the_runs_before(tmp_path: Path) -> None:
+def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
     history = tmp_path / "history"
     history.mkdir()
     machine = tmp_path / "m.json"

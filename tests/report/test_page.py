@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.report.html import Earlier, html_text
+from gpuenv.report.html import EarlierRun, html_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT
 from tests.report.browser import PROGRAM, browser
-from tests.report.made import FAULTY, report
+from tests.report.sample_reports import FAULTY, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ TAB, ENTER = 9, 13
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = tuple(
-        Earlier(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, 0, "GPU201 no-nvidia-gpu", 0.5)
+        EarlierRun(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, 0, "GPU201 no-nvidia-gpu", 0.5)
         for n, status in enumerate([Status.FIT, Status.UNFIT, Status.UNKNOWN, Status.DEGRADED] * 3)
     )
     text = html_text(report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink", tests=FAULTY), history)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.report.snapshot import phase_lines
+from gpuenv.report.snapshot_text import phase_lines
 
 SOURCES = (
     Source("libraries", SourceState.ANSWERED, None, duration=0.5, started=0.5),
@@ -13,7 +13,7 @@ SOURCES = (
 )
 
 
-def test_each_source_has_its_line_in_the_order_of_asking() -> None:
+def test_each_source_has_a_line_in_the_order_of_its_start() -> None:
     head, *rows, last = [line.text for line in phase_lines(Snapshot()._replace(sources=SOURCES))]
     assert head.split() == ["source", "from", "to", "took", "state"]
     assert [row.split()[:4] for row in rows] == [
@@ -22,10 +22,10 @@ def test_each_source_has_its_line_in_the_order_of_asking() -> None:
         ["libraries", "0.50", "1.00", "0.50"],
     ]
     assert rows[1].endswith("timed-out")
-    assert last == "all 1.00 s; one after the other it would be 1.60 s"
+    assert last == "total 1.00 s; one after the other 1.60 s"
 
 
-def test_bars_lie_below_each_other_as_the_times_do() -> None:
+def test_the_bars_match_the_times() -> None:
     _, kernel, nvml, libraries, _ = [line.text for line in phase_lines(Snapshot()._replace(sources=SOURCES))]
     bars = {text.split()[0]: (text.index("#"), text.rindex("#")) for text in (kernel, nvml, libraries)}
     assert bars["kernel"][0] == bars["nvml"][0] < bars["kernel"][1] < bars["libraries"][0]
@@ -33,5 +33,5 @@ def test_bars_lie_below_each_other_as_the_times_do() -> None:
     assert max(map(len, (kernel, nvml, libraries))) <= 80
 
 
-def test_nobody_was_asked() -> None:
-    assert [line.text for line in phase_lines(Snapshot())] == ["No source was asked."]
+def test_without_timings_no_source_was_probed() -> None:
+    assert [line.text for line in phase_lines(Snapshot())] == ["No source was probed."]

@@ -15,7 +15,7 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.report import Report, Status, judge, make_report
-from gpuenv.report.snapshot import fact_lines
+from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import gpu_texts, report_lines
 
 MATRIX = load(data_path("matrix.yaml"))
@@ -24,17 +24,17 @@ HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=
 CUPY = ("cupy=cupy-cuda13x==14.2.0", "toolkit=13.0")
 
 
-def _report(*given: str) -> Report:
-    snapshot = assume(Snapshot(), given, MATRIX)
+def _report(*assumptions: str) -> Report:
+    snapshot = assume(Snapshot(), assumptions, MATRIX)
     resolution = resolve(snapshot, MATRIX)
     return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "exit_code"),
+    ("assumptions", "status", "exit_code"),
     [
         ((*HEALTHY, *CUPY), Status.FIT, 0),
-        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0"), Status.UNKNOWN, 8),  # nobody told of its libraries
+        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0"), Status.UNKNOWN, 8),  # its libraries are unknown
         ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "toolkit=12.9"), Status.UNKNOWN, 8),
         (("driver=580.95.05", "gpu=H100", *CUPY), Status.UNKNOWN, 8),
         ((*HEALTHY, "cupy=none"), Status.UNFIT, 1),
@@ -45,24 +45,24 @@ def _report(*given: str) -> Report:
         ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "env.CUDA_VISIBLE_DEVICES=-1"), Status.UNFIT, 1),
     ],
 )
-def test_status_and_exit_code(given: tuple[str, ...], status: Status, exit_code: int) -> None:
-    report = _report(*given)
+def test_status_and_exit_code(assumptions: tuple[str, ...], status: Status, exit_code: int) -> None:
+    report = _report(*assumptions)
     assert (report.status, report.exit_code) == (status, exit_code)
 
 
 @pytest.mark.parametrize("fact", ["os", "arch", "libc", "python", "driver", "gpu", "numpy", "cupy", "toolkit"])
-def test_with_one_fact_less_it_cannot_be_told(fact: str) -> None:
-    report = _report(*(given for given in (*HEALTHY, *CUPY) if not given.startswith(f"{fact}=")))
+def test_without_one_of_the_facts_the_status_is_unknown(fact: str) -> None:
+    report = _report(*(entry for entry in (*HEALTHY, *CUPY) if not entry.startswith(f"{fact}=")))
     assert (report.status, report.exit_code) == (Status.UNKNOWN, 8)
 
 
-def test_an_assumed_toolkit_must_serve_the_gpu_as_one_that_is_there() -> None:
-    others = [given for given in HEALTHY if not given.startswith("gpu=")]
+def test_an_assumed_toolkit_must_support_the_gpu() -> None:
+    others = [entry for entry in HEALTHY if not entry.startswith("gpu=")]
     report = _report(*others, "gpu=RTX 5090", "cupy=cupy-cuda12x==14.2.0", "toolkit=12.4")
     assert [finding.code for finding in report.findings if finding.primary] == ["LIB610"]
 
 
-def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
+def test_without_an_observed_gpu_the_status_is_not_fit() -> None:
     """No finding is not yet a proof: CUDA must have shown a device to this process."""
     nothing = Diagnosis((), ())
     seen = Snapshot()._replace(
@@ -85,9 +85,9 @@ def test_a_crashed_check_is_never_fit() -> None:
     assert judge(crashed, report.snapshot) is Status.UNKNOWN
 
 
-@pytest.mark.parametrize("given", [(*HEALTHY, "cupy=none"), ("driver=none", "cupy=none", "python=3.12"), HEALTHY])
-def test_text_says_what_the_record_says(given: tuple[str, ...]) -> None:
-    report = _report(*given)
+@pytest.mark.parametrize("assumptions", [(*HEALTHY, "cupy=none"), ("driver=none", "cupy=none", "python=3.12"), HEALTHY])
+def test_the_text_agrees_with_the_report(assumptions: tuple[str, ...]) -> None:
+    report = _report(*assumptions)
     text = "\n".join(line.text for line in report_lines(report))
     assert f"exit code {report.exit_code}" in text
     for finding in report.findings:
@@ -99,40 +99,42 @@ def test_text_says_what_the_record_says(given: tuple[str, ...]) -> None:
     assert text.isascii()
 
 
-def test_lines_of_the_kernels_log_stand_on_lines_of_their_own() -> None:
+def test_each_entry_of_the_kernel_log_has_its_line() -> None:
     messages = (KernelMessage("NVRM: loading"), KernelMessage("NVRM: Xid", 79, "0000:3b:00.0"))
     support = ContainerSupport(
         device_rules=known(("c 195:0 rw", "c 511:0 rw"), "devices.list"), runtimes=known((), "x")
     )
     snapshot = Snapshot(kernel_log=known(messages, "/dev/kmsg"), container_support=support)
-    told = [line.text for line in fact_lines(snapshot)]
-    assert "kernel_log: 2 lines [/dev/kmsg]" in told
-    assert {"kernel_log[0].text: NVRM: loading", "kernel_log[1].xid: 79", "kernel_log[1].pci: 0000:3b:00.0"} <= {*told}
-    assert "container_support.device_rules: c 195:0 rw, c 511:0 rw [devices.list]" in told
-    assert "container_support.runtimes: none [x]" in told
+    lines = [line.text for line in fact_lines(snapshot)]
+    assert "kernel_log: 2 lines [/dev/kmsg]" in lines
+    assert {"kernel_log[0].text: NVRM: loading", "kernel_log[1].xid: 79", "kernel_log[1].pci: 0000:3b:00.0"} <= {*lines}
+    assert "container_support.device_rules: c 195:0 rw, c 511:0 rw [devices.list]" in lines
+    assert "container_support.runtimes: none [x]" in lines
 
 
-def test_no_line_of_the_facts_has_a_name_of_pythons() -> None:
-    """``--assume wsl=yes`` is told as it was given, and so is all that is read."""
+def test_no_fact_is_printed_in_python_notation() -> None:
+    """Booleans are printed as ``yes`` and ``no``, as in ``--assume wsl=yes``."""
     node = DeviceNode("/dev/nvidia0", True, "crw-rw----", "0:44")
-    told = Snapshot()._replace(driver=Snapshot().driver._replace(device_nodes=(node,)))
-    lines = [line.text for line in fact_lines(assume(told, ["wsl=yes"], MATRIX))]
+    snapshot = Snapshot()._replace(driver=Snapshot().driver._replace(device_nodes=(node,)))
+    lines = [line.text for line in fact_lines(assume(snapshot, ["wsl=yes"], MATRIX))]
     assert {"host.wsl: yes [assumed]", "driver.device_nodes[0].accessible: yes"} <= {*lines}
     assert [line for line in lines if re.search(r": (True|False|None)\b", line)] == []
 
 
-@pytest.mark.parametrize(("by", "of"), [("slurm", "job"), (None, "process")])
-def test_a_gpu_that_was_not_given_is_told_as_such(by: str | None, of: str) -> None:
+@pytest.mark.parametrize(
+    ("by", "denied"), [("slurm", "not allocated to this job"), (None, "not accessible to this process")]
+)
+def test_a_gpu_that_a_control_group_denies_is_listed_as_such(by: str | None, denied: str) -> None:
     kept = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
     named = kept._replace(name=known("NVIDIA L4", "nvml"))
-    given = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
+    accessible = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
-    told = gpu_texts(Snapshot(gpus=(kept, kept, given, kept, named, Gpu()), grant=grant))
-    assert told == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x not given to this {of}"]
+    texts = gpu_texts(Snapshot(gpus=(kept, kept, accessible, kept, named, Gpu()), grant=grant))
+    assert texts == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x {denied}"]
 
 
-def test_evidence_of_any_length_is_read_at_a_glance() -> None:
-    """A LD_LIBRARY_PATH of a cluster's modules, say; the record has it whole."""
+def test_long_evidence_is_cut_in_the_text() -> None:
+    """Such as the LD_LIBRARY_PATH of a cluster's modules; the report record keeps it in full."""
     folders = ":".join(f"/opt/some/folder/number/{number}/lib64" for number in range(3000))
     report = _report(*HEALTHY, *CUPY, f"env.CUDA_VISIBLE_DEVICES=-1,{folders}")
     shown = [line.text for line in report_lines(report) if "- environment.CUDA_VISIBLE_DEVICES" in line.text]

@@ -16,28 +16,28 @@ from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import KernelMessage, Snapshot
 from gpuenv.preflight.evaluate import evaluate
-from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.report.report import Report, make_report
 from tests.support.matrix import MATRIX
 
 
-def _report(*given: str) -> Report:
-    snapshot = assume(Snapshot(), given, MATRIX)
+def _report(*assumptions: str) -> Report:
+    snapshot = assume(Snapshot(), assumptions, MATRIX)
     resolution = resolve(snapshot, MATRIX)
     return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
 
 
 @pytest.mark.parametrize(
-    "given", [(), ("driver=none",), ("driver=580.95.05", "gpu=V100", "python=3.12", "cupy=cupy-cuda13x==14.2.0")]
+    "assumptions", [(), ("driver=none",), ("driver=580.95.05", "gpu=V100", "python=3.12", "cupy=cupy-cuda13x==14.2.0")]
 )
-def test_a_report_has_the_form_of_its_schema(given: tuple[str, ...]) -> None:
-    report = _report(*given)
+def test_a_report_matches_its_schema(assumptions: tuple[str, ...]) -> None:
+    report = _report(*assumptions)
     schema = json_schema(Report, "gpuenv.report/1")
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(json.dumps(encode(report))))
 
 
-def test_readings_of_different_lists_have_schemas_of_their_own() -> None:
+def test_readings_of_different_lists_have_separate_schemas() -> None:
     """The lines of the kernel's log are records, the folders of headers are texts."""
     snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100"), MATRIX)
     lines: tuple[KernelMessage, ...] = (KernelMessage("NVRM: Xid (PCI:0000:01:00): 79", 79, "0000:01:00.0"),)
@@ -50,7 +50,7 @@ def test_readings_of_different_lists_have_schemas_of_their_own() -> None:
     assert not validator.is_valid(data)
 
 
-def test_a_preflight_has_that_form_too() -> None:
+def test_a_preflight_report_matches_the_schema() -> None:
     snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100", "python=3.12"), MATRIX)
     resolution = resolve(snapshot, MATRIX)
     wanted = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
@@ -63,12 +63,12 @@ def test_a_preflight_has_that_form_too() -> None:
     assert decode(Report, data) == report
 
 
-def test_the_schema_refuses_what_is_no_report() -> None:
+def test_the_schema_rejects_other_documents() -> None:
     data = encode(_report())
     del data["findings"]
     assert not Draft202012Validator(json_schema(Report, "gpuenv.report/1")).is_valid(data)
 
 
-def test_the_closed_list_of_constraints_is_in_the_schema() -> None:
+def test_the_schema_lists_all_constraints() -> None:
     text = json.dumps(json_schema(Resolution, "gpuenv.resolution/1"))
     assert all(f'"{name.value}"' in text for name in ConstraintName)

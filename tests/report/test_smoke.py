@@ -22,11 +22,11 @@ from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
 from gpuenv.report.sarif import render as sarif_text
-from gpuenv.report.smoke import measured_texts, smoke_series
+from gpuenv.report.smoke_text import measured_texts, smoke_series
 from gpuenv.report.text import report_lines
 from tests.cli.recorded import FIT, UUID
-from tests.report.made import AGAIN, FAULTY, PASSED, report, smoke
 from tests.report.readers import commands
+from tests.report.sample_reports import AGAIN, FAULTY, PASSED, report, smoke
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report
@@ -37,12 +37,12 @@ def tested() -> Report:
     return report(FIT, tests=FAULTY)
 
 
-def test_a_report_without_gpu_tests_has_none() -> None:
+def test_a_report_without_gpu_tests_lists_none() -> None:
     assert "GPU tests" not in html_text(report(FIT))
     assert not [run for run in report(FIT).checks if run.code.startswith("SMK")]
 
 
-def test_repetitions_are_told_apart_in_every_form() -> None:
+def test_repetitions_are_numbered_in_every_format() -> None:
     """Continuous integration keeps one of several test cases of one name."""
     again = report(FIT, tests=smoke(PASSED, replace(PASSED, repeat=1), replace(PASSED, repeat=2, measured={})))
     suites = [suite for suite in JUnitXml.fromstring(junit_text(again).encode()) if suite]
@@ -53,16 +53,16 @@ def test_repetitions_are_told_apart_in_every_form() -> None:
         assert f"{PASSED.name} #3" in text
 
 
-def test_what_was_measured_is_told_with_what_it_is_held_against(tested: Report) -> None:
+def test_measurements_are_listed_with_their_references(tested: Report) -> None:
     assert tested.smoke is not None
     assert measured_texts(tested.smoke.tests[0]) == ["matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s"]
     first, second, *_ = smoke_series(tested.smoke)
-    assert (first.name, first.text, [entry.worse for entry in first.beside]) == (
+    assert (first.name, first.text, [entry.worse for entry in first.comparisons]) == (
         "blas.matmul_f16",
         "241 TFLOP/s",
         [False],
     )
-    assert [entry.worse for entry in second.beside] == [True]
+    assert [entry.worse for entry in second.comparisons] == [True]
     page = html_text(tested)
     assert "6% of the data sheet" in page
     assert page.count('<rect class="bad"') == 2  # the rate, and the part that it is of the data sheet
@@ -76,7 +76,7 @@ def test_repetitions_are_a_series() -> None:
     ]
 
 
-def test_a_saved_baseline_is_of_the_same_gpu_with_its_name_hidden() -> None:
+def test_a_saved_baseline_matches_the_same_gpu_by_its_pseudonym() -> None:
     now, earlier = smoke(AGAIN), smoke(replace(AGAIN, measured={"device_copy": Quantity(2e12, "B/s")}))
     saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", "")))
     assert {test.gpu for test in saved.tests} != {UUID}
@@ -95,12 +95,12 @@ def test_a_failed_test_makes_a_finding(tested: Report) -> None:
     assert (tested.status.value, tested.exit_code) == ("unfit", 1)
 
 
-def test_a_passed_run_is_a_proof() -> None:
+def test_a_passed_run_proves_the_machine_fit() -> None:
     made = report(FIT, tests=smoke(PASSED))
     assert (made.status.value, made.exit_code, made.findings) == ("fit", 0, ())
 
 
-def test_junit_has_a_case_a_test(tested: Report) -> None:
+def test_junit_has_a_case_for_each_test(tested: Report) -> None:
     (suite,) = list(JUnitXml.fromstring(junit_text(tested).encode()))
     cases = {case.name: case.result for case in suite if case.classname.startswith("gpuenv.smoke.")}
     kinds = {name: [type(result).__name__ for result in results] for name, results in cases.items()}
@@ -114,13 +114,13 @@ def test_junit_has_a_case_a_test(tested: Report) -> None:
     }
 
 
-def test_the_other_forms_name_the_tests_that_failed(tested: Report) -> None:
+def test_the_other_formats_name_the_failed_tests(tested: Report) -> None:
     titles = [properties["title"] for _, properties, _ in commands(annotations_text(tested))]
     assert titles[:3] == ["SMK902 gpu-test-failed", "SMK902 driver-unresponsive", "SMK904 gpu-throttled"]
     text = "\n".join(line.text for line in report_lines(tested))
     for form in (annotations_text, code_quality_text, sarif_text, markdown_text, html_text):
-        told = form(tested)
-        assert [name for name in ("kernels.atomics", "fft.complex", "sum: 1 of 1 wrong") if name not in told] == [], (
+        text = form(tested)
+        assert [name for name in ("kernels.atomics", "fft.complex", "sum: 1 of 1 wrong") if name not in text] == [], (
             form
         )
     assert "kernels.atomics" in text

@@ -82,7 +82,7 @@ def test_the_doctor_gives_the_expected_answer_on_a_simulated_machine(cache: Path
     expected = load(data_path("machines") / f"{name}.yaml").expect.primary
     done = on(name, *PROGRAM, "doctor", cache=cache)
     assert done.returncode == 1
-    assert re.findall(r"^Cure this first\n  \S+ (\S+)", done.stdout, re.MULTILINE) == [expected], done.stdout
+    assert re.findall(r"^Fix this first\n  \S+ (\S+)", done.stdout, re.MULTILINE) == [expected], done.stdout
 
 
 def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None:

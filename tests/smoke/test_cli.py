@@ -35,7 +35,7 @@ def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Pa
 def test_text_says_what_json_says(target: Path, tmp_path: Path) -> None:
     done = run("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert done.returncode == 5
-    assert done.stdout.startswith("SKIPPED: nothing was proven.\n")
+    assert done.stdout.startswith("SKIPPED: no test ran.\n")
     assert "13 skipped" in done.stdout
     assert "exit code 5" in done.stdout
 

@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
     Trouble,
 )
 from gpuenv.model.text import share_text
-from gpuenv.report.smoke import section_lines, smoke_lines
+from gpuenv.report.smoke_text import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 
 # The printed result.
@@ -42,9 +42,9 @@ def test_a_part_is_not_called_the_whole() -> None:
     tried = test("transfer.rates", A, h2d=24.1e9)
     wanting = replace(test("kernels.x", A), status=TestStatus.SKIPPED, trouble=Trouble.INTERRUPTED, detail="not now")
     for printed in (text(result(tried, wanting)), section(result(tried, wanting))):
-        assert "UNFINISHED: not all was tried" in printed
+        assert "UNFINISHED: not every test ran" in printed
         assert "not now" in printed
-    assert text(result(wanting)).startswith("SKIPPED: nothing was proven")
+    assert text(result(wanting)).startswith("SKIPPED: no test ran")
 
 
 @pytest.mark.parametrize(("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
@@ -88,7 +88,7 @@ def test_what_did_not_pass_is_named_with_its_reason_and_cause() -> None:
 def test_every_test_is_listed_on_demand_and_a_budget_that_was_missed_is_told() -> None:
     shown = result(test("a.b", A), duration=99.0)
     assert "passed    a.b" in text(shown, verbose=True)
-    assert "more than the 60 s" in text(shown)
+    assert "over the budget of 60 s" in text(shown)
 
 
 def test_lines_are_short_and_in_ascii() -> None:

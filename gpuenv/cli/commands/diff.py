@@ -37,7 +37,7 @@ def diff(
     del offline  # nothing here uses the network
     from gpuenv.cli.output import Output
     from gpuenv.doctor.compare import compare
-    from gpuenv.report.snapshot import difference_lines
+    from gpuenv.report.snapshot_text import difference_lines
 
     first, second = read_snapshot(working), read_snapshot(broken)
     rows = get_matrix(matrix)

@@ -131,8 +131,8 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     from gpuenv.cli.sources import validate_options
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.answers import Checks, ListedCheck
-    from gpuenv.report.lines import Line
-    from gpuenv.report.reference import list_lines, listed_checks
+    from gpuenv.report.catalogue import list_lines, listed_checks
+    from gpuenv.report.text_line import TextLine
 
     specs = read_formats(opts.formats, opts.output, RECORD_FORMATS)
     _left_out(opts)
@@ -140,7 +140,9 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     validate_options(source, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
-    plugin_lines = [Line(f"{plugin.code}  from {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    plugin_lines = [
+        TextLine(f"{plugin.code}  from {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()
+    ]
     emit_record(listed, lambda: [*list_lines(all_checks()), *plugin_lines], specs, color=not opts.no_color)
 
 

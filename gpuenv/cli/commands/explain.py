@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.answers import Meaning
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.lines import Line
+    from gpuenv.report.text_line import TextLine
 
-    Entry = tuple[Meaning, Iterator[Line]]
+    Entry = tuple[Meaning, Iterator[TextLine]]
 
 _CHUNK = 1 << 19  # bytes
 _HEAD = 1 << 18  # bytes that are searched for pasted outputs
@@ -93,7 +93,7 @@ def _find_entry(what: str) -> Entry | None:
     from gpuenv.doctor.registry import DocumentedCheck, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
-    from gpuenv.report.reference import cause_lines, cause_meaning, check_lines, check_meaning
+    from gpuenv.report.catalogue import cause_lines, cause_meaning, check_lines, check_meaning
 
     all_codes: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     checks = {check.code: check for check in all_codes}
@@ -106,7 +106,7 @@ def _find_entry(what: str) -> Entry | None:
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
-    from gpuenv.report.reference import signature_lines, signature_meaning
+    from gpuenv.report.catalogue import signature_lines, signature_meaning
 
     signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
     return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
@@ -120,7 +120,7 @@ def _plugin_entry(what: str, seconds: float) -> Entry | None:
         return None
     from gpuenv.cli.diagnosis import plugins
     from gpuenv.plugins.runner import MOST_SECONDS, describe
-    from gpuenv.report.reference import plugin_lines, plugin_meaning
+    from gpuenv.report.catalogue import plugin_lines, plugin_meaning
 
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:
@@ -206,10 +206,10 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
     from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
     from gpuenv.model.snapshot import SourceState
-    from gpuenv.paste.environments import chosen, read_meant
     from gpuenv.paste.fields import FAILURES
-    from gpuenv.paste.read import decoded
-    from gpuenv.paste.snapshot import known_keys, to_snapshot
+    from gpuenv.paste.partial_snapshot import known_keys, to_snapshot
+    from gpuenv.paste.reader import decoded
+    from gpuenv.paste.selection import read_selection, select_environment
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     if not says_something(scanner):
@@ -217,11 +217,11 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
         return explanation(scanner)
     pasted, note = None, None
     if source.no_probe:
-        meant = chosen(decoded(text.head))
-        pasted, note = read_meant(meant).without(FAILURES), meant.note  # the error itself is not a tool output
+        selection = select_environment(decoded(text.head))
+        pasted, note = read_selection(selection).without(FAILURES), selection.note  # the error itself is not a tool output
         if note:
             lines = Stated()
-            for line in meant.text.splitlines():
+            for line in selection.text.splitlines():
                 lines.look(line)
             stated = lines.facts
         if pasted.is_empty:

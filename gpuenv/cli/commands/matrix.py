@@ -101,7 +101,7 @@ def show(
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
     from gpuenv.matrix.rows import Asked, grid_of, select
-    from gpuenv.report.matrix import page, row_lines, row_markdown
+    from gpuenv.report.matrix_table import page, row_lines, row_markdown
 
     rows = get_matrix(matrix)
     wanted = Asked(row, line, gpu, driver)

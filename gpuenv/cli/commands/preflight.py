@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
-    from gpuenv.preflight.requirement import Requirement
+    from gpuenv.preflight.requirements import Requirement
     from gpuenv.report.report import Report
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two attempts on a busy GPU
@@ -115,7 +115,7 @@ def preflight(opts: PreflightOptions) -> None:
     allowances = suppressions_of(settings)
     if opts.list_requirements:
         from gpuenv.cli.sources import validate_options
-        from gpuenv.report.reference import grammar_lines, listed_requirements
+        from gpuenv.report.catalogue import grammar_lines, listed_requirements
 
         validate_options(source, opts.matrix)
         emit_record(listed_requirements(), grammar_lines, specs, color=not opts.no_color)
@@ -168,7 +168,7 @@ def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
-    from gpuenv.preflight.requirement import Origin, RequirementError, parse_requirement
+    from gpuenv.preflight.requirements import Origin, RequirementError, parse_requirement
 
     read, faults = [], []
     for text in texts:

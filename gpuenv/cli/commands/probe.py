@@ -34,7 +34,7 @@ def probe(
     if output_format is options.Format.JSON or output is not None:
         emit_json(facts, output, redacted=redact)
     else:
-        from gpuenv.report.snapshot import fact_lines
+        from gpuenv.report.snapshot_text import fact_lines
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:

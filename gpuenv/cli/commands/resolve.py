@@ -67,7 +67,7 @@ def resolve(
     from gpuenv.matrix.assume import AssumeError
     from gpuenv.matrix.resolve import choose
     from gpuenv.matrix.resolve import resolve as resolve_wheel
-    from gpuenv.report.resolution import explanation_lines, fleet_lines, what_if_lines, why_not_lines
+    from gpuenv.report.resolution_text import explanation_lines, fleet_lines, what_if_lines, why_not_lines
 
     files = snapshot or []
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:

@@ -105,13 +105,13 @@ def _paths() -> dict[str, Path]:
 
 def _list(*, color: bool) -> None:
     from gpuenv.cli.output import emit_lines
-    from gpuenv.report.lines import Line
+    from gpuenv.report.text_line import TextLine
     from gpuenv.simulate.profile import load
 
     profiles = [load(path) for path in _paths().values()]
     width = max(len(profile.name) for profile in profiles)
     lines = [
-        Line(
+        TextLine(
             f"{profile.name:<{width}}  {profile.about}"
             f"{' (Its environment is not simulated.)' if _concerns_environment(profile) else ''}",
             hang=width + 2,

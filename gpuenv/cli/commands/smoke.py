@@ -125,21 +125,21 @@ def smoke(
 def _list(order: Order, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.answers import ListedTest, Tests
-    from gpuenv.report.lines import Line
+    from gpuenv.report.text_line import TextLine
     from gpuenv.smoke.plan import chosen
 
     is_detailed = bool(order.only)
     tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
-    lines = [Line("Tests, each with its lowest level")]
+    lines = [TextLine("Tests, each with its lowest level")]
     listed = []
     for test in tests:
         first = next(entry.value for entry in SmokeLevel if test.size(entry) is not None)
         listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
-        lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
+        lines.append(TextLine(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
         if is_detailed:
-            lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
-            lines += [Line(f"    needs {need}") for need in test.needs]
+            lines.append(TextLine(f"    tolerance: {test.tolerance}", hang=6))
+            lines += [TextLine(f"    needs {need}") for need in test.needs]
     emit_record(Tests(tuple(listed)), lambda: lines, specs, color=color)
 
 

@@ -8,28 +8,28 @@ from dataclasses import replace
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
 from gpuenv.model.finding import Severity
-from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Status
 from gpuenv.report.text import finding_lines
+from gpuenv.report.text_line import Style, TextLine
 
 _STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
 _WORDS = {Status.FIT: "runs", Status.DEGRADED: "runs, with warnings", Status.UNKNOWN: "could not be told"}
 _INDENT = 12
 
 
-def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[Line]:
+def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[TextLine]:
     """The whole report."""
-    yield Line(_headline(report), _STYLES.get(report.status, Style.BAD), 2)
+    yield TextLine(_headline(report), _STYLES.get(report.status, Style.BAD), 2)
     for image in report.images:
-        yield Line()
+        yield TextLine()
         yield from _image_lines(image, report.cuda.get(image.platform or "", ""), verbose=verbose)
     for machine in report.machines:
-        yield Line()
+        yield TextLine()
         yield from _machine_lines(machine, verbose=verbose)
     if report.kind != "image":
         yield from _file_lines(report)
-    yield Line()
-    yield Line(_closing(report), Style.QUIET)
+    yield TextLine()
+    yield TextLine(_closing(report), Style.QUIET)
 
 
 def _headline(report: ImageReport) -> str:
@@ -58,8 +58,8 @@ def _verdict(machine: MachineVerdict) -> str:
     return _WORDS.get(machine.status, "does not run")
 
 
-def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[Line]:
-    yield Line("Image", Style.HEADING)
+def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[TextLine]:
+    yield TextLine("Image", Style.HEADING)
     offered = f" (of {', '.join(image.offered)})" if len(image.offered) > 1 else ""
     size = f"{image.size / 1e6:.0f} MB in {image.layers or '?'} layers" if image.size else None
     rows = (
@@ -72,27 +72,27 @@ def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[Lin
     )
     for label, value in rows:
         if value:
-            yield Line(f"  {label:<{_INDENT - 2}}{value}", hang=_INDENT)
+            yield TextLine(f"  {label:<{_INDENT - 2}}{value}", hang=_INDENT)
 
 
-def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[Line]:
-    yield Line(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
+def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLine]:
+    yield TextLine(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
     level = f", up to CUDA {machine.driver_cuda}" if machine.driver_cuda else ""
-    yield Line(f"  {'driver':<{_INDENT - 2}}{machine.driver or 'unknown'}{level}", hang=_INDENT)
+    yield TextLine(f"  {'driver':<{_INDENT - 2}}{machine.driver or 'unknown'}{level}", hang=_INDENT)
     for text in _counted(machine.gpus) or ["none known"]:
-        yield Line(f"  {'GPU':<{_INDENT - 2}}{text}", hang=_INDENT)
+        yield TextLine(f"  {'GPU':<{_INDENT - 2}}{text}", hang=_INDENT)
     shown = [entry for entry in machine.requirements if verbose or entry.status is not Meeting.MET]
     for entry in dict.fromkeys(shown):  # one of several GPUs that are the same
         of_gpu = f" for {entry.gpu}" if entry.gpu else ""
-        yield Line(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
+        yield TextLine(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
     for finding in machine.findings:
         yield from _finding(finding)
     if machine.changes:
-        yield Line("  What would have to change:", Style.HEADING)
+        yield TextLine("  What would have to change:", Style.HEADING)
         for text in machine.changes:
-            yield Line(f"    {text}", hang=6)
+            yield TextLine(f"    {text}", hang=6)
     for text in machine.unknown if machine.status is not Status.UNFIT or verbose else ():
-        yield Line(f"  not known: {text}", Style.WARNING, 4)
+        yield TextLine(f"  not known: {text}", Style.WARNING, 4)
 
 
 def _counted(texts: Sequence[str]) -> list[str]:
@@ -102,16 +102,16 @@ def _counted(texts: Sequence[str]) -> list[str]:
     return [f"{count} x {text}" if count > 1 else text for text, count in counts.items()]
 
 
-def _file_lines(report: ImageReport) -> Iterator[Line]:
+def _file_lines(report: ImageReport) -> Iterator[TextLine]:
     for finding in report.findings:
         if finding.file is None:
             continue
-        yield Line()
-        yield Line(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
+        yield TextLine()
+        yield TextLine(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
         yield from _finding(finding)
 
 
-def _finding(finding: ImageFinding) -> Iterator[Line]:
+def _finding(finding: ImageFinding) -> Iterator[TextLine]:
     """As everywhere, with long evidence shortened."""
     return finding_lines(
         replace(finding, evidence=tuple(e._replace(value=_shortened(e.value)) for e in finding.evidence))

@@ -1,4 +1,4 @@
-"""Which causes send a job to another host: a closed list, and each cause on one side of it."""
+"""Which causes are a reason to retry a job on another host."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def finding(cause: Cause, severity: Severity = Severity.ERROR) -> Finding:
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause.other_host], ids=str)
-def test_a_fault_of_the_host_is_a_reason_to_go_elsewhere(cause: Cause) -> None:
+def test_a_fault_of_the_host_is_a_reason_to_retry_elsewhere(cause: Cause) -> None:
     assert reason_to_retry([finding(cause)], []) == f"{cause}: {cause.other_host}"
     assert reason_to_retry([finding(cause, Severity.WARNING)], []) is None
 
 
 @pytest.mark.parametrize("cause", sorted(OF_THE_JOB, key=str), ids=str)
-def test_a_fault_of_the_job_is_met_on_every_host(cause: Cause) -> None:
+def test_a_fault_of_the_job_is_no_reason_to_retry_elsewhere(cause: Cause) -> None:
     assert cause.other_host is None
     assert reason_to_retry([finding(cause)], []) is None
 
 
-def test_what_may_pass_by_itself_is_the_host_s() -> None:
+def test_transient_causes_concern_the_host() -> None:
     assert all(cause.other_host for cause in Cause if cause.transient)
 
 
@@ -56,14 +56,14 @@ def test_a_requirement_says_whether_another_host_could_meet_it(text: str, *, els
 @pytest.mark.parametrize(
     ("cause", "elsewhere"), [(Cause.VISIBLE_DEVICES_HIDE_GPU, False), (Cause.CONTAINER_CGROUP_LOST_GPU, True)]
 )
-def test_a_requirement_that_the_job_itself_breaks_is_broken_on_every_host(cause: Cause, *, elsewhere: bool) -> None:
+def test_a_violation_caused_by_the_job_is_no_reason_to_retry_elsewhere(cause: Cause, *, elsewhere: bool) -> None:
     result = held("gpu==8", machine(*FIT))
-    told = (Evidence("required", "gpu==8", "--require"),)
-    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", told, (), "")
+    evidence = (Evidence("required", "gpu==8", "--require"),)
+    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", evidence, (), "")
     assert (reason_to_retry([finding(cause), follows], [result]) is not None) is elsewhere
 
 
-def test_a_variable_that_hides_the_gpu_ends_in_1_with_a_requirement_too() -> None:
+def test_a_hidden_gpu_exits_with_1_even_with_a_requirement() -> None:
     machine = ("simulate", "hidden-by-visible-devices", "--", *PROGRAM, "preflight", "--no-config", "--retry-elsewhere")
     done = called((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
     assert done.returncode == 1, done.stderr

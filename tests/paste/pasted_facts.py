@@ -1,4 +1,4 @@
-"""A text that was pasted, as facts that a test can name."""
+"""Facts of a pasted text, by names for tests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.paste.read import read_paste
-from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.paste.partial_snapshot import to_snapshot
+from gpuenv.paste.reader import read_paste
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ def snapshot_of(text: str) -> Snapshot:
 
 
 def primary(text: str) -> str | None:
-    """The cause that the doctor puts first; None where it finds nothing."""
+    """The cause of the primary finding; None without one."""
     snapshot = snapshot_of(text)
     found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     return next((finding.cause.value for finding in found if finding.primary), None)
@@ -34,7 +34,7 @@ def fact(snapshot: Snapshot, path: str) -> str | None:
     """``driver.version`` and the like, as text; ``gpus`` as name, capability and GiB, ``cupy`` as name and release."""
     if path == "gpus":
         return "; ".join(
-            " ".join(part or "?" for part in (gpu.name.value, _told(gpu.compute_capability), _size(gpu.memory_total)))
+            " ".join(part or "?" for part in (gpu.name.value, _text(gpu.compute_capability), _size(gpu.memory_total)))
             for gpu in snapshot.gpus
         )
     if path == "cupy":
@@ -45,10 +45,10 @@ def fact(snapshot: Snapshot, path: str) -> str | None:
     value: object = snapshot
     for name in path.split("."):
         value = getattr(value, name)
-    return _told(value) if isinstance(value, Reading) else str(value)
+    return _text(value) if isinstance(value, Reading) else str(value)
 
 
-def _told(reading: Reading[T]) -> str | None:
+def _text(reading: Reading[T]) -> str | None:
     return None if reading.value is None else str(getattr(reading.value, "value", reading.value))
 
 
@@ -57,6 +57,6 @@ def _size(reading: Reading[int]) -> str | None:
 
 
 def wrong(text: str, expected: Mapping[str, str | None]) -> dict[str, tuple[str | None, str | None]]:
-    """The facts that are not as they should be: expected and found."""
+    """The facts that differ: expected and found."""
     snapshot = snapshot_of(text)
-    return {path: (told, fact(snapshot, path)) for path, told in expected.items() if fact(snapshot, path) != told}
+    return {path: (value, fact(snapshot, path)) for path, value in expected.items() if fact(snapshot, path) != value}

@@ -1,4 +1,4 @@
-"""Findings that a configuration allows until a day: visible everywhere, and no reason to be unfit."""
+"""Suppressions: findings that the configuration allows until a day are shown as notes."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def doctor(folder: Path, *options: str | Path, command: str = "doctor") -> tuple
 
 def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
     project = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
-    first, second = project.allowances
+    first, second = project.suppressions
     place = "pyproject.toml"
     assert first == Suppression("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
     assert (second.code, second.expires, second.line) == ("GPU206", "2999-06-30", 7)
     twice = load_config(written(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
-    assert [entry.line for entry in twice.allowances] == [2, 6]
+    assert [entry.line for entry in twice.suppressions] == [2, 6]
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ('\nallow = ["GPU206"]', 2, "allow: expected a list of tables, such as {code"),
         ("[allow]\ncode = 'GPU206'", 1, "allow: expected a list of tables"),
-        ("[[allow]]\ncode = 'GPU206'\nexpires = 2027-01-01", 2, "reason: expected a few words"),
-        ("[[allow]]\ncode = 'GPU206'\nreason = ' '\nexpires = 2027-01-01", 2, "reason: expected a few words"),
+        ("[[allow]]\ncode = 'GPU206'\nexpires = 2027-01-01", 2, "reason: expected a text"),
+        ("[[allow]]\ncode = 'GPU206'\nreason = ' '\nexpires = 2027-01-01", 2, "reason: expected a text"),
         ("[[allow]]\ncode = 'GPU206'\nreason = 'x'", 2, "expires: expected a day, such as 2027-05-31, found None"),
         ("[[allow]]\n\ncode = 'GPU206'\nreason = 'x'\nexpires = 'May'", 3, "expires: expected a day"),
         ("[[allow]]\ncode = 'GPU206'\nreason = 'x'\nexpires = 2027-01-01T10:00:00", 2, "expires: expected a day"),
@@ -68,11 +68,11 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_config(written(tmp_path, text), "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
@@ -90,21 +90,21 @@ def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, co
     assert (code, report["allow_list"], report["findings"][0]["allowed"]) == (1, [], None)
 
 
-def test_an_expired_entry_is_said_and_does_not_count(tmp_path: Path) -> None:
+def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     config = written(tmp_path, OVER, "elsewhere.toml")
     done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
     assert done.returncode == 1
     assert "allowing WHL504 has expired on 2020-05-31, and does not count" in done.stderr
-    told = " ".join(done.stdout.split())
-    assert f"no longer allowed: expired on 2020-05-31: {REASON}" in told
-    assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in told
+    text = " ".join(done.stdout.split())
+    assert f"no longer allowed: expired on 2020-05-31: {REASON}" in text
+    assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in text
     _, report = doctor(tmp_path, "--config", config)
     assert report["findings"][0]["primary"]
     assert [entry["state"] for entry in report["allow_list"]] == ["expired"]
 
 
-def test_a_newer_entry_for_the_same_code_counts(tmp_path: Path) -> None:
+def test_a_newer_suppression_of_the_same_code_is_used(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     written(tmp_path, OVER + ALLOW)
     code, report = doctor(tmp_path)
@@ -112,7 +112,7 @@ def test_a_newer_entry_for_the_same_code_counts(tmp_path: Path) -> None:
     assert [entry["state"] for entry in report["allow_list"]] == ["expired", "used"]
 
 
-def test_an_entry_that_allows_nothing_is_told(tmp_path: Path) -> None:
+def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW)
     code, report = doctor(tmp_path)
@@ -120,8 +120,8 @@ def test_an_entry_that_allows_nothing_is_told(tmp_path: Path) -> None:
     assert [entry["state"] for entry in report["allow_list"]] == ["unused"]
 
 
-def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: Path) -> None:
-    """The root cause is accepted, what follows from it is no error either, and yet nothing was proven."""
+def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -> None:
+    """With the root cause allowed, its consequences are no errors either, but no GPU is proven."""
     record(WITHOUT_GPU, tmp_path / "machine.json")
     _, before = doctor(tmp_path)
     (primary,) = [finding["code"] for finding in before["findings"] if finding["primary"]]
@@ -133,7 +133,7 @@ def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 @pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
-def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, command: str, code: str, near: str) -> None:
+def test_an_unknown_code_is_reported_with_the_nearest_one(tmp_path: Path, command: str, code: str, near: str) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW.replace("WHL504", code))
     done = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
@@ -141,7 +141,7 @@ def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, comma
     assert f"gpuenv.toml: line 2: allow: there is no check {code}; did you mean {near}?" in done.stderr
 
 
-def test_every_form_of_a_report_shows_what_is_allowed_and_what_has_expired(tmp_path: Path) -> None:
+def test_every_format_shows_used_and_expired_suppressions(tmp_path: Path) -> None:
     record(UNFIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW + OVER.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
     files = [f"{form}={form}.out" for form in FORMS if form != "text"]

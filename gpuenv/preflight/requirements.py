@@ -1,15 +1,15 @@
-"""Requirements: their grammar, their keys and the kinds of values that they compare.
+"""Requirements: their grammar, their keys and the types of their values.
 
 A requirement is a key and one or more clauses, all of which must hold::
 
     requirement = key [ clause { "," clause } ]
     clause      = operator value
     operator    = ">=" | "<=" | "==" | "!=" | ">" | "<" | "~="
-    value       = anything without a comma
+    value       = any text without a comma
 
-Space around each part is dropped. A key that is on or off may stand alone, which means ``==on``. ``|`` separates
-alternatives of words: ``name~=H100|H200``. Driver and Python versions are compared in as many parts as are given:
-``driver==550`` is every 550.x. ``cupy`` and ``numpy`` take ranges as pip reads them, ``cupy~=14.1`` among them.
+Whitespace around each part is ignored. A key that is on or off may be used alone, which means ``==on``. ``|``
+separates alternatives: ``name~=H100|H200``. Driver and Python versions are compared to the precision written:
+``driver==550`` matches every 550.x. ``cupy`` and ``numpy`` take version specifiers as in pip, such as ``cupy~=14.1``.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, archite
 from gpuenv.model.text import parse_size, size_text, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
-# The kinds of values.
+# The types of values.
 
 Test = Callable[[Any], bool]
 
 ORDERED = (">=", "<=", "==", "!=", ">", "<")
 EQUAL = ("==", "!=")
 NONE = "none"
-_LARGEST_COUNT = 4096
-_LARGEST_MAJOR = 20  # 20 and above are major and minor: 90 is 9.0
+_MAX_COUNT = 4096
+_MAX_MAJOR = 20  # 20 and above are major and minor: 90 is 9.0
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operators.ge,
     "<=": operators.le,
@@ -50,14 +50,14 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _YES, _NO = ("yes", "on", "true"), ("no", "off", "false")
 
 
-class Kind(NamedTuple):
-    """A kind of value.
+class ValueType(NamedTuple):
+    """The type of a value.
 
     Attributes:
-        operators: those that a clause may have, the usual one first.
-        read: makes a clause's operator and value into a test of a value; a ``ValueError`` says what was expected.
-        show: a value in words.
-        bare: the clause that the key alone stands for; None where it cannot stand alone.
+        operators: the valid operators, the usual one first.
+        read: turns the operator and value of a clause into a test; raises ``ValueError`` with what is expected.
+        show: formats a value.
+        bare: the clause that the key alone means; None if a clause is needed.
     """
 
     operators: tuple[str, ...]
@@ -75,20 +75,20 @@ def _ordered(parse: Callable[[str], Any]) -> Callable[[str, str], Test]:
 
 
 def _count(text: str) -> int:
-    number = whole_number(text, len(str(_LARGEST_COUNT)))
+    number = whole_number(text, len(str(_MAX_COUNT)))
     if number is None:
         raise ValueError("expected a whole number like 2")
     return number
 
 
 def _capability(text: str) -> ComputeCapability:
-    """As everywhere; and a bare ``8`` or ``12`` is the major version, since no driver here knows a GPU of 1.x."""
+    """A capability; a bare ``8`` or ``12`` is the major version, since no supported driver knows a GPU of 1.x."""
     number = whole_number(text)
-    return ComputeCapability(number, 0) if number and number < _LARGEST_MAJOR else ComputeCapability.parse(text)
+    return ComputeCapability(number, 0) if number and number < _MAX_MAJOR else ComputeCapability.parse(text)
 
 
 def _by_parts(operator: str, wanted: Sequence[int]) -> Test:
-    """Compares as many parts as were asked for: ``==550`` is every 550.x, ``>550`` begins with 551."""
+    """Compares to the precision required: ``==550`` is every 550.x, ``>550`` starts at 551."""
     return lambda found: _COMPARE[operator](tuple(found[: len(wanted)]), tuple(wanted))
 
 
@@ -103,7 +103,7 @@ def _read_python(operator: str, text: str) -> Test:
     if not wanted.free_threaded:
         return lambda found: holds(_python_parts(found))
     if operator not in EQUAL:
-        raise ValueError("a free-threaded Python can be asked for with == or != alone")
+        raise ValueError("a free-threaded Python can be compared only with == or !=")
     return lambda found: (
         (found.free_threaded and _by_parts("==", _python_parts(wanted))(_python_parts(found))) == (operator == "==")
     )
@@ -114,16 +114,16 @@ def _python_parts(version: PythonVersion) -> tuple[int, ...]:
 
 
 def _read_libc(operator: str, text: str) -> Test:
-    """Another C library is neither newer nor older: it is another one."""
+    """Different C libraries are unequal, and not ordered."""
     wanted = Libc.parse(text)
     return lambda found: _COMPARE[operator](found, wanted) if found.family == wanted.family else operator == "!="
 
 
 def _specifier(operator: str, text: str) -> Test:
-    """A version range as pip reads it; ``==none`` says that the package is not to be there."""
+    """A version specifier as in pip; ``==none`` requires that the package is not installed."""
     if text.lower() == NONE:
         if operator not in EQUAL:
-            raise ValueError("none can be compared with == or != alone")
+            raise ValueError("none can be compared only with == or !=")
         return lambda found: (found is None) == (operator == "==")
     try:
         wanted = SpecifierSet(f"{operator}{text}")
@@ -139,50 +139,50 @@ def _switch(operator: str, text: str) -> Test:
     return lambda found: found is wanted
 
 
-def _words(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip().lower() for word in text.split("|"))
-    if not all(words):
-        raise ValueError("expected a word, or several with | between them")
-    return words
+def _alternatives(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip().lower() for name in text.split("|"))
+    if not all(names):
+        raise ValueError("expected a name, or several separated by |")
+    return names
 
 
-def _word(operator: str, text: str) -> Test:
-    words = _words(text)
+def _name(operator: str, text: str) -> Test:
+    names = _alternatives(text)
     if operator == "~=":
-        return lambda found: any(word in found.lower() for word in words)
-    return lambda found: (found.lower() in words) == (operator == "==")
+        return lambda found: any(name in found.lower() for name in names)
+    return lambda found: (found.lower() in names) == (operator == "==")
 
 
-COUNT = Kind(ORDERED, _ordered(_count))
-SIZE = Kind(ORDERED, _ordered(parse_size), size_text)
-CAPABILITY = Kind(ORDERED, _ordered(_capability))
-CUDA = Kind(ORDERED, _ordered(CudaVersion.parse))
-DRIVER = Kind(ORDERED, _read_driver)
-PYTHON = Kind(ORDERED, _read_python)
-LIBC = Kind(ORDERED, _read_libc)
-PACKAGE = Kind((*ORDERED, "~="), _specifier, lambda found: str(found or "not installed"))
-NAME = Kind(("~=", *EQUAL), _word)
-SWITCH = Kind(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
+COUNT = ValueType(ORDERED, _ordered(_count))
+SIZE = ValueType(ORDERED, _ordered(parse_size), size_text)
+CAPABILITY = ValueType(ORDERED, _ordered(_capability))
+CUDA = ValueType(ORDERED, _ordered(CudaVersion.parse))
+DRIVER = ValueType(ORDERED, _read_driver)
+PYTHON = ValueType(ORDERED, _read_python)
+LIBC = ValueType(ORDERED, _read_libc)
+PACKAGE = ValueType((*ORDERED, "~="), _specifier, lambda found: str(found or "not installed"))
+NAME = ValueType(("~=", *EQUAL), _name)
+SWITCH = ValueType(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
 
 
 def one_of(
     choices: Sequence[str], admits: Callable[[str], bool] = lambda _: False, usual: Callable[[str], str] = str
-) -> Kind:
-    """A kind whose values are a closed list.
+) -> ValueType:
+    """A type with a fixed set of values.
 
     Args:
-        choices: those that are named to people.
-        admits: whether a value is one of the others, which few ask for.
-        usual: the value that is meant by what people write for it.
+        choices: the values that messages list.
+        admits: whether another, rarer value is valid.
+        usual: the canonical spelling of a value.
     """
 
     def read(operator: str, text: str) -> Test:
-        words = [usual(word) for word in _words(text)]
-        if [word for word in words if word not in choices and not admits(word)]:
+        names = [usual(name) for name in _alternatives(text)]
+        if [name for name in names if name not in choices and not admits(name)]:
             raise ValueError(f"expected one of {', '.join(choices)}")
-        return _word(operator, "|".join(words))
+        return _name(operator, "|".join(names))
 
-    return Kind(EQUAL, read)
+    return ValueType(EQUAL, read)
 
 
 _LINES = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy-cuda14x", "cupy", "cupy-core")
@@ -190,18 +190,18 @@ _SYSTEM = one_of(("linux", "windows", "darwin"), usual=operating_system)
 _PROCESSOR = one_of(("x86_64", "aarch64"), usual=architecture)
 
 
-# What a machine has of each.
+# The values of a machine.
 
 
 class Observation(NamedTuple):
-    """One value, with where it comes from.
+    """One value with its source.
 
     Attributes:
         fact: Snapshot path.
-        value: None may be one.
-        source: what it was read from; why it is unknown, where it is.
-        subject: the GPU or distribution that it is about; empty where there is but one.
-        known: whether it could be read.
+        value: may be None.
+        source: of the value; the reason if it is unknown.
+        subject: the GPU or distribution of the value; empty if there can be only one.
+        known: whether the value is known.
     """
 
     fact: str
@@ -211,17 +211,17 @@ class Observation(NamedTuple):
     known: bool = True
 
 
-Seen = tuple[Observation, ...] | str
-"""Every value that must satisfy a requirement; or why there is none, which no requirement is met by."""
+Observations = tuple[Observation, ...] | str
+"""All values that must satisfy a requirement; or the reason why there is none, which violates every requirement."""
 
-_NOT_TOLD = "no source could tell"
+_NOT_REPORTED = "no source reports it"
 _PEER_READS = "ok"
-_PEER_UNTOLD = (None, "unknown")  # the second is NVML's own word
+_PEER_UNKNOWN = (None, "unknown")  # the second is NVML's term
 
 
 def _observed(fact: str, reading: Reading[Any], subject: str = "") -> Observation:
     if reading.value is None:
-        return _unknown(fact, reading.reason or _NOT_TOLD, subject)
+        return _unknown(fact, reading.reason or _NOT_REPORTED, subject)
     return Observation(fact, reading.value, reading.source or "", subject)
 
 
@@ -229,12 +229,12 @@ def _unknown(fact: str, reason: str, subject: str = "") -> Observation:
     return Observation(fact, None, reason, subject, known=False)
 
 
-def _fact(path: str, look: Callable[[Snapshot], Reading[Any]]) -> Callable[[Snapshot], Seen]:
+def _fact(path: str, look: Callable[[Snapshot], Reading[Any]]) -> Callable[[Snapshot], Observations]:
     return lambda snapshot: (_observed(path, look(snapshot)),)
 
 
 def _gpu_count(snapshot: Snapshot) -> tuple[Observation]:
-    """How many CUDA devices a program sees that is started here; none where CUDA cannot be initialised."""
+    """How many CUDA devices a program sees; none if CUDA cannot be initialised."""
     visible, start = snapshot.visible_count, snapshot.driver.cuda_init
     if visible.known:
         return (_observed("visible_count", visible),)
@@ -244,54 +244,54 @@ def _gpu_count(snapshot: Snapshot) -> tuple[Observation]:
         return (Observation("visible_count", 0, visible.reason or "there is no libcuda"),)
     if "driver.version" in snapshot.assumed and not snapshot.driver.version.known:
         return (Observation("driver.version", 0, "assumed to be absent"),)
-    return (_unknown("visible_count", visible.reason or _NOT_TOLD),)
+    return (_unknown("visible_count", visible.reason or _NOT_REPORTED),)
 
 
 def _gpus(snapshot: Snapshot) -> tuple[tuple[int, Gpu], ...] | None:
-    """The GPUs that a program sees here, with their place in the Snapshot; None where that is not known."""
+    """The GPUs that a program sees, with their index in the Snapshot; None if unknown."""
     (count,) = _gpu_count(snapshot)
     if count.known and count.value == 0:
         return ()
-    seen = visible_gpus(snapshot)
-    return tuple((place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu in seen) if seen else None
+    visible = visible_gpus(snapshot)
+    return tuple((number, gpu) for number, gpu in enumerate(snapshot.gpus) if gpu in visible) if visible else None
 
 
-def _label(place: int, gpu: Gpu) -> str:
-    return f"GPU {place if gpu.index.value is None else gpu.index.value}"
+def _label(number: int, gpu: Gpu) -> str:
+    return f"GPU {number if gpu.index.value is None else gpu.index.value}"
 
 
-def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]]) -> Callable[[Snapshot], Seen]:
-    """What every visible GPU says of itself; where there is none, no requirement is met."""
+def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]]) -> Callable[[Snapshot], Observations]:
+    """A field of every visible GPU."""
 
-    def seen(snapshot: Snapshot) -> Seen:
+    def observe(snapshot: Snapshot) -> Observations:
         gpus = _gpus(snapshot)
         if gpus is None:
             return (_unknown("gpus", "no GPU is listed"),)
         return tuple(_observed(f"gpus[{n}].{field}", look(gpu), _label(n, gpu)) for n, gpu in gpus) or "no visible GPU"
 
-    return seen
+    return observe
 
 
-def _memory(snapshot: Snapshot) -> Seen:
-    """Bytes of each visible GPU; with MIG on, of each of its instances, since a program sees one of those."""
-    whole = _each_gpu("memory_total", lambda gpu: gpu.memory_total)(snapshot)
+def _memory(snapshot: Snapshot) -> Observations:
+    """Bytes of each visible GPU; with MIG on, of each of its instances, since a program sees one of them."""
+    totals = _each_gpu("memory_total", lambda gpu: gpu.memory_total)(snapshot)
     gpus = _gpus(snapshot) or ()
-    if isinstance(whole, str) or not any(gpu.mig.value for _, gpu in gpus):
-        return whole
+    if isinstance(totals, str) or not any(gpu.mig.value for _, gpu in gpus):
+        return totals
     found: list[Observation] = []
-    for observation, (place, gpu) in zip(whole, gpus, strict=True):
-        path, label = f"gpus[{place}].mig_instances", _label(place, gpu)
+    for observation, (index, gpu) in zip(totals, gpus, strict=True):
+        path, label = f"gpus[{index}].mig_instances", _label(index, gpu)
         if not gpu.mig.value:
             found.append(observation)
         elif not gpu.mig_instances:
             found.append(_unknown(path, "MIG is on, and no instance is listed", label))
         for number, instance in enumerate(gpu.mig_instances if gpu.mig.value else ()):
-            reading = Reading(instance.memory_total, "nvml", reason=_NOT_TOLD)
+            reading = Reading(instance.memory_total, "nvml", reason=_NOT_REPORTED)
             found.append(_observed(f"{path}[{number}].memory_total", reading, f"{label}, MIG instance {number}"))
     return tuple(found)
 
 
-def _total_memory(snapshot: Snapshot) -> Seen:
+def _total_memory(snapshot: Snapshot) -> Observations:
     """Bytes of all visible GPUs together."""
     each = _memory(snapshot)
     if isinstance(each, str):
@@ -301,8 +301,8 @@ def _total_memory(snapshot: Snapshot) -> Seen:
     return unknown or (Observation("gpus[].memory_total", total, f"the sum of {len(each)}"),)
 
 
-def _is_alone(gpu: Gpu) -> Reading[bool]:
-    """Whether no other compute process holds it."""
+def _is_idle(gpu: Gpu) -> Reading[bool]:
+    """Whether no compute process uses the GPU."""
     count = gpu.processes
     return Reading(None if count.value is None else count.value == 0, count.source, reason=count.reason)
 
@@ -314,8 +314,8 @@ def _has_nvlink(gpu: Gpu) -> Reading[bool]:
     return Reading(any(link.active for link in gpu.nvlinks), "nvml")
 
 
-def _peer_to_peer(snapshot: Snapshot) -> Seen:
-    """Whether each visible GPU can read the memory of each other one."""
+def _peer_to_peer(snapshot: Snapshot) -> Observations:
+    """Whether each visible GPU can read the memory of every other one."""
     gpus = _gpus(snapshot) or ()
     indices = {gpu.index.value for _, gpu in gpus}
     if len(gpus) == 1:
@@ -323,17 +323,17 @@ def _peer_to_peer(snapshot: Snapshot) -> Seen:
 
     def reads(gpu: Gpu) -> Reading[bool]:
         others = [peer for peer in gpu.peers if peer.index in indices]
-        if any(peer.read not in (*_PEER_UNTOLD, _PEER_READS) for peer in others):
+        if any(peer.read not in (*_PEER_UNKNOWN, _PEER_READS) for peer in others):
             return Reading(value=False, source="nvml")
-        if len(others) < len(gpus) - 1 or any(peer.read in _PEER_UNTOLD for peer in others):
-            return Reading(reason="NVML did not tell of every peer")
+        if len(others) < len(gpus) - 1 or any(peer.read in _PEER_UNKNOWN for peer in others):
+            return Reading(reason="NVML does not report every peer")
         return Reading(value=True, source="nvml")
 
     return _each_gpu("peers", reads)(snapshot)
 
 
 def _has_mig(gpu: Gpu) -> Reading[bool]:
-    """A GPU that was asked and has no such mode has it off."""
+    """MIG mode; off for a probed GPU without this mode."""
     if not gpu.mig.known and gpu.name.source == "nvml":
         return Reading(value=False, source=gpu.mig.reason or "nvml")
     return gpu.mig
@@ -344,44 +344,44 @@ def _is_contained(snapshot: Snapshot) -> Reading[bool]:
     return Reading(None if kind.value is None else kind.value is not Container.NONE, kind.source, reason=kind.reason)
 
 
-def _driver(snapshot: Snapshot) -> Seen:
+def _driver(snapshot: Snapshot) -> Observations:
     reading = snapshot.driver.version
     states = [snapshot.source(name).state for name in ("nvml", "libcuda")]
-    gone = "driver.version" in snapshot.assumed or states == [SourceState.ABSENT] * 2
-    return "no driver" if gone and not reading.known else (_observed("driver.version", reading),)
+    is_absent = "driver.version" in snapshot.assumed or states == [SourceState.ABSENT] * 2
+    return "no driver" if is_absent and not reading.known else (_observed("driver.version", reading),)
 
 
-def _driver_cuda(snapshot: Snapshot) -> Seen:
+def _driver_cuda(snapshot: Snapshot) -> Observations:
     """The newest CUDA that the libcuda in use supports."""
     if isinstance(_driver(snapshot), str) and not snapshot.driver.cuda.known:
         return "no driver"
     return (_observed("driver.cuda", snapshot.driver.cuda),)
 
 
-def _toolkit(snapshot: Snapshot) -> Seen:
-    """The CUDA toolkit that CuPy would meet first."""
+def _toolkit(snapshot: Snapshot) -> Observations:
+    """The first CUDA toolkit on CuPy's search path."""
     if snapshot.toolkits:
         return (_observed("toolkits[0].toolkit", snapshot.toolkits[0].toolkit),)
-    asked = "toolkits" in snapshot.assumed or snapshot.source("kernel").state is SourceState.ANSWERED
-    return "no toolkit" if asked else (_unknown("toolkits", "nobody looked for one"),)
+    is_probed = "toolkits" in snapshot.assumed or snapshot.source("kernel").state is SourceState.ANSWERED
+    return "no toolkit" if is_probed else (_unknown("toolkits", "not probed"),)
 
 
-def _of_target(snapshot: Snapshot, fact: str, found: Iterable[Observation], absent: Seen) -> Seen:
-    """What the target has; where it has none, that it is absent, if the target was read or the fact assumed."""
+def _of_target(snapshot: Snapshot, fact: str, found: Iterable[Observation], absent: Observations) -> Observations:
+    """The values in the target; ``absent`` if there are none and the target was probed or the fact assumed."""
     source = snapshot.source("target")
     path = "target.packages.numpy" if fact == "target.numpy" else fact
-    read = path in snapshot.assumed or source.state is SourceState.ANSWERED
+    is_probed = path in snapshot.assumed or source.state is SourceState.ANSWERED
     reason = source.detail or f"the target environment: {source.state.value}"
-    return tuple(found) or (absent if read else (_unknown(fact, reason),))
+    return tuple(found) or (absent if is_probed else (_unknown(fact, reason),))
 
 
-def _cupy(snapshot: Snapshot) -> Seen:
+def _cupy(snapshot: Snapshot) -> Observations:
     """Every CuPy in the target; its absence is a value."""
     found = [_release("target.cupy", entry.release, entry.distribution) for entry in snapshot.target.cupy]
     return _of_target(snapshot, "target.cupy", found, (Observation("target.cupy", None, "not installed"),))
 
 
-def _numpy(snapshot: Snapshot) -> Seen:
+def _numpy(snapshot: Snapshot) -> Observations:
     """NumPy in the target; its absence is a value."""
     release = snapshot.target.numpy.value
     found = [] if release is None else [_release("target.numpy", release)]
@@ -395,28 +395,28 @@ def _release(fact: str, text: str, subject: str = "") -> Observation:
         return _unknown(fact, f"{text!r} is no version", subject)
 
 
-def _line(snapshot: Snapshot) -> Seen:
+def _line(snapshot: Snapshot) -> Observations:
     """The wheel line of every CuPy in the target."""
     found = [Observation("target.cupy", entry.distribution, "its metadata") for entry in snapshot.target.cupy]
     return _of_target(snapshot, "target.cupy", found, "no CuPy is installed")
 
 
 class Key(NamedTuple):
-    """Something that can be required.
+    """A key of requirements.
 
     Attributes:
-        name: as it is written.
-        kind: what its values are.
-        look: what a machine has of it.
+        name: as written.
+        value_type: the type of its values.
+        look: returns the values of a machine.
         meaning: one line of help.
         example: a requirement with it.
-        of_host: whether another host could meet it where this one does not.
-        counts: whether it is a number or a sum of GPUs, which those that are not to be seen make smaller.
+        of_host: whether another host could meet the requirement.
+        counts: whether it is a number or a sum of GPUs, which hidden GPUs make smaller.
     """
 
     name: str
-    kind: Kind
-    look: Callable[[Snapshot], Seen]
+    value_type: ValueType
+    look: Callable[[Snapshot], Observations]
     meaning: str
     example: str
     of_host: bool = True
@@ -424,7 +424,7 @@ class Key(NamedTuple):
 
 
 _ALL = (
-    Key("gpu", COUNT, _gpu_count, "how many GPUs a program sees here", "gpu>=1", counts=True),
+    Key("gpu", COUNT, _gpu_count, "number of GPUs visible to a program", "gpu>=1", counts=True),
     Key(
         "cc",
         CAPABILITY,
@@ -432,7 +432,7 @@ _ALL = (
         "compute capability of each GPU",
         "cc>=8.0",
     ),
-    Key("name", NAME, _each_gpu("name", lambda gpu: gpu.name), "a word in each GPU's name", "name~=H100|H200"),
+    Key("name", NAME, _each_gpu("name", lambda gpu: gpu.name), "name of each GPU", "name~=H100|H200"),
     Key("memory", SIZE, _memory, "memory of each GPU (each MIG instance)", "memory>=40GiB"),
     Key(
         "total-memory",
@@ -452,8 +452,8 @@ _ALL = (
     Key(
         "no-other-processes",
         SWITCH,
-        _each_gpu("processes", _is_alone),
-        "no compute process holds a GPU",
+        _each_gpu("processes", _is_idle),
+        "no compute process uses a GPU",
         "no-other-processes",
     ),
     Key("nvlink", SWITCH, _each_gpu("nvlinks", _has_nvlink), "each GPU has an NVLink that is up", "nvlink"),
@@ -482,7 +482,7 @@ _ALL = (
         "python>=3.11,<3.14",
         of_host=False,
     ),
-    Key("cupy", PACKAGE, _cupy, "CuPy's version; none: not there", "cupy>=14,<15", of_host=False),
+    Key("cupy", PACKAGE, _cupy, "CuPy's version; none: not installed", "cupy>=14,<15", of_host=False),
     Key(
         "line",
         one_of(_LINES, is_published),
@@ -491,18 +491,18 @@ _ALL = (
         "line==cupy-cuda12x",
         of_host=False,
     ),
-    Key("numpy", PACKAGE, _numpy, "NumPy's version; none: not there", "numpy>=2", of_host=False),
+    Key("numpy", PACKAGE, _numpy, "NumPy's version; none: not installed", "numpy>=2", of_host=False),
 )
 KEYS: dict[str, Key] = {key.name: key for key in _ALL}
-"""Every key by its name, in the order in which they are listed."""
+"""Every key by its name, in the order of the help."""
 
 TRANSIENT = ("free-memory", "no-other-processes")
-"""The keys whose violation may pass by itself, once others have left the GPU."""
+"""The keys whose violation may end by itself, when other processes leave the GPU."""
 
 
 # The grammar.
 
-_FORM = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)
+_REQUIREMENT = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)
 _CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([^<>=!~\s].*)", re.DOTALL)
 _ALIASES = {
     "gpus": "gpu", "gpu-count": "gpu", "count": "gpu", "compute-capability": "cc", "capability": "cc", "sm": "cc",
@@ -510,16 +510,16 @@ _ALIASES = {
     "gpu-name": "name", "model": "name", "cuda": "driver-cuda", "driver-version": "driver", "peer-to-peer": "p2p",
     "platform": "arch", "idle": "no-other-processes", "exclusive": "no-other-processes",
 }  # fmt: skip
-_SHOWN = 60
-_LONGEST = 200
+_MAX_SHOWN = 60  # characters
+_MAX_LENGTH = 200
 
 
 class RequirementError(ValueError):
-    """A requirement that cannot be understood; the message names it, what was expected and the nearest spelling."""
+    """An invalid requirement; the message has the requirement, what is expected and the nearest spelling."""
 
 
 class Origin(NamedTuple):
-    """Where a requirement comes from: an option of the command line, or a line of a file."""
+    """The origin of a requirement: an option of the command line, or a line of a file."""
 
     label: str = "--require"
     file: str | None = None
@@ -534,14 +534,14 @@ class Origin(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """An operator and the value it compares with."""
+    """An operator and a value to compare with."""
 
     operator: str
     value: str
 
 
 class Requirement(NamedTuple):
-    """A requirement that has been understood."""
+    """A parsed requirement."""
 
     text: str
     key: str
@@ -553,70 +553,70 @@ _COMMAND_LINE = Origin()
 
 
 def parse_requirement(text: str, origin: Origin = _COMMAND_LINE) -> Requirement:
-    """Reads one requirement.
+    """Parses one requirement.
 
     Raises:
-        RequirementError: with the origin, the requirement, and what would be right.
+        RequirementError: with the origin, the requirement, and what is expected.
     """
     try:
         return _parse(text, origin)
     except ValueError as error:
-        shown = text.strip()[:_SHOWN] or "an empty text"
+        shown = text.strip()[:_MAX_SHOWN] or "an empty text"
         raise RequirementError(f"{origin.text}: {_printable(shown)}: {error}") from error
 
 
 def _parse(text: str, origin: Origin) -> Requirement:
-    if len(text) > _LONGEST:
-        raise ValueError(f"expected a requirement like gpu>=1, in less than {_LONGEST} characters")
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"expected a requirement like gpu>=1, in less than {_MAX_LENGTH} characters")
     text = " ".join(text.split())
-    match = _FORM.fullmatch(text)
+    match = _REQUIREMENT.fullmatch(text)
     if match is None:
         raise ValueError("expected a requirement like gpu>=1")
     key = KEYS.get(match[1])
     if key is None:
-        raise ValueError(_of_pip(match[1], match[2]) or _unknown_key(match[1]))
+        raise ValueError(_pip_hint(match[1], match[2]) or _unknown_key(match[1]))
     return Requirement(text, key.name, _clauses(key, match[2]), origin)
 
 
-def _of_pip(name: str, rest: str) -> str | None:
-    """What to write for a wheel of CuPy's as pip asks for it; none for another text."""
+def _pip_hint(name: str, rest: str) -> str | None:
+    """The requirements to write instead of a pip requirement on a CuPy wheel; None for another text."""
     line = re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
     if cuda_major(line) is None:
         return None
     version = rest.partition(";")[0].strip()
-    asked = f"'line=={line}'" + (f" and 'cupy{version}'" if version else "")
-    return f"a wheel's line and its version are requirements of their own: {asked}"
+    replacement = f"'line=={line}'" + (f" and 'cupy{version}'" if version else "")
+    return f"the line and the version of a wheel are separate requirements: {replacement}"
 
 
 def _unknown_key(name: str) -> str:
     folded = re.sub(r"[\W_]+", "-", name).strip("-").lower()
-    near = _ALIASES.get(folded)
-    near = near or next(iter(difflib.get_close_matches(folded, list(KEYS), 1, 0.5)), None)
-    hint = f"; did you mean {near}, as in {KEYS[near].example}?" if near else ""
-    return f"unknown key {_printable(name[:_SHOWN])!r}{hint} (one of {', '.join(KEYS)})"
+    nearest = _ALIASES.get(folded)
+    nearest = nearest or next(iter(difflib.get_close_matches(folded, list(KEYS), 1, 0.5)), None)
+    hint = f"; did you mean {nearest}, as in {KEYS[nearest].example}?" if nearest else ""
+    return f"unknown key {_printable(name[:_MAX_SHOWN])!r}{hint} (one of {', '.join(KEYS)})"
 
 
 def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
     if not text:
-        if key.kind.bare is None:
+        if key.value_type.bare is None:
             raise ValueError(f"expected a comparison, as in {key.example}")
-        return (Clause(*key.kind.bare),)
-    found = []
+        return (Clause(*key.value_type.bare),)
+    clauses = []
     for part in text.split(","):
         match = _CLAUSE.fullmatch(part.strip())
         if match is None:
             hint = "; did you mean ==?" if re.match(r"=(?!=)|is\b|:", part.strip()) else ""
             raise ValueError(f"expected an operator and a value, as in {key.example}{hint}")
-        found.append(Clause(match[1], match[2].strip()))
-    for clause in found:
-        if clause.operator not in key.kind.operators:
-            usual = ", ".join(key.kind.operators)
+        clauses.append(Clause(match[1], match[2].strip()))
+    for clause in clauses:
+        if clause.operator not in key.value_type.operators:
+            usual = ", ".join(key.value_type.operators)
             raise ValueError(f"{key.name} cannot be compared with {clause.operator}, only with {usual}")
         try:
-            key.kind.read(clause.operator, clause.value)
+            key.value_type.read(clause.operator, clause.value)
         except ValueError as error:
             raise ValueError(f"{error}, as in {key.example}") from error
-    return tuple(found)
+    return tuple(clauses)
 
 
 def _printable(text: str) -> str:

@@ -1,8 +1,8 @@
-"""GPUs that nvidia-smi lists in all its forms, and CuPy and torch.
+"""Reads the GPUs that nvidia-smi, in all its output formats, CuPy and torch list.
 
-A value of ``nvidia-smi -q``, as text and as XML, has a key: its section and its name, in the text the heading above it
-and what stands before the colon, in XML the element around it and its own name. Both are written as in XML, so that
-most keys of both are the same. The manual page of nvidia-smi has the words; those of each age were read in outputs of
+A value of ``nvidia-smi -q``, as text or XML, has a key of section and name. In the text, these are the heading above
+and the label before the colon; in XML, the parent element and the element. Both are spelled as in XML, so that most
+keys are the same. The manual page of nvidia-smi documents the terms; those of each release were read in outputs of
 340 to 610.
 """
 
@@ -17,19 +17,19 @@ from xml.sax.saxutils import escape
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.model.text import pattern, whole_number
-from gpuenv.paste import forms
-from gpuenv.paste.records import Found, PastedGpu
+from gpuenv.paste import outputs
+from gpuenv.paste.content import ExtractedFact, PastedGpu
 
 if TYPE_CHECKING:
     from gpuenv.probe.nvidia_smi_xml import Elements
 
-_MOST = 256  # GPUs of one output
+_MAX_GPUS = 256  # of one output
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
-# How a name begins that a driver gives; "GPU 0: out of memory" is none.
+# Prefixes of product names; "GPU 0: out of memory" has none.
 _MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
 
-# The table. A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation. The last cell
-# counts errors of the memory that were not corrected.
+# The table. The GPU of a Jetson has no address. A paste may have lost spaces and indentation. The last cell counts
+# uncorrected memory errors.
 _ROW = pattern(
     rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b"
     r"(?:\s+(?:On|Off|N/A)\s*\|\s*(\d{1,9})\s*\|)?"
@@ -40,8 +40,8 @@ _MEMORY = pattern(
     r"(?:\s*\S+\s+(Default|E\. Process|E\. Thread|Prohibited))?"
 )
 _MIG = pattern(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
-# What nvidia-smi says of a GPU that it cannot open; some releases name its number too.
-_UNOPENED = pattern(
+# The message of nvidia-smi for a GPU that it cannot open; some releases add its number.
+_OPEN_FAILURE = pattern(
     rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(\d{{1,3}}): )?({_BUS}): (GPU is lost|Unknown Error)"
 )
 _FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
@@ -49,7 +49,7 @@ _FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 # nvidia-smi --query-gpu
 _COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
 _QUERY = pattern(r"nvidia-smi\b.* --query-gpu[= ]['\"]?([a-z0-9_.,]+)")
-_OF_COLUMN = {
+_COLUMN_FIELDS = {
     "name": "name",
     "gpu_name": "name",
     "uuid": "uuid",
@@ -63,11 +63,11 @@ _OF_COLUMN = {
     "memory.used": "memory_used",
     "driver_version": "driver",
 }
-_NOTHING = ("", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]")
+_NO_VALUE = ("", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]")
 
 # nvidia-smi -q
 _VERSION = pattern(r"\d[\d.]*")
-_OF_ALL = {
+_DRIVER_FACTS = {
     "driver_version": "driver",
     "kmd_version": "driver",
     "cuda_version": "driver-cuda",
@@ -81,7 +81,7 @@ _LISTED = pattern(
 )
 _INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
 _DEVICE = pattern(r"Device (\d{1,4}) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
-_OF_DEVICE = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}
+_DEVICE_FIELDS = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}
 _AMD = pattern(
     r"GPU models and configuration\s*:\s+(?:GPU \d+: )?"
     r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
@@ -90,18 +90,18 @@ _AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 
 Key = tuple[str, str]
 
-GPU: Key = ("", "GPU")  # a GPU begins; the value is its address
-INSTANCES: Key = ("", "instances")  # a MIG instance begins; ``None`` if there is none
-OF_ALL = "the driver"  # the section of what stands before the first GPU
+GPU: Key = ("", "GPU")  # the start of a GPU; the value is its address
+INSTANCES: Key = ("", "instances")  # the start of a MIG instance; ``None`` if there is none
+DRIVER = "the driver"  # the section before the first GPU
 
 _NONE = "None"
 _GPU = pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
 _ATTACHED = pattern(r"Attached GPUs\s+: (\d{1,4})$")
 _LINE = pattern(r"([A-Z][\w .()/-]*?)\s+: (.+)$")
 _HEADING = pattern(r"[A-Za-z][\w /()-]*$")
-_BEHIND_INSTANCES = ("Accounting Mode", "Driver Model", "Serial Number", "GPU UUID", "Minor Number")
+_AFTER_INSTANCES = ("Accounting Mode", "Driver Model", "Serial Number", "GPU UUID", "Minor Number")
 _EMPTY = ("", "N/A", "ERR!", "Unknown Error", "GPU is lost", "GPU requires reset", "Not Found")
-_UNSAID = ("[", "Requested functionality")
+_NOT_REPORTED = ("[", "Requested functionality")
 
 _NAMES = {"product_name": "name", "gpu_uuid": "uuid", "uuid": "uuid", "compute_mode": "compute_mode"}
 _MIG_KEYS = (("mig_mode", "current"), ("mig_mode", "current_mig"))
@@ -119,8 +119,8 @@ _FABRICS = {
     "In Progress": "in-progress",
     "Completed": "completed",
 }
-_IS = {"Enabled": True, "Yes": True, "Disabled": False, "No": False}
-_TRUTHS = {
+_SWITCH = {"Enabled": True, "Yes": True, "Disabled": False, "No": False}
+_FLAGS = {
     ("ecc_mode", "current"): "ecc",
     ("ecc_mode", "current_ecc"): "ecc",
     ("ecc_mode", "pending"): "ecc_pending",
@@ -146,7 +146,7 @@ _NUMBERS = {
     ("max_clocks", "sm"): "clock_most",
     ("max_clocks", "sm_clock"): "clock_most",
 }
-# Uncorrected errors since the driver was loaded: parts of the sum; true for the last one, which makes it whole.
+# Parts of the sum of uncorrected errors since the driver was loaded; true for the last part.
 _UNCORRECTED = {
     ("volatile", "sram_uncorrectable"): False,
     ("volatile", "sram_uncorrectable_parity"): False,
@@ -167,107 +167,107 @@ _REASONS = {
     "display_clock_setting": "display-clock",
     "display_clocks_setting": "display-clock",
 }
-_OF_REASONS = ("clocks_throttle_reasons", "clocks_event_reasons", "hw_slowdown")  # the last: two are indented below it
+_REASON_SECTIONS = ("clocks_throttle_reasons", "clocks_event_reasons", "hw_slowdown")  # the last has two below it
 _REASON = pattern(r"clocks_(?:throttle|event)_reason_(\w+)$")
-_LONGEST = 40  # of a program's name
-_MOST_USERS = 500  # processes of a GPU
+_MAX_PROGRAM = 40  # characters of a program's name
+_MAX_USERS = 500  # processes of a GPU
 
-_BEGINS = pattern(r"(?=<(?:nvidia_smi_log\b|gpu id=))")
+_START = pattern(r"(?=<(?:nvidia_smi_log\b|gpu id=))")
 _TAG = pattern(r"(</?[a-z]\w*(?: id=\"[^\"<>&]*\")?\s*/?>)", re.IGNORECASE)
 _ROOT = "<nvidia_smi_log"
-# Without the root above it, only an address tells nvidia-smi's element from that of other programs.
-_ADDRESSED = pattern(r"<gpu id=\"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\"", re.IGNORECASE)
-_DEEPEST = 16  # elements in each other; nvidia-smi's are seven
-_MOST_DOCUMENTS = 1000  # of a paste
+# Without the root element, only the address identifies an element of nvidia-smi.
+_GPU_ELEMENT = pattern(r"<gpu id=\"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\"", re.IGNORECASE)
+_MAX_DEPTH = 16  # of nested elements; those of nvidia-smi have seven levels
+_MAX_DOCUMENTS = 1000  # of a paste
 
 
 class GpuReader:
     """Takes lines and collects the GPUs that each output lists.
 
     Attributes:
-        found: by output, and in it by number or address.
-        amd: the GPUs of AMD: name, and the compiler's target.
+        found: by output, then by number or address.
+        amd: the AMD GPUs: name, and target of the compiler.
     """
 
     def __init__(self) -> None:
         self.found: dict[str, dict[str, PastedGpu]] = {}
         self.amd: list[tuple[str | None, str | None]] = []
-        self._open: tuple[str, str] | None = None  # the entry that following lines are about
-        self._smi_q = _LongReader()
-        self._this_time = PastedGpu()  # what the output in hand says of it: the one before may have said it too
+        self._open: tuple[str, str] | None = None  # the entry that the following lines describe
+        self._smi_q = _QueryReader()
+        self._current = PastedGpu()  # the GPU in the current output only; an earlier output may list it too
         self._columns: tuple[str, ...] = ()
 
-    def read(self, line: str) -> list[Found]:
-        """The facts in a line, beside the GPUs."""
-        return self._table(line) or self._long(line) or self._query(line) or self._list(line) or self._list_of_amd(line)
+    def read(self, line: str) -> list[ExtractedFact]:
+        """The facts in a line other than GPUs."""
+        return self._table(line) or self._smi_query(line) or self._csv(line) or self._list(line) or self._amd_list(line)
 
-    def _put(self, form: str, key: str, /, **values: object) -> list[Found]:
-        entries = self.found.setdefault(form, {})
-        known = {name: value for name, value in values.items() if value is not None}
-        if known if key in entries else len(entries) < _MOST:
-            entries[key] = replace(entries.get(key, PastedGpu()), **known)  # type: ignore[arg-type]
-        self._open = (form, key)
-        return [(form, "", "")]
+    def _put(self, output: str, key: str, /, **values: object) -> list[ExtractedFact]:
+        entries = self.found.setdefault(output, {})
+        reported = {name: value for name, value in values.items() if value is not None}
+        if reported if key in entries else len(entries) < _MAX_GPUS:
+            entries[key] = replace(entries.get(key, PastedGpu()), **reported)  # type: ignore[arg-type]
+        self._open = (output, key)
+        return [(output, "", "")]
 
-    def _more(self, form: str, /, **values: object) -> list[Found]:
-        """More of the entry that is open, if it is of this output."""
-        return self._put(*self._open, **values) if self._open and self._open[0] == form else []
+    def _add(self, output: str, /, **values: object) -> list[ExtractedFact]:
+        """Adds to the current entry, if it is from this output."""
+        return self._put(*self._open, **values) if self._open and self._open[0] == output else []
 
-    def _table(self, line: str) -> list[Found]:
-        row, memory, unopened = _ROW.match(line), _MEMORY.match(line), _UNOPENED.match(line)
+    def _table(self, line: str) -> list[ExtractedFact]:
+        row, memory, failure = _ROW.match(line), _MEMORY.match(line), _OPEN_FAILURE.match(line)
         if row:
             name, begins = (None, row[2].removesuffix("...").strip()) if row[2].endswith("...") else (row[2], None)
             errors = whole_number(row[4] or "")
             health = {} if errors is None else {"ecc_uncorrected": errors}
             values = {"index": int(row[1]), "name": name, "name_begins": begins, "pci": row[3], "health": health}
-            return self._put(forms.SMI, row[1], **values)
+            return self._put(outputs.SMI, row[1], **values)
         if memory:
             used, total = mebibytes(memory[1]), mebibytes(memory[2])
-            return self._more(forms.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
-        if unopened:
-            number, fault = whole_number(unopened[1] or ""), int(_FAULTS[unopened[3]])
-            return self._put(forms.SMI, unopened[1] or unopened[2], index=number, pci=unopened[2], fault=fault)
+            return self._add(outputs.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
+        if failure:
+            number, fault = whole_number(failure[1] or ""), int(_FAULTS[failure[3]])
+            return self._put(outputs.SMI, failure[1] or failure[2], index=number, pci=failure[2], fault=fault)
         mig = _MIG.match(line)
-        return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else []
+        return self._add(outputs.SMI, mig=mig[1] == "Enabled") if mig else []
 
-    def _long(self, line: str) -> list[Found]:
+    def _smi_query(self, line: str) -> list[ExtractedFact]:
         """``nvidia-smi -q``, as text and as XML."""
-        found: list[Found] = []
-        for key, value in self._smi_q.read(line, is_open=self._is_long()):
+        facts: list[ExtractedFact] = []
+        for key, value in self._smi_q.read(line, is_open=self._is_smi_query()):
             if key == GPU:
-                known = self.found.get(forms.SMI_Q, {})
+                known = self.found.get(outputs.SMI_Q, {})
                 number = known[value].index if value in known else len(known)
-                found += self._put(forms.SMI_Q, value, index=number, pci=value)
-                self._this_time = PastedGpu()
-            elif key[0] == OF_ALL:
-                fact = _OF_ALL.get(key[1])
+                facts += self._put(outputs.SMI_Q, value, index=number, pci=value)
+                self._current = PastedGpu()
+            elif key[0] == DRIVER:
+                fact = _DRIVER_FACTS.get(key[1])
                 if fact is not None and _VERSION.fullmatch(value):
-                    found.append((forms.SMI_Q, fact, value))
-            elif self._is_long():
-                found += self._of_a_gpu(key, value)
-        return found
+                    facts.append((outputs.SMI_Q, fact, value))
+            elif self._is_smi_query():
+                facts += self._gpu_value(key, value)
+        return facts
 
-    def _is_long(self) -> bool:
-        return self._open is not None and self._open[0] == forms.SMI_Q
+    def _is_smi_query(self) -> bool:
+        return self._open is not None and self._open[0] == outputs.SMI_Q
 
-    def _of_a_gpu(self, key: Key, value: str) -> list[Found]:
-        """What is counted or listed is so within one output; what it leaves out stands as another output has it."""
-        gpu = self.found[forms.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
-        now = self._this_time
-        facts: list[Found] = []
+    def _gpu_value(self, key: Key, value: str) -> list[ExtractedFact]:
+        """Adds a value to the current GPU; counts and lists restart with each output, other values are kept."""
+        gpu = self.found[outputs.SMI_Q].get(self._open[1], PastedGpu()) if self._open else PastedGpu()
+        current = self._current
+        facts: list[ExtractedFact] = []
         if key == INSTANCES:
-            values: dict[str, object] = {"mig_count": 0 if value == "None" else (now.mig_count or 0) + 1}
+            values: dict[str, object] = {"mig_count": 0 if value == "None" else (current.mig_count or 0) + 1}
             if value == "None" and gpu.mig:
-                facts.append((forms.SMI_Q, "mig-none", "yes"))
+                facts.append((outputs.SMI_Q, "mig-none", "yes"))
         else:
-            values = values_of(now, key, value)
+            values = values_of(current, key, value)
         if values:
-            self._this_time = replace(now, **values)  # type: ignore[arg-type]
-            values["health"] = {**gpu.health, **self._this_time.health}
-        return [*self._more(forms.SMI_Q, **values), *facts]
+            self._current = replace(current, **values)  # type: ignore[arg-type]
+            values["health"] = {**gpu.health, **self._current.health}
+        return [*self._add(outputs.SMI_Q, **values), *facts]
 
-    def _query(self, line: str) -> list[Found]:
-        """``--query-gpu``: the names of the columns, in a line or in the command, then a line for each GPU."""
+    def _csv(self, line: str) -> list[ExtractedFact]:
+        """``--query-gpu``: the names of the columns, in a line or in the command, then a line per GPU."""
         columns = _columns(line)
         if columns:
             self._columns = columns
@@ -276,58 +276,58 @@ class GpuReader:
         if not self._columns or len(parts) != len(self._columns):
             self._columns = ()
             return []
-        values: dict[str, object] = {"index": len(self.found.get(forms.SMI_QUERY, {}))}
+        values: dict[str, object] = {"index": len(self.found.get(outputs.SMI_QUERY, {}))}
         key = str(values["index"])
-        facts: list[Found] = []
+        facts: list[ExtractedFact] = []
         for column, part in zip(self._columns, parts, strict=True):
-            name = _OF_COLUMN.get(column)
-            if name is None or part in _NOTHING:
+            name = _COLUMN_FIELDS.get(column)
+            if name is None or part in _NO_VALUE:
                 continue
             if name == "driver":
-                facts.append((forms.SMI_QUERY, name, part))
+                facts.append((outputs.SMI_QUERY, name, part))
             elif name.startswith("memory_"):
                 values[name] = mebibytes(part)
             else:
                 values[name] = whole_number(part) if name == "index" else part
-        return [*self._put(forms.SMI_QUERY, key, **values), *facts]
+        return [*self._put(outputs.SMI_QUERY, key, **values), *facts]
 
-    def _list(self, line: str) -> list[Found]:
+    def _list(self, line: str) -> list[ExtractedFact]:
         listed, instance, device = _LISTED.match(line), _INSTANCE.match(line), _DEVICE.match(line)
         if listed:
-            form = forms.SMI_L if listed[3] or listed[4] else forms.COLLECT_ENV
-            return self._put(form, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
-        if instance and self._open and self._open[0] == forms.SMI_L:
-            so_far = self.found[forms.SMI_L][self._open[1]].mig_instances
-            found = (instance[2], instance[1])
-            return self._more(forms.SMI_L, mig=True, mig_instances=so_far if found in so_far else (*so_far, found))
+            output = outputs.SMI_L if listed[3] or listed[4] else outputs.COLLECT_ENV
+            return self._put(output, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
+        if instance and self._open and self._open[0] == outputs.SMI_L:
+            instances = self.found[outputs.SMI_L][self._open[1]].mig_instances
+            new = (instance[2], instance[1])
+            return self._add(outputs.SMI_L, mig=True, mig_instances=tuple(dict.fromkeys((*instances, new))))
         if device and "<" not in device[3]:
-            values = {"index": int(device[1]), _OF_DEVICE[device[2]]: device[3].strip()}
-            return self._put(forms.SHOW_CONFIG, device[1], **values)
+            values = {"index": int(device[1]), _DEVICE_FIELDS[device[2]]: device[3].strip()}
+            return self._put(outputs.SHOW_CONFIG, device[1], **values)
         return []
 
-    def _list_of_amd(self, line: str) -> list[Found]:
-        """As torch or a CuPy for ROCm names them."""
+    def _amd_list(self, line: str) -> list[ExtractedFact]:
+        """The AMD GPUs of torch or a CuPy for ROCm."""
         named, by_cupy = _AMD.match(line), _AMD_OF_CUPY.match(line)
-        if len(self.amd) >= _MOST or not (named or by_cupy):
+        if len(self.amd) >= _MAX_GPUS or not (named or by_cupy):
             return []
         self.amd.append((named[1], None) if named else (None, by_cupy[1] if by_cupy else None))
-        return [(forms.COLLECT_ENV if named else forms.SHOW_CONFIG, "", "")]
+        return [(outputs.COLLECT_ENV if named else outputs.SHOW_CONFIG, "", "")]
 
 
 def _columns(line: str) -> tuple[str, ...]:
-    """The columns that a line names, some of which may be unknown; with ``noheader`` only the command names them."""
+    """The columns that a line names, some of them maybe unknown; with ``noheader`` only the command names them."""
     query = _QUERY.search(line)
     matches = [_COLUMN.fullmatch(part.strip()) for part in (query[1] if query else line).split(",")]
     names = tuple(match[1] for match in matches if match)
-    known = sum(name in _OF_COLUMN for name in names)
+    known = sum(name in _COLUMN_FIELDS for name in names)
     return names if len(names) == len(matches) > (0 if query else 1) and known * 2 > len(names) else ()
 
 
 # nvidia-smi -q
 
 
-class _LongReader:
-    """Takes lines; values in a section of MIG instances are those of no GPU."""
+class _QueryReader:
+    """Takes lines of ``nvidia-smi -q``; values in a section of MIG instances are skipped."""
 
     def __init__(self) -> None:
         self._section = ""
@@ -335,13 +335,13 @@ class _LongReader:
         self._document = _Document()
 
     def read(self, line: str, *, is_open: bool) -> Iterator[tuple[Key, str]]:
-        """The keys and values in a line; is_open: the lines before it are of this output."""
-        begin, attached = _GPU.match(line), _ATTACHED.match(line)
-        if begin:
+        """The keys and values in a line; ``is_open`` if the previous lines are from this output."""
+        start, attached = _GPU.match(line), _ATTACHED.match(line)
+        if start:
             self._section, self._within_instances = "", False
-            yield GPU, begin[1]
+            yield GPU, start[1]
         elif attached:
-            yield (OF_ALL, "attached_gpus"), attached[1]
+            yield (DRIVER, "attached_gpus"), attached[1]
         elif is_open:
             yield from self._text(line)
         yield from self._elements(line)
@@ -355,7 +355,7 @@ class _LongReader:
         field = _LINE.match(line)
         if field is None:
             return
-        if field[1] in _BEHIND_INSTANCES:
+        if field[1] in _AFTER_INSTANCES:
             self._within_instances = False
         if field[1] == "MIG Devices" and field[2] == _NONE:
             yield INSTANCES, _NONE
@@ -365,7 +365,7 @@ class _LongReader:
     def _elements(self, line: str) -> Iterator[tuple[Key, str]]:
         for path, text in self._document.read(line):
             if path[0] != "gpu":
-                yield (OF_ALL, path[0]), text
+                yield (DRIVER, path[0]), text
             elif len(path) == 1:
                 yield GPU, text
             elif path[1:] == ("mig_devices",) and text == _NONE:
@@ -373,7 +373,7 @@ class _LongReader:
             elif path[1:] == ("mig_devices", "mig_device"):
                 yield INSTANCES, "MIG Device"
             elif "mig_devices" not in path:
-                # A part of the memory's errors has its name in common with its neighbour.
+                # Element names of memory errors repeat in sibling sections.
                 section = "/".join(path[-3:-1]) if path[-3:-2] == ("volatile",) else path[-2]
                 yield (section, path[-1]), text
 
@@ -383,49 +383,49 @@ def _as_in_xml(name: str) -> str:
 
 
 def _section_below(former: str, heading: str) -> str:
-    """The section that a heading begins; up to R440 single and double bits belong to the part of the errors above."""
+    """The section of a heading; up to R440 single and double bits are subsections of volatile and aggregate errors."""
     part = former.partition("/")[0]
     is_kind = heading in ("single_bit", "double_bit") and part in ("volatile", "aggregate")
     return f"{part}/{heading}" if is_kind else heading
 
 
 class _Document:
-    """A document of XML, as far as it goes: one that is broken off ends there, and the next GPU begins another.
+    """An XML document that may be truncated; the next GPU then starts another.
 
-    Tags are taken as they are, everything else is text. So a declaration of a type or of an entity never reaches the
-    parser, and nothing is expanded or fetched.
+    Only plain tags are parsed as such, everything else is escaped as text. So a declaration of a type or an entity
+    never reaches the parser, and nothing is expanded or fetched.
     """
 
     def __init__(self) -> None:
         self._elements: Elements | None = None
         self._found: list[tuple[tuple[str, ...], str]] = []
-        self._begun = 0
+        self._documents = 0
 
     def read(self, line: str) -> list[tuple[tuple[str, ...], str]]:
-        """The elements that end in a line: path below the root, and text; a GPU where it begins, with its address."""
+        """The elements that end in a line, as path below the root and text; a GPU at its start, with its address."""
         if self._elements is None and "<" not in line:
             return []
-        for part in _BEGINS.split(line):
+        for part in _START.split(line):
             self._read(part)
         found, self._found = self._found, []
         return found
 
     def _read(self, part: str) -> None:
-        is_elsewhere = self._elements is None or len(self._elements.path) > 1  # the GPU before it was broken off
-        if part.startswith(_ROOT) or (is_elsewhere and _ADDRESSED.match(part)):
+        is_truncated = self._elements is None or len(self._elements.path) > 1  # the previous GPU, or the root
+        if part.startswith(_ROOT) or (is_truncated and _GPU_ELEMENT.match(part)):
             self._begin()
         if self._elements is None:
             return
         pieces = _TAG.split(part)
         text = "".join(piece if number % 2 else escape(piece) for number, piece in enumerate(pieces))
-        if not self._elements.feed(text + "\n") or not 0 < len(self._elements.path) <= _DEEPEST:
+        if not self._elements.feed(text + "\n") or not 0 < len(self._elements.path) <= _MAX_DEPTH:
             self._elements = None
 
     def _begin(self) -> None:
-        from gpuenv.probe.nvidia_smi_xml import Elements  # noqa: PLC0415 - the library of XML takes long to load
+        from gpuenv.probe.nvidia_smi_xml import Elements  # noqa: PLC0415 - the XML library takes long to load
 
-        self._begun += 1
-        self._elements = Elements(self._start, self._end) if self._begun <= _MOST_DOCUMENTS else None
+        self._documents += 1
+        self._elements = Elements(self._start, self._end) if self._documents <= _MAX_DOCUMENTS else None
 
     def _start(self, path: list[str], attributes: dict[str, str]) -> None:
         if _below_root(path) == ("gpu",):
@@ -442,26 +442,26 @@ def _below_root(path: list[str]) -> tuple[str, ...]:
 
 
 def mebibytes(text: str) -> int | None:
-    """``15360`` or ``15360 MiB`` in bytes; None for a number that no GPU has."""
+    """``15360`` or ``15360 MiB`` in bytes; None if it is no plausible number."""
     number = whole_number((text.split() or [""])[0])
     return None if number is None else number << 20
 
 
 def values_of(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
-    """What a value adds to what is known of its GPU."""
+    """The fields of a GPU that a value changes."""
     section, name = key
-    # A vGPU's licence has a product's name too.
-    if value in _EMPTY or value.startswith(_UNSAID) or section.endswith("licensed_product"):
+    # The licence of a vGPU has a product name too.
+    if value in _EMPTY or value.startswith(_NOT_REPORTED) or section.endswith("licensed_product"):
         return {}
     values: dict[str, object] = {}
     if name in _NAMES:
         values = {_NAMES[name]: value}
     elif key in _MIG_KEYS:
-        values = {"mig": _IS.get(value)}
+        values = {"mig": _SWITCH.get(value)}
     elif key in _MEMORY_KEYS:
         values = {_MEMORY_KEYS[key]: mebibytes(value)}
     elif name == "persistence_mode":
-        values = {"persistence": _IS.get(value)}
+        values = {"persistence": _SWITCH.get(value)}
     elif name == "virtualization_mode":
         values = {"virtualization": _VIRTUALIZATIONS.get(value)}
     elif key == ("fabric", "state"):
@@ -474,17 +474,17 @@ def values_of(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
 
 def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, object]:
     section, name = key
-    if key in _TRUTHS and value in _IS:
-        fact = _TRUTHS[key]
-        return {fact: _IS[value] or (fact == "pages_pending" and bool(health.get(fact)))}
+    if key in _FLAGS and value in _SWITCH:
+        fact = _FLAGS[key]
+        return {fact: _SWITCH[value] or (fact == "pages_pending" and bool(health.get(fact)))}
     number = whole_number(value.split(maxsplit=1)[0])
     if key in _NUMBERS and number is not None:
         return {_NUMBERS[key]: number}
     if key in _UNCORRECTED and number is not None:
         former = health.get("ecc_uncorrected")
         total = number + (former if isinstance(former, int) else 0)
-        return {"ecc_uncorrected": total} if total or _UNCORRECTED[key] else {}  # zero is known once it is whole
-    if section in _OF_REASONS and value == "Active":
+        return {"ecc_uncorrected": total} if total or _UNCORRECTED[key] else {}  # zero only if the sum is complete
+    if section in _REASON_SECTIONS and value == "Active":
         prefixed = _REASON.match(name)
         reason = _REASONS.get(prefixed[1] if prefixed else name)
         reasons = health.get("throttle_reasons") or ()
@@ -494,27 +494,27 @@ def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, obj
 
 
 def _processes(gpu: PastedGpu, name: str, value: str) -> dict[str, object]:
-    """The processes that compute; those that draw are not counted."""
+    """The compute processes; graphics processes are not counted."""
     users = gpu.users or ()
     pid = whole_number(value) if name in ("process_id", "pid") else None
     if pid is not None:
         return {"process": pid, "users": users}
     if name == "processes" and value == _NONE:
         return {"users": ()}
-    if gpu.process is not None and name == "type" and "C" in value and len(users) < _MOST_USERS:
+    if gpu.process is not None and name == "type" and "C" in value and len(users) < _MAX_USERS:
         return {"users": (*users, GpuUser(gpu.process))}
-    more: dict[str, object] = {}
+    changes: dict[str, object] = {}
     if name in ("name", "process_name"):
-        more = {"name": _program(value)}
+        changes = {"name": _program(value)}
     elif name in ("used_gpu_memory", "used_memory"):
-        more = {"memory": mebibytes(value)}
-    is_of_user = bool(users) and users[-1].pid == gpu.process
-    return {"users": (*users[:-1], users[-1]._replace(**more))} if more and is_of_user else {}  # type: ignore[arg-type]
+        changes = {"memory": mebibytes(value)}
+    is_last_user = bool(users) and users[-1].pid == gpu.process
+    return {"users": (*users[:-1], users[-1]._replace(**changes))} if changes and is_last_user else {}  # type: ignore[arg-type]
 
 
 def _program(text: str) -> str | None:
-    """The program's file, without its folders and its arguments, which may name anybody."""
+    """The file name of a program, without directories and arguments, which may identify a user."""
     if text.startswith("[") or "Insufficient Permissions" in text:
         return None
     first = text if "\\" in text else text.split(maxsplit=1)[0]
-    return first.replace("\\", "/").rpartition("/")[2][:_LONGEST]
+    return first.replace("\\", "/").rpartition("/")[2][:_MAX_PROGRAM]

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
 from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.text_line import Style, TextLine
 
 _HEADINGS = {
     "driver_branches": "Driver branches",
@@ -19,39 +19,39 @@ _HEADINGS = {
     "rocm_lines": "Wheels of CuPy for ROCm (experimental)",
     "conda_builds": "Conda builds of CuPy",
     "images": "Container images",
-    "companions": "Packages that bring CUDA",
-    "advisories": "Known faults",
-    "peaks": "What GPUs do at most",
+    "companions": "Packages that provide CUDA",
+    "advisories": "Known problems",
+    "peaks": "Peak rates of GPUs",
     "ngc_releases": "NVIDIA's framework images",
     "products": "GPU products",
     "older_products": "Older GPU products",
 }
 
 
-def row_lines(rows: Rows) -> Iterator[Line]:
-    """Each row with its facts and, once a row, where they come from."""
-    for number, (table, found) in enumerate(groupby(rows.rows, key=lambda row: row.table)):
+def row_lines(rows: Rows) -> Iterator[TextLine]:
+    """Each row with its facts and their sources."""
+    for number, (table, group) in enumerate(groupby(rows.rows, key=lambda row: row.table)):
         if number:
-            yield Line()
-        yield Line(_HEADINGS[table], Style.HEADING)
-        for row in found:
-            yield Line(f"  {row.name}", hang=4)
-            yield Line(f"    {_facts(row)}", hang=6)
+            yield TextLine()
+        yield TextLine(_HEADINGS[table], Style.HEADING)
+        for row in group:
+            yield TextLine(f"  {row.name}", hang=4)
+            yield TextLine(f"    {_facts(row)}", hang=6)
             for proof in row.proofs:
-                yield Line(f"    [{_proof(proof)}]", Style.QUIET, 5)
+                yield TextLine(f"    [{_proof(proof)}]", Style.QUIET, 5)
 
 
-def row_markdown(rows: Rows) -> Iterator[Line]:
+def row_markdown(rows: Rows) -> Iterator[TextLine]:
     """A Markdown table for each table of the matrix."""
-    for table, found in groupby(rows.rows, key=lambda row: row.table):
-        yield Line(f"## {_HEADINGS[table]}")
-        yield Line()
-        yield Line("| row | facts | proof |")
-        yield Line("| --- | --- | --- |")
-        for row in found:
+    for table, group in groupby(rows.rows, key=lambda row: row.table):
+        yield TextLine(f"## {_HEADINGS[table]}")
+        yield TextLine()
+        yield TextLine("| row | facts | proof |")
+        yield TextLine("| --- | --- | --- |")
+        for row in group:
             proofs = "; ".join(_proof(proof) for proof in row.proofs)
-            yield Line(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
-        yield Line()
+            yield TextLine(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
+        yield TextLine()
 
 
 def _facts(row: Row) -> str:
@@ -128,7 +128,7 @@ cells.forEach((row, y) => row.forEach((button, x) => {
 
 
 def page(matrix: Matrix, grid: Grid) -> str:
-    """The whole page."""
+    """The matrix as an HTML page: a grid of drivers by GPUs, with the reason for each cell."""
     return "\n".join(_page(matrix, grid)) + "\n"
 
 
@@ -140,12 +140,12 @@ def _page(matrix: Matrix, grid: Grid) -> Iterator[str]:
     yield "<h1>Which CuPy wheel fits which driver and GPU</h1>"
     yield f'<p class="soft">Matrix of {escape(matrix.revision)}, for {MACHINE_TEXT}. '
     yield "A driver branch stands for its first release.</p>"
-    yield "<p>Each cell names the wheel line that fits. Choose one, or walk with the arrow keys, to read why.</p>"
+    yield "<p>Each cell names the wheel line that fits. Select a cell, or use the arrow keys, to read why.</p>"
     yield _key(matrix)
     yield '<div class="scroll">'
     yield from _grid(grid)
     yield "</div>"
-    yield '<div id="reason" role="status" aria-live="polite"><strong>No cell is chosen yet.</strong></div>'
+    yield '<div id="reason" role="status" aria-live="polite"><strong>No cell is selected.</strong></div>'
     yield from _sources(matrix)
     yield f"<script>{_SCRIPT}</script>\n</body>\n</html>"
 
@@ -159,7 +159,7 @@ def _key(matrix: Matrix) -> str:
 
 def _grid(grid: Grid) -> Iterator[str]:
     yield '<table class="grid">\n<caption class="soft">Driver branch by compute capability</caption>\n<thead>'
-    groups = [(name, len(list(found))) for name, found in groupby(grid.kinds, key=lambda kind: kind.generation)]
+    groups = [(name, len(list(group))) for name, group in groupby(grid.kinds, key=lambda kind: kind.generation)]
     spans = "".join(
         f'<th scope="colgroup" colspan="{count}">{escape(name.removeprefix("compute capability "))}</th>'
         for name, count in groups
@@ -168,35 +168,35 @@ def _grid(grid: Grid) -> Iterator[str]:
     heads = "".join(f'<th scope="col">{kind.capability}</th>' for kind in grid.kinds)
     yield f'<tr><th scope="col"><small>branch, CUDA</small></th>{heads}</tr>\n</thead>\n<tbody>'
     for branch, cells in grid.rows:
-        told = "".join(
+        buttons = "".join(
             _page_cell(cell, branch, f"{kind.generation} {kind.capability}")
             for cell, kind in zip(cells, grid.kinds, strict=True)
         )
         state = f", {branch.state.value}" if branch.state else ""
-        yield f'<tr><th scope="row">{branch.branch} <small>{branch.cuda}{state}</small></th>{told}</tr>'
+        yield f'<tr><th scope="row">{branch.branch} <small>{branch.cuda}{state}</small></th>{buttons}</tr>'
     yield "</tbody>\n</table>"
 
 
 def _page_cell(cell: Cell, branch: DriverBranch, kind: str) -> str:
-    where = f"Driver {branch.branch}, {kind}: {' '.join(cell.requirements) or 'no wheel fits'}"
+    label = f"Driver {branch.branch}, {kind}: {' '.join(cell.requirements) or 'no wheel fits'}"
     line = (cell.line or "").removeprefix("cupy-cuda")
     return (
         f'<td><button type="button" class="{f"l{line[:2]}" if line else ""}" aria-pressed="false" '
-        f'aria-label="{escape(where)}" data-where="{escape(where)}" title="{escape(cell.reason)}">'
+        f'aria-label="{escape(label)}" data-where="{escape(label)}" title="{escape(cell.reason)}">'
         f"{line or '&ndash;'}</button></td>"
     )
 
 
 def _sources(matrix: Matrix) -> Iterator[str]:
-    yield f"<h2>Where this is known from</h2>\n<details><summary>{len(matrix.sources)} sources</summary>"
+    yield f"<h2>Sources</h2>\n<details><summary>{len(matrix.sources)} sources</summary>"
     yield '<table class="sources"><thead><tr><th>name</th><th>kind</th><th>source</th><th>seen</th></tr></thead><tbody>'
     for name, source in matrix.sources.items():
-        told = escape(source.citation)
+        text = escape(source.citation)
         if source.kind is SourceKind.BINARY:
-            told = f"{escape(source.file or '')}<br><small>sha256 {escape(source.sha256 or '')}</small>"
+            text = f"{escape(source.file or '')}<br><small>sha256 {escape(source.sha256 or '')}</small>"
         note = f"<br><small>{escape(source.note)}</small>" if source.note else ""
         cells = (
-            f"<td>{escape(name)}</td><td>{source.kind.value}</td><td>{told}{note}</td><td>{escape(source.seen)}</td>"
+            f"<td>{escape(name)}</td><td>{source.kind.value}</td><td>{text}{note}</td><td>{escape(source.seen)}</td>"
         )
         yield f"<tr>{cells}</tr>"
     yield "</tbody></table></details>"

@@ -1,4 +1,4 @@
-"""GPUs that nvidia-smi says cannot be used: one that it could not open, one whose mode lets nobody in."""
+"""GPUs that cannot be used: one that nvidia-smi could not open, one with a compute mode that prohibits it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_a_gpu_that_cannot_be_opened_is_the_fault(line: str) -> None:
     assert any("0000:01:00.0" in evidence.fact for evidence in found.evidence)
 
 
-def test_one_that_was_not_there_to_be_opened_is_none() -> None:
+def test_an_index_without_a_gpu_is_no_fault() -> None:
     assert primary(f"$ nvidia-smi -i 7\nUnable to determine the device handle for GPU 7: Not Found\n{PACKAGES}") is None
 
 
-def test_a_mode_that_prohibits_every_use_is_the_cause() -> None:
+def test_a_prohibiting_compute_mode_is_the_cause() -> None:
     found = primary(TABLE.replace("   Default", "Prohibited") + PACKAGES)
     assert found is not None
     assert found.cause.value == "compute-mode-exclusive"
@@ -51,5 +51,5 @@ def test_a_mode_that_prohibits_every_use_is_the_cause() -> None:
 @pytest.mark.parametrize(
     "table", [TABLE, TABLE.replace("   Default", "E. Process"), TABLE.replace("   Default", "Prohibited") + SECOND]
 )
-def test_a_gpu_that_somebody_may_use_is_no_error(table: str) -> None:
+def test_without_a_prohibited_gpu_or_with_another_one_there_is_no_error(table: str) -> None:
     assert primary(table + PACKAGES) is None

@@ -1,4 +1,4 @@
-"""The same lines in what people, trackers and logs put around them."""
+"""The same lines with the markup and prefixes of users, trackers and logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.paste.facts import snapshot_of, wrong
+from tests.paste.pasted_facts import snapshot_of, wrong
 
 TEXT = """\
 OS                           : Linux-6.8.0-40-generic-x86_64-with-glibc2.39
@@ -61,17 +61,17 @@ def each_line(before: str, after: str = "") -> str:
         pytest.param(TEXT.replace("|", "\u00a6"), id="the broken bars of another code page"),
     ],
 )
-def test_what_stands_around_it_changes_no_fact(text: str) -> None:
+def test_text_around_it_changes_no_fact(text: str) -> None:
     assert wrong(text, EXPECTED) == {}
 
 
-def test_blanks_that_were_lost_change_no_fact() -> None:
+def test_lost_spaces_change_no_fact() -> None:
     lost = "\n".join(" ".join(line.split()) for line in TEXT.partition("====")[0].splitlines())
     assert wrong(lost, EXPECTED) == {}
 
 
 def test_a_very_long_line_is_read() -> None:
-    """CuPy 14 repeats the names of all files in a folder where a library is not."""
+    """CuPy 14 lists all files of a folder in which a library is missing."""
     listing = "\\n".join(f"    libother.so.{number}" for number in range(2000))
     line = (
         f"cuBLAS Version : ImportError('Failure finding \"libcublasLt.so\": No such file\\n  listdir:\\n{listing}\\n')"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from gpuenv.model.snapshot import GpuUser
-from gpuenv.paste.read import read_paste
-from tests.paste.facts import snapshot_of
+from gpuenv.paste.reader import read_paste
+from tests.paste.pasted_facts import snapshot_of
 from tests.paste.test_long_form import MIB, MIG, T4
 
 PROCESS = """
@@ -44,11 +44,11 @@ def test_errors_reasons_processes_and_numbers_are_those_of_one_output(text: str)
 
 
 @pytest.mark.parametrize("document", [T4, MIG])
-def test_a_document_says_the_same_twice(document: str) -> None:
+def test_a_repeated_document_changes_no_fact(document: str) -> None:
     assert read_paste(document * 2).gpus == read_paste(document).gpus
 
 
-def test_what_is_told_later_is_so_and_what_is_not_told_again_stands() -> None:
+def test_later_values_replace_earlier_ones_and_others_are_kept() -> None:
     later = "GPU 00000000:01:00.0\n    Processes" + PROCESS.format(pid=8000)
     gpu, other = snapshot_of(BOTH + later).gpus
     assert [user.pid for user in (*gpu.users, *other.users)] == [8000, 7372]
@@ -57,7 +57,7 @@ def test_what_is_told_later_is_so_and_what_is_not_told_again_stands() -> None:
     assert snapshot_of(BOTH + none).gpus[0].processes.value == 0
 
 
-def test_instances_that_are_listed_twice_are_there_once() -> None:
+def test_instances_listed_twice_count_once() -> None:
     listing = (
         "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-0000-0000-000000000000)\n"
         "  MIG 3g.20gb     Device  0: (UUID: MIG-00000000-0000-0000-0000-000000000001)\n"
@@ -68,7 +68,7 @@ def test_instances_that_are_listed_twice_are_there_once() -> None:
 
 
 @pytest.mark.parametrize("lines", ["Idle : Active\n", "Process ID : 1\nType : C\nName : python\n"])
-def test_many_of_a_kind_take_no_longer_each(lines: str) -> None:
+def test_time_per_entry_does_not_grow_with_their_number(lines: str) -> None:
     """A megabyte of reasons took eleven seconds, each as long as those before it together."""
 
     def taken(size: int) -> float:

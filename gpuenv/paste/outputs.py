@@ -1,4 +1,4 @@
-"""The outputs that a paste is read for, by the names that messages use."""
+"""The outputs that are recognised in a paste, by the names that messages use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTPUTS = (
     *(UNAME, LDD, OS_RELEASE, DRIVER_FILE, LSPCI, DMESG, DOCKER, "env"),
 )
 
-# The most trusted first: programs that query the driver or the system themselves, then those that repeat others.
+# The most trusted first: programs that query the driver or the system, then programs that repeat the output of others.
 TRUST = (
     *(SMI, SMI_Q, SMI_QUERY, SHOW_CONFIG, DRIVER_FILE, NVCC, UNAME, LDD, OS_RELEASE, PYTHON, SMI_L, CONDA, LSPCI),
     *(DMESG, COLLECT_ENV, CONDA_INFO, DOCKER, PIP, ENV),
