@@ -14,7 +14,7 @@ from gpuenv import __version__
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

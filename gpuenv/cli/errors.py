@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import harmless, whole_number
+from gpuenv.model.strings import harmless, whole_number
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output

@@ -16,13 +16,13 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.inputs import MachineSource
     from gpuenv.doctor.diagnose import DiagnosisOptions
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.smoke_level import SmokeLevel
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Place
+    from gpuenv.smoke.session import Place
+    from gpuenv.smoke.tasks import Order
 
 _WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
@@ -42,7 +42,7 @@ def planted() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.plan import known_faults
+        from gpuenv.smoke.tasks import known_faults
 
         check_names("fault", (name,), known_faults())
     return name
@@ -83,8 +83,8 @@ def prove_report(
     ``started`` is when probing began, by the monotonic clock in seconds.
     """
     from gpuenv.probe.target import find_interpreter
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Unusable, without_proof
+    from gpuenv.smoke.session import Unusable, without_proof
+    from gpuenv.smoke.tasks import Order
 
     order = Order(level=proof.level, fault=planted())
     place = place_of(find_interpreter(subject.python, os.environ) or "", subject, snapshot, matrix, started)
@@ -101,7 +101,7 @@ def prove_report(
 def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
     """Where the tests run; ``started`` is when the command began, by the monotonic clock in seconds."""
     from gpuenv.matrix.products import peaks_of
-    from gpuenv.smoke.prove import Place
+    from gpuenv.smoke.session import Place
 
     return Place(
         interpreter=interpreter,
@@ -122,7 +122,7 @@ def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
-    from gpuenv.smoke.prove import prove
+    from gpuenv.smoke.session import prove
 
     def obstacle(facts: Snapshot) -> str | None:
         found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
@@ -149,7 +149,7 @@ def cause_of(text: str) -> Cause | None:
     """The cause that a test's message names, if that is sure enough."""
     from gpuenv.explain.answer import explanation
     from gpuenv.explain.scan import Scanner
-    from gpuenv.smoke.run import OF_PROGRAMS
+    from gpuenv.smoke.runner import OF_PROGRAMS
 
     scanner = Scanner()
     scanner.feed(text.encode())

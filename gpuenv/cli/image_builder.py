@@ -31,13 +31,13 @@ from gpuenv.install.environment import ask_scheme
 from gpuenv.install.errors import InstallError
 from gpuenv.install.plan import Command, Pin
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
     from gpuenv.image.building import Workshop
     from gpuenv.image.engine import Engine
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, behind which there is no date
 # Where the caller's own certificates are named, for pip and for uv.

@@ -14,10 +14,10 @@ from gpuenv import files
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import pattern, reason_of, text_of, whole_number
+from gpuenv.model.strings import pattern, reason_of, text_of, whole_number
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
 

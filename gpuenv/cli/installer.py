@@ -28,7 +28,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.resolution import Resolution
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import harmless, reason_of
+from gpuenv.model.strings import harmless, reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.html import Earlier

@@ -22,15 +22,15 @@ from gpuenv.cli.output import write_file
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.load import parse
-from gpuenv.matrix.records import Matrix, SourceKind
+from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.refresh.additions import NoSuchRowError, different_answers, different_machines, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
-from gpuenv.refresh.index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.minors import compile_stub
-from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
+from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
+from gpuenv.refresh.row_edits import Additions, PlaceError, Workplace, written
 from gpuenv.simulate.profile import shipped_machines
 
 _BAR = 20

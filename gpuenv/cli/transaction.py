@@ -38,18 +38,18 @@ from gpuenv.install.planner import Prepared, refuse_unusable
 from gpuenv.install.text import plan_lines
 from gpuenv.install.transaction import Work, execute
 from gpuenv.install.verify import Child, Doctor
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import enumerated, size_text
+from gpuenv.model.strings import enumerated, size_text
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.lines import counted
-from gpuenv.smoke.plan import Order
-from gpuenv.smoke.prove import Unusable
+from gpuenv.smoke.session import Unusable
+from gpuenv.smoke.tasks import Order
 
 Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
 Way = Callable[[], Planned]

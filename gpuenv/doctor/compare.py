@@ -15,14 +15,14 @@ from typing import Any
 from gpuenv.doctor.fixes.adapt import for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
+from gpuenv.model.documents import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
-from gpuenv.model.text import NONE, spelt
+from gpuenv.model.strings import NONE, spelt
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8

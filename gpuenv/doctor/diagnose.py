@@ -19,7 +19,7 @@ from gpuenv.doctor.registry import (
     finding_of,
 )
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import (
     CheckRun,
     CheckStatus,

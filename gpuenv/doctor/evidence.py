@@ -11,7 +11,7 @@ from gpuenv.model.finding import Evidence
 from gpuenv.model.nvidia import HARDWARE
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
-from gpuenv.model.text import pattern, spelt
+from gpuenv.model.strings import pattern, spelt
 
 _BRINGERS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.ranges import same_release, version_of
-from gpuenv.matrix.records import Matrix, Release, WheelLine
+from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.snapshot import CupyInstallation, LeftMetadata, PackagePlace, SourceState, Target
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.doctor.installed import first_cuda_major, is_clearable, other_releases
 from gpuenv.doctor.registry import RepairKind, find_check
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, missing

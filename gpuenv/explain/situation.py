@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from gpuenv.explain.records import Hit
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.products import branch_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_rocm
 from gpuenv.model.snapshot import Container, Snapshot
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
 MARKS = (

@@ -16,7 +16,7 @@ from gpuenv.install.plan import Proof
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.smoke.plan import DEADLINE, DEFAULT_SEED, PAYLOAD, chosen, seed_of
+from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, chosen, seed_of
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-proof"

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.model.text import size_text
+from gpuenv.model.strings import size_text
 from gpuenv.report.lines import Line, Style
 
 _SHOWN = 6  # wheels named in a plan, unless all are asked for

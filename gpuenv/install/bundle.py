@@ -32,7 +32,7 @@ from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import remedy_of
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"

@@ -44,7 +44,7 @@ from gpuenv.install.verify import (
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.model.text import enumerated
+from gpuenv.model.strings import enumerated
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 

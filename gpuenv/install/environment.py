@@ -26,7 +26,7 @@ from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.secrets import for_the_target
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import in_target

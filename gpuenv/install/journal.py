@@ -21,7 +21,7 @@ from pathlib import Path
 from gpuenv.files import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 
 JOURNALS = ".gpuenv"  # the folder in the root of an environment
 _ROOM = "Make room or rights there, and try again."

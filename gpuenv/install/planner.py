@@ -43,7 +43,7 @@ from gpuenv.install.solver import (
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import cuda_major, is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.text import enumerated
+from gpuenv.model.strings import enumerated
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Plan, Reason, Result
-from gpuenv.model.text import size_text
+from gpuenv.model.strings import size_text
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import command_text
 

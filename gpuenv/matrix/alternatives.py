@@ -11,7 +11,7 @@ from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
+from gpuenv.matrix.tables import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
 from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,
@@ -23,7 +23,7 @@ from gpuenv.model.resolution import (
     Rejection,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
 if TYPE_CHECKING:

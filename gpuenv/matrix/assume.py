@@ -9,7 +9,7 @@ from functools import partial
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.ranges import is_version
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy
 from gpuenv.model.gpus import visible_entries
 from gpuenv.model.nvidia import WANTED
@@ -27,7 +27,7 @@ from gpuenv.model.snapshot import (
     architecture,
     operating_system,
 )
-from gpuenv.model.text import parse_size, whole_number
+from gpuenv.model.strings import parse_size, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _NONE = "none"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 

@@ -13,7 +13,7 @@ from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, s
 from gpuenv.matrix.needs import Brings, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
-from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
+from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

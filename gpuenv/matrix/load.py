@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.files import TooLargeError, read_at_most
-from gpuenv.matrix.records import SCHEMA, Matrix
+from gpuenv.matrix.tables import SCHEMA, Matrix
 from gpuenv.matrix.validate import Fault, MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
 

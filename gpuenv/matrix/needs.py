@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import in_range, within
-from gpuenv.matrix.records import Advisory, Matrix
+from gpuenv.matrix.tables import Advisory, Matrix
 from gpuenv.model.gpus import is_tegra, seen_to_be_absent
 from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuenv.matrix.records import Matrix, Product
+from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

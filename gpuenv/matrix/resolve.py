@@ -16,7 +16,7 @@ from gpuenv.matrix.candidates import (
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import in_range, version_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
     AS_TOLD,
@@ -33,7 +33,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")

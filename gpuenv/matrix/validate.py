@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import generation_of
 

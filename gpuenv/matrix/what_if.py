@@ -14,9 +14,9 @@ from gpuenv.matrix.assume import AssumeError, assume, refuse_unread
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
 from gpuenv.matrix.constraints import fits
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
-from gpuenv.model.answers import Better, Fleet, Shared, Supposed, WhatIf, WhyNot
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.documents import Better, Fleet, Shared, Supposed, WhatIf, WhyNot
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 

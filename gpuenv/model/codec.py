@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gpuenv.model.text import LARGEST, harmless
+from gpuenv.model.strings import LARGEST, harmless
 
 R = TypeVar("R")
 _Reader: TypeAlias = "Callable[[Any], Any]"  # makes a field's value from a plain one; raises DecodeError

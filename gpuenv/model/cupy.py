@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import pattern, whole_number
 from gpuenv.model.versions import CudaVersion
 
 _LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")

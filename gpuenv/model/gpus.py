@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpuenv.model.nvidia import NVIDIA, Nvml
 from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import Gpu, Module, PciGpu, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 # The line by which programs switch a laptop's GPU off: some of them take it off the bus as well.
 SWITCHED_OFF = "alias nvidia off"

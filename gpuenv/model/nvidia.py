@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import pattern, whole_number
 
 NVIDIA = "10de"  # PCI vendor id
 AMD = "1002"

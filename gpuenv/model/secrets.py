@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 TYPE_CHECKING = False  # this is imported before the first child is started: typing takes as long as that
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache, total_ordering
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)

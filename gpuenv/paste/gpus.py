@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import GpuUser, Virtualization
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import pattern, whole_number
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found, PastedGpu
 

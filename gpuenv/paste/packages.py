@@ -6,7 +6,7 @@ import re
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.records import Found
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from gpuenv.matrix.needs import cuda_of_branch, driver_absent
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy, line_of_build
 from gpuenv.model.nvidia import NVIDIA, WANTED, Cuda
 from gpuenv.model.reading import Reading, known
@@ -32,7 +32,7 @@ from gpuenv.model.snapshot import (
     Target,
     Toolkit,
 )
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import UNSAID, amd_gpus, answers, count, merged_gpus, reading, visible

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.text import reason_of, text_of
+from gpuenv.model.strings import reason_of, text_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression

@@ -27,7 +27,7 @@ from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.text import parse_size, size_text, whole_number
+from gpuenv.model.strings import parse_size, size_text, whole_number
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The kinds of values.

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.model.text import is_named_as_python, pattern
+from gpuenv.model.strings import is_named_as_python, pattern
 from gpuenv.probe.children import run_child
 from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.protocol import parse_facts

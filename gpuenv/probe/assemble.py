@@ -29,7 +29,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Toolkit,
 )
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import pattern, whole_number
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.assemble_target import INTERPRETER, assemble_target

@@ -21,7 +21,7 @@ from gpuenv.model.snapshot import (
     Peer,
     Virtualization,
 )
-from gpuenv.model.text import LARGEST, pattern
+from gpuenv.model.strings import LARGEST, pattern
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
 

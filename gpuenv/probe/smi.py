@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import pattern, whole_number
 from gpuenv.probe.raw import ListedGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")

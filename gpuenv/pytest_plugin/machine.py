@@ -13,7 +13,7 @@ from gpuenv.doctor.registry import Absence, Check, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.text import harmless
+from gpuenv.model.strings import harmless
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirement import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child

@@ -18,9 +18,9 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.secrets import for_the_driver
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 

@@ -10,14 +10,14 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
-from gpuenv.refresh.index import Index, IndexFile
+from gpuenv.refresh.package_index import Index, IndexFile
 from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
 
 # What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")

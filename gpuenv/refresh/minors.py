@@ -14,15 +14,15 @@ from tempfile import TemporaryDirectory
 
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.nvidia import cuda_wheel
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.binaries import MeasureError, ask_nvrtc
-from gpuenv.refresh.index import Index, IndexFile, Listing
+from gpuenv.refresh.package_index import Index, IndexFile, Listing
 from gpuenv.refresh.releases import libc_floor, source_text
-from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
 
 _NOTE = "nvrtcGetSupportedArchs, and the .version of what it compiles"
 _FIRST_AS_WHEELS = 11  # there are no CUDA wheels of an older major

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
+from gpuenv.matrix.tables import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
-from gpuenv.refresh.index import Index, IndexFile, MetadataError, python_of, read_message
-from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.package_index import Index, IndexFile, MetadataError, python_of, read_message
+from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
 
 _MEASURED = "cp311"
 _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read

@@ -12,7 +12,7 @@ from gpuenv import __version__
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
-from gpuenv.model.text import quantity_text, share_text
+from gpuenv.model.strings import quantity_text, share_text
 from gpuenv.report.findings import allowance_text
 from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
 from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
-from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
+from gpuenv.matrix.row_lookup import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
+from gpuenv.matrix.tables import DriverBranch, Matrix, SourceKind
 from gpuenv.report.lines import Line, Style
 
 _HEADINGS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
-from gpuenv.model.text import harmless, pattern
+from gpuenv.model.strings import harmless, pattern
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report

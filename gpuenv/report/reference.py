@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import Explained
 from gpuenv.explain.records import Signature
-from gpuenv.model.answers import (
+from gpuenv.model.causes import Cause
+from gpuenv.model.documents import (
     CauseMeaning,
     CheckMeaning,
     ListedCheck,
@@ -14,7 +15,6 @@ from gpuenv.model.answers import (
     Meaning,
     Requirements,
 )
-from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirement import KEYS
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import fix_lines

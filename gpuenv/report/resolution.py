@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.resolve import change_text
-from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
+from gpuenv.model.documents import Better, Fleet, Supposed, WhatIf, WhyNot
 from gpuenv.model.resolution import Resolution
 from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.text import command_text

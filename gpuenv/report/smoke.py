@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
-from gpuenv.model.text import quantity_text, share_text
+from gpuenv.model.strings import quantity_text, share_text
 from gpuenv.report.lines import Line, Style, counted
 
 _MIB = 1024 * 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpuenv.model.answers import Comparison, Difference
 from gpuenv.model.codec import encode
+from gpuenv.model.documents import Comparison, Difference
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import spelt
+from gpuenv.model.strings import spelt
 from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.text import command_text
 

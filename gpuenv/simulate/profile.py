@@ -16,13 +16,13 @@ from typing import TypeVar
 from gpuenv.data import data_path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import WANTED
 from gpuenv.model.reading import assumed
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
-from gpuenv.model.text import reason_of, text_of
+from gpuenv.model.strings import reason_of, text_of
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 

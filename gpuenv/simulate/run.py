@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from gpuenv.model.gpus import VARIABLE
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import Profile, ProfileError

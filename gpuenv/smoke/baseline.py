@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from gpuenv.model.smoke import Compared, SmokeResult, TestedGpu, TestResult
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 Peaks = Mapping[str, Mapping[str, float]]
 """Product name, as the driver tells it -> the name of a number -> the most that it can be, in the same unit."""

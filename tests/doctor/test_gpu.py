@@ -8,8 +8,8 @@ from gpuenv.doctor.checks import gpu as checks
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import CheckContext, CheckFunction, Symptom
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.nvidia import HARDWARE, Nvml

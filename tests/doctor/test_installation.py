@@ -11,8 +11,8 @@ from gpuenv.doctor.diagnose import Diagnosis, diagnose
 from gpuenv.doctor.installed import is_condas
 from gpuenv.doctor.repair import RepairPlan, as_it_is, choices, loses_libraries, repair_plan, satisfies
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity, Suppression
 from gpuenv.model.reading import known, missing

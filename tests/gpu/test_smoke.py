@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gpuenv.smoke.plan import GROUPS, PAYLOAD, chosen, known_faults
+from gpuenv.smoke.tasks import GROUPS, PAYLOAD, chosen, known_faults
 from tests.gpu.programs import BESIDE, HOG, PLAIN
 from tests.gpu.runs import (
     RECORD,

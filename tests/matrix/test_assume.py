@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Snapshot
 from tests.cli.recorded import FIT

@@ -10,9 +10,9 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load, parse
-from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.matrix.strict_yaml import YamlError
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
+from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.rows import MACHINE, Asked, Grid, NoSuchRowError, grid_of, select
+from gpuenv.matrix.row_lookup import MACHINE, Asked, Grid, NoSuchRowError, grid_of, select
+from gpuenv.matrix.tables import Matrix
 from gpuenv.report.matrix import page, row_lines, row_markdown
 from tests.cli.program import gpuenv
 from tests.matrix.asking import resolved

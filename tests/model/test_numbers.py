@@ -14,13 +14,13 @@ from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.model.cupy import cuda_major_of
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
 from gpuenv.probe.assemble import grant, listed
 from gpuenv.probe.smi import parse_gpus
-from gpuenv.smoke.devices import Device, picked
-from gpuenv.smoke.health import xids
+from gpuenv.smoke.device_selection import Device, picked
+from gpuenv.smoke.gpu_health import xids
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.refresh.companions import companion_piece, newer_companion
-from gpuenv.refresh.index import Index, IndexFile, PipIndex, UvIndex
-from gpuenv.refresh.rows import Workplace
+from gpuenv.refresh.package_index import Index, IndexFile, PipIndex, UvIndex
+from gpuenv.refresh.row_edits import Workplace
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LocalIndex, Wheel, make
 from tests.support.matrix import MATRIX

@@ -14,8 +14,8 @@ from packaging.version import Version
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_data
 from gpuenv.matrix.load import load, parse
-from gpuenv.refresh.refresh import different_answers
-from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
+from gpuenv.refresh.additions import different_answers
+from gpuenv.refresh.row_edits import Additions, NewRow, PlaceError, flow, written
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE), key=Version)

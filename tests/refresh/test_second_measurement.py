@@ -21,7 +21,7 @@ from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import CudaMinor, Release, WheelLine
+from gpuenv.matrix.tables import CudaMinor, Release, WheelLine
 from gpuenv.refresh.binaries import Checked, GpuCode, cross_check, read_binaries
 from gpuenv.refresh.minors import compile_stub
 from tests.matrix.dry_runs import by_uv

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpuenv.refresh.index import Index, PipIndex, UvIndex, python_of
-from gpuenv.refresh.refresh import withdrawals
+from gpuenv.refresh.additions import withdrawals
+from gpuenv.refresh.package_index import Index, PipIndex, UvIndex, python_of
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 from tests.support.matrix import MATRIX
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuenv.matrix.records import WheelLine
+    from gpuenv.matrix.tables import WheelLine
 
 OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"
 PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gpuenv.model.smoke import TestResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.devices import Device
-from gpuenv.smoke.plan import Task, TestInfo
-from gpuenv.smoke.run import Outcome, Setting, run_tasks
+from gpuenv.smoke.device_selection import Device
+from gpuenv.smoke.runner import Outcome, Setting, run_tasks
+from gpuenv.smoke.tasks import Task, TestInfo
 from tests.support.processes import is_running
 
 PROGRAM = Path(__file__).with_name("habits.py")

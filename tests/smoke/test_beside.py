@@ -11,7 +11,7 @@ from gpuenv.model.smoke import (
     TestedGpu,
 )
 from gpuenv.smoke.baseline import beside_peaks, beside_sisters, compare
-from gpuenv.smoke.plan import PAYLOAD
+from gpuenv.smoke.tasks import PAYLOAD
 from tests.smoke.devices import A, B, result, test
 
 

@@ -14,7 +14,7 @@ from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.machine import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
-from gpuenv.smoke.plan import all_tests, chosen
+from gpuenv.smoke.tasks import all_tests, chosen
 from tests.cli.program import gpuenv
 from tests.smoke.calling import of_kernels, run, smoke
 from tests.support.target import Targets

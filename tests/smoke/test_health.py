@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
     TestStatus,
 )
 from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
-from gpuenv.smoke.health import KernelLog, state_tests, xids
+from gpuenv.smoke.gpu_health import KernelLog, state_tests, xids
 from tests.smoke.devices import A, B, device, gpu
 
 # Health.

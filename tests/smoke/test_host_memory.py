@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.answers import judge
+from gpuenv.smoke.payload.expected import judge
+from gpuenv.smoke.payload.failures import UNTOLD, Room, before_it_began, fitted, host_room
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import UNTOLD, Room, before_it_began, fitted, host_room
-from gpuenv.smoke.plan import all_tests
+from gpuenv.smoke.tasks import all_tests
 from tests.smoke.payload import gpu_test
 from tests.smoke.test_sizes import MEMINFO, Sized
 

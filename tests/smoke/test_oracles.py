@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.answers import Answer, exact, gamma, judge, near
+from gpuenv.smoke.payload.expected import Answer, exact, gamma, judge, near
 from tests.smoke.payload import NAMES, example, gpu_test
 
 if TYPE_CHECKING:

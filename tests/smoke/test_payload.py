@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.payload.gpu import FAULTS, emptied
+from gpuenv.smoke.payload.cupy_device import FAULTS, emptied
 from gpuenv.smoke.payload.harness import (
     PACKAGE,
     different,
@@ -19,7 +19,7 @@ from gpuenv.smoke.payload.harness import (
     uuid_text,
 )
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.plan import GROUPS, PAYLOAD, all_tests, chosen, known_faults
+from gpuenv.smoke.tasks import GROUPS, PAYLOAD, all_tests, chosen, known_faults
 from tests.smoke.payload import NAMES, gpu_test
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")

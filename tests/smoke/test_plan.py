@@ -14,9 +14,9 @@ from gpuenv.model.smoke import (
 )
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
-from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
-from gpuenv.smoke.plan import DEADLINE, GROUPS, Order, at_once, chosen, plan, seed_of, too_few
-from gpuenv.smoke.run import order_of
+from gpuenv.smoke.device_selection import devices_of, picked, seen_by_cupy, taken_down
+from gpuenv.smoke.runner import order_of
+from gpuenv.smoke.tasks import DEADLINE, GROUPS, Order, at_once, chosen, plan, seed_of, too_few
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
 QUICK = chosen((), (), SmokeLevel.QUICK)

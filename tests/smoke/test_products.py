@@ -12,8 +12,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough, processors
+from gpuenv.smoke.payload.cupy_device import LARGE, Gpu, enough, processors
+from gpuenv.smoke.payload.expected import judge
 from tests.smoke.payload import gpu_test
 
 Array = Any  # an array of NumPy

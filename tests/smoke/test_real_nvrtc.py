@@ -14,8 +14,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import SourceKind
-from gpuenv.smoke.payload.gpu import FAULTY_KERNELS, emptied
+from gpuenv.matrix.tables import SourceKind
+from gpuenv.smoke.payload.cupy_device import FAULTY_KERNELS, emptied
 from tests.smoke.payload import NAMES, gpu_test
 from tests.smoke.test_examples import EXAMPLES, sources
 

@@ -16,7 +16,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble, overall
-from gpuenv.smoke.run import Setting, census, run_tasks
+from gpuenv.smoke.runner import Setting, census, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, PROGRAM, SHORT, left, one, run, setting, task
 
 if TYPE_CHECKING:
@@ -218,6 +218,6 @@ def test_what_a_run_comes_to(found: Sequence[str], whole: str) -> None:
 
 
 def test_every_cause_that_the_payload_names_is_a_cause() -> None:
-    text = (PROGRAM.parents[2] / "gpuenv/smoke/payload/troubles.py").read_text(encoding="utf-8")
+    text = (PROGRAM.parents[2] / "gpuenv/smoke/payload/failures.py").read_text(encoding="utf-8")
     named = {cause.value for cause in Cause if f'"{cause.value}"' in text}
     assert named >= {"gpu-busy", "out-of-memory", "illegal-memory-access", "compute-mode-exclusive", "no-kernel-image"}

@@ -10,8 +10,8 @@ import pytest
 
 from gpuenv.model.smoke import TestResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.plan import Task, all_tests
-from gpuenv.smoke.run import Setting, child_environment, run_tasks
+from gpuenv.smoke.runner import Setting, child_environment, run_tasks
+from gpuenv.smoke.tasks import Task, all_tests
 from tests.smoke.running import FIRST, LONG
 
 

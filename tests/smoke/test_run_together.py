@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestResult, TestStatus, Trouble
-from gpuenv.smoke.run import RunInterrupted, run_tasks
+from gpuenv.smoke.runner import RunInterrupted, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, SECOND, left, run, setting, task
 
 

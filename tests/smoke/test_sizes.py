@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.gpu import Skip, longest
+from gpuenv.smoke.payload.cupy_device import Skip, longest
+from gpuenv.smoke.payload.failures import GIB, Room, available, fitted, too_little
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import GIB, Room, available, fitted, too_little
-from gpuenv.smoke.plan import PAYLOAD
+from gpuenv.smoke.tasks import PAYLOAD
 from tests.smoke.payload import NAMES, CUDARuntimeError, gpu_test
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
 from gpuenv.smoke.payload.tests.interop import complaint_of, together
 from tests.smoke.payload import NAMES, gpu_test
 

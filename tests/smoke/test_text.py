@@ -14,7 +14,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.model.text import share_text
+from gpuenv.model.strings import share_text
 from gpuenv.report.smoke import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 

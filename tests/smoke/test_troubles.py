@@ -8,8 +8,8 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestStatus, Trouble
-from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.troubles import (
+from gpuenv.smoke.payload.expected import judge
+from gpuenv.smoke.payload.failures import (
     GIB,
     LIBRARY_ERRORS,
     LOST,

@@ -15,7 +15,7 @@ from gpuenv.cli.errors import CommandError, announce
 from gpuenv.cli.inputs import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import Made

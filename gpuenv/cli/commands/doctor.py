@@ -126,7 +126,7 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     from gpuenv.cli.inputs import refuse_unread
     from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
-    from gpuenv.model.answers import Checks, ListedCheck
+    from gpuenv.model.documents import Checks, ListedCheck
     from gpuenv.report.lines import Line
     from gpuenv.report.reference import list_lines, listed_checks
 

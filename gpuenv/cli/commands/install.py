@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installers import Installer
     from gpuenv.install.planner import Prepared
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
 

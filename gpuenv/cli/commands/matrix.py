@@ -15,7 +15,7 @@ from gpuenv.cli.inputs import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -102,7 +102,7 @@ def show(
     The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
-    from gpuenv.matrix.rows import Asked, grid_of, select
+    from gpuenv.matrix.row_lookup import Asked, grid_of, select
     from gpuenv.report.matrix import page, row_lines, row_markdown
 
     rows = get_matrix(matrix)

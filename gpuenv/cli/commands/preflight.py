@@ -147,7 +147,7 @@ def _proof(level: SmokeLevel | None, settings: Config, budget: float | None) -> 
     if wanted is None:
         return None
     from gpuenv.cli.gpu_tests import Proof
-    from gpuenv.smoke.plan import BUDGET
+    from gpuenv.smoke.tasks import BUDGET
 
     seconds = options.TIMEOUT + _SLACK * BUDGET[wanted] if budget is None else budget
     return Proof(wanted, seconds, settings.file if level is None else None)

@@ -47,7 +47,7 @@ def simulate(
         raise CommandError(ExitCode.USAGE, "which machine?", "gpuenv simulate --list names them")
     if print_profile:
         from gpuenv.cli.output import write_stdout
-        from gpuenv.model.text import text_of
+        from gpuenv.model.strings import text_of
 
         _load(name)  # only a valid one is printed
         write_stdout(text_of(_path(name).read_bytes()))
@@ -81,7 +81,7 @@ def _load(name: str) -> Profile:
 def _path(name: str) -> Path:
     import difflib
 
-    from gpuenv.model.text import reason_of
+    from gpuenv.model.strings import reason_of
 
     shipped = _paths()
     path = shipped.get(name) or Path(name)

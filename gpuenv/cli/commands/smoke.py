@@ -19,12 +19,12 @@ from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Wanted
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Unusable
+    from gpuenv.smoke.session import Unusable
+    from gpuenv.smoke.tasks import Order
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -76,7 +76,7 @@ def smoke(
     del offline  # nothing here uses the network
     from gpuenv.cli.gpu_tests import check_names, planted
     from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
-    from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, Order, all_tests
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
     check_places([save_baseline, *(entry.path for entry in wanted)])
@@ -114,9 +114,9 @@ def smoke(
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
-    from gpuenv.model.answers import ListedTest, Tests
+    from gpuenv.model.documents import ListedTest, Tests
     from gpuenv.report.lines import Line
-    from gpuenv.smoke.plan import chosen
+    from gpuenv.smoke.tasks import chosen
 
     named = bool(order.only)
     tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
@@ -159,7 +159,7 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
     from gpuenv.cli.inputs import MachineSource, get_both
-    from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
+    from gpuenv.smoke.session import ProofInterrupted, Unusable, without_proof
 
     interpreter = _found(python) or ""
     subject = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
@@ -225,7 +225,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     from gpuenv.cli.inputs import not_of_its_form, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
-    from gpuenv.model.text import reason_of
+    from gpuenv.model.strings import reason_of
 
     if path is None:
         return None

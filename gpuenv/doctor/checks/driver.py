@@ -59,7 +59,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Virtualization,
 )
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.

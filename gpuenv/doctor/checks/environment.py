@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import NeedOfCupy, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
 _SYSTEM_VARIABLES = ("sys_platform", "platform_system", "os_name")

@@ -15,13 +15,13 @@ from gpuenv.doctor.fixes.gpus import called, option_of, resets, showing
 from gpuenv.doctor.predicates import left_out, probed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
-from gpuenv.matrix.records import Matrix, Product
+from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import contained, driver_sees_gpu
 from gpuenv.model.nvidia import HARDWARE, Nvml, pci_key
 from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
 

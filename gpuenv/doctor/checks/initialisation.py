@@ -14,7 +14,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")

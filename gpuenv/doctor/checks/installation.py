@@ -28,7 +28,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 _ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")

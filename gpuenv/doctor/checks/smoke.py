@@ -22,7 +22,7 @@ from gpuenv.model.smoke import (
     Trouble,
 )
 from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, Snapshot
-from gpuenv.model.text import enumerated, quantity_text, share_text
+from gpuenv.model.strings import enumerated, quantity_text, share_text
 
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # what keeps every test from running

@@ -7,7 +7,7 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import is_named_as_python
+from gpuenv.model.strings import is_named_as_python
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
 _AGAIN = Fix(

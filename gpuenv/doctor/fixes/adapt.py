@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gpuenv.doctor.fixes.packages import name_in, names_in
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Target
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _OTHERS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))

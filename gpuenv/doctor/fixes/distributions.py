@@ -14,7 +14,7 @@ from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import contained, driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),

@@ -26,7 +26,7 @@ from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import SWITCHED_OFF
 from gpuenv.model.snapshot import Module, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).

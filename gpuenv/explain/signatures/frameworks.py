@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 
 _TORCH = "torch"
 _ON_TEGRA_ONLY = (53, 62, 72, 87, 101, 110)  # CUDA GPU Compute Capability, table of Jetson products; Thor has two

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import WANTED
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"

@@ -22,7 +22,7 @@ from gpuenv.image.check.manifest import (
     verify,
 )
 from gpuenv.image.check.walk import Pieces, image_of
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import reason_of
 
 _MOST_MEMBERS = 100_000
 _MOST_NAMES = 8

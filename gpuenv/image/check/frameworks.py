@@ -10,7 +10,7 @@ from packaging.version import Version
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.needs import brought
-from gpuenv.matrix.records import Companion, Matrix
+from gpuenv.matrix.tables import Companion, Matrix
 from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,

@@ -10,8 +10,8 @@ from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.records import Flavour, Matrix
-from gpuenv.model.text import whole_number
+from gpuenv.matrix.tables import Flavour, Matrix
+from gpuenv.model.strings import whole_number
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and

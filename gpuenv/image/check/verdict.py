@@ -14,8 +14,8 @@ from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
 from gpuenv.model.gpus import contained

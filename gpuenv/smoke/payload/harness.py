@@ -10,7 +10,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from gpuenv.smoke.payload.troubles import (
+from gpuenv.smoke.payload.failures import (
     Trouble,
     before_it_began,
     first_line,
@@ -139,7 +139,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     import cupy as cp
     import numpy as np
 
-    from gpuenv.smoke.payload.gpu import Gpu, Skip
+    from gpuenv.smoke.payload.cupy_device import Gpu, Skip
 
     tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
     count = cp.cuda.runtime.getDeviceCount()
@@ -172,7 +172,7 @@ def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: T
     """The GPU's answers held against the expected ones."""
     import numpy as np
 
-    from gpuenv.smoke.payload.answers import judge
+    from gpuenv.smoke.payload.expected import judge
 
     given = test.inputs(np.random.default_rng(seed), size)
     tell("stage", "expected answers")

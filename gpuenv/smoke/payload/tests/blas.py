@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, Answer, exact, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, Answer, exact, gamma, near
 from gpuenv.smoke.payload.tests import GpuTest
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.

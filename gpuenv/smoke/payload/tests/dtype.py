@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, exact, near
+from gpuenv.smoke.payload.expected import UNIT, exact, near
 from gpuenv.smoke.payload.tests import GpuTest
 
 WHOLE = "bBhHiIqQ"

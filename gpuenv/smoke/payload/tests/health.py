@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, exact
+from gpuenv.smoke.payload.expected import UNIT, exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.blas import NO_TF32, product, product_memory
 

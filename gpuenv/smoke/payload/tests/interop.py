@@ -6,10 +6,10 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
+from gpuenv.smoke.payload.expected import exact
+from gpuenv.smoke.payload.failures import found_no_room
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import found_no_room
 
 SECONDS = 40.0
 # Files of the working folder take no part, as in the payload itself.

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, exact, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, exact, gamma, near
 from gpuenv.smoke.payload.tests import GpuTest
 
 

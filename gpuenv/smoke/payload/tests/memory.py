@@ -5,10 +5,10 @@ import os
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
+from gpuenv.smoke.payload.expected import exact, near
+from gpuenv.smoke.payload.failures import cuda_status, lack_of_memory
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import cuda_status, lack_of_memory
 
 
 class Pool(GpuTest):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
+from gpuenv.smoke.payload.expected import exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.kernels import RawKernel
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
+from gpuenv.smoke.payload.expected import exact, near
 from gpuenv.smoke.payload.tests import GpuTest
 
 

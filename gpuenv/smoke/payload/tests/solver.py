@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, gamma, near
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.expected import exact
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
-from gpuenv.smoke.payload.gpu import FAULTY_KERNELS
+from gpuenv.smoke.payload.cupy_device import FAULTY_KERNELS
+from gpuenv.smoke.payload.expected import exact, near
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.kernels import RawKernel
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from gpuenv.model.smoke import TestResult, TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.devices import Device
+from gpuenv.smoke.device_selection import Device
 
 PAYLOAD = Path(__file__).parent / "payload"
 GROUPS = (
@@ -113,7 +113,7 @@ def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
 
 def known_faults() -> tuple[str, ...]:
     """The names of the faults that can be planted into a test."""
-    text = (PAYLOAD / "gpu.py").read_text(encoding="utf-8")
+    text = (PAYLOAD / "cupy_device.py").read_text(encoding="utf-8")
     return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
 
 

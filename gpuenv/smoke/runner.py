@@ -26,9 +26,9 @@ from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
-from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
-from gpuenv.smoke.plan import BUDGET, PAYLOAD, Task, skipped
+from gpuenv.smoke.device_selection import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
+from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more

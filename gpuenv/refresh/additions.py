@@ -8,15 +8,15 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix, Release, RocmLine, WheelLine
 from gpuenv.matrix.resolve import choose
-from gpuenv.matrix.rows import MACHINE, MACHINE_TEXT
+from gpuenv.matrix.row_lookup import MACHINE, MACHINE_TEXT
+from gpuenv.matrix.tables import Matrix, Release, RocmLine, WheelLine
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.refresh.companions import companion_piece, newer_companion
-from gpuenv.refresh.index import Index, python_of
 from gpuenv.refresh.minors import minor_piece, new_minors, new_toolkits
+from gpuenv.refresh.package_index import Index, python_of
 from gpuenv.refresh.releases import release_piece
-from gpuenv.refresh.rows import Additions, Piece, Workplace, done
+from gpuenv.refresh.row_edits import Additions, Piece, Workplace, done
 
 _AT_A_TIME = 6  # questions to the index
 FLOOR = "11.3"  # older CuPys are below what the matrix covers

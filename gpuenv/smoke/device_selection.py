@@ -9,7 +9,7 @@ from gpuenv.model.gpus import is_tegra, to_be_opened
 from gpuenv.model.nvidia import uuid_key
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import whole_number
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

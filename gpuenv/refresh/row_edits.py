@@ -12,7 +12,7 @@ from typing import Protocol
 from packaging.version import Version
 
 from gpuenv.model.versions import CudaVersion
-from gpuenv.refresh.index import Index, IndexFile
+from gpuenv.refresh.package_index import Index, IndexFile
 
 _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
 

@@ -11,7 +11,7 @@ from gpuenv.model.nvidia import BY_PROGRAMS, HARDWARE, pci_key, xid_event
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.probe.scripts.shared import records
-from gpuenv.smoke.devices import Device
+from gpuenv.smoke.device_selection import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
 

@@ -11,8 +11,8 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.constraints import runs
 from gpuenv.matrix.products import branch_of, find_product
-from gpuenv.matrix.records import DriverBranch, Matrix, MatrixSource, Product
 from gpuenv.matrix.resolve import changes_text, resolve
+from gpuenv.matrix.tables import DriverBranch, Matrix, MatrixSource, Product
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot

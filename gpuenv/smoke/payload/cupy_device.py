@@ -9,8 +9,8 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import Array
-from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION, cuda_status, free_and_total, is_integrated
+from gpuenv.smoke.payload.expected import Array
+from gpuenv.smoke.payload.failures import MEMORY_ALLOCATION, cuda_status, free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first

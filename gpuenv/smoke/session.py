@@ -16,10 +16,10 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
-from gpuenv.smoke.health import KernelLog, state_tests
-from gpuenv.smoke.plan import BUDGET, DEADLINE, Order, at_once, chosen, plan, skipped, too_few
-from gpuenv.smoke.run import Outcome, RunInterrupted, Setting, census, run_tasks
+from gpuenv.smoke.device_selection import Device, devices_of, picked, taken_down
+from gpuenv.smoke.gpu_health import KernelLog, state_tests
+from gpuenv.smoke.runner import Outcome, RunInterrupted, Setting, census, run_tasks
+from gpuenv.smoke.tasks import BUDGET, DEADLINE, Order, at_once, chosen, plan, skipped, too_few
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
 _STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afterwards
