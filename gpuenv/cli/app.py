@@ -14,7 +14,7 @@ from gpuenv import __version__
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import reason_of
+from gpuenv.model.strings import error_reason
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -120,7 +120,7 @@ def _show(error: Any) -> None:  # noqa: ANN401 - Typer hands on a class of the l
 
 def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
     """The message where Typer's own output, help or shell completion, cannot be written."""
-    reason = reason_of(error)
+    reason = error_reason(error)
     if "--install-completion" in arguments[:1]:
         remedy = "gpuenv --show-completion prints what it would add"
         return CommandError(ExitCode.USAGE, f"the files of your shell cannot be changed: {reason}", remedy)

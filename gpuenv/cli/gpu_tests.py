@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.smoke_level import SmokeLevel
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.smoke.session import Place
-    from gpuenv.smoke.tasks import Order
+    from gpuenv.smoke.session import SmokeTarget
+    from gpuenv.smoke.tasks import SmokeOptions
 
 _WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
@@ -42,9 +42,9 @@ def planted() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.tasks import known_faults
+        from gpuenv.smoke.tasks import injectable_faults
 
-        check_names("fault", (name,), known_faults())
+        check_names("fault", (name,), injectable_faults())
     return name
 
 
@@ -83,27 +83,29 @@ def prove_report(
     ``started`` is when probing began, by the monotonic clock in seconds.
     """
     from gpuenv.probe.target import find_interpreter
-    from gpuenv.smoke.session import Unusable, without_proof
-    from gpuenv.smoke.tasks import Order
+    from gpuenv.smoke.session import UnusableTarget, skip_all
+    from gpuenv.smoke.tasks import SmokeOptions
 
-    order = Order(level=proof.level, fault=planted())
+    order = SmokeOptions(level=proof.level, fault=planted())
     place = place_of(find_interpreter(subject.python, os.environ) or "", subject, snapshot, matrix, started)
     if proof.seconds is not None:
         place = replace(place, until=started + proof.seconds)
     if options.no_gpu:
-        return without_proof(order, place, "no GPU is expected here", now())
+        return skip_all(order, place, "no GPU is expected here", now())
     try:
         return run_tests(order, place, matrix)
-    except Unusable as error:
-        return without_proof(order, place, str(error), now())
+    except UnusableTarget as error:
+        return skip_all(order, place, str(error), now())
 
 
-def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+def place_of(
+    interpreter: str, subject: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float
+) -> SmokeTarget:
     """Where the tests run; ``started`` is when the command began, by the monotonic clock in seconds."""
     from gpuenv.matrix.products import peaks_of
-    from gpuenv.smoke.session import Place
+    from gpuenv.smoke.session import SmokeTarget
 
-    return Place(
+    return SmokeTarget(
         interpreter=interpreter,
         environment=dict(os.environ),
         folder=str(Path.cwd()),
@@ -114,7 +116,7 @@ def place_of(interpreter: str, subject: MachineSource, snapshot: Snapshot, matri
     )
 
 
-def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
+def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeResult:
     """Runs the tests; a failure without a known cause is explained by its message.
 
     Raises:
@@ -122,13 +124,13 @@ def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
-    from gpuenv.smoke.session import prove
+    from gpuenv.smoke.session import run_smoke
 
     def obstacle(facts: Snapshot) -> str | None:
         found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    return with_causes(prove(order, place, obstacle, announce, now()))
+    return with_causes(run_smoke(order, place, obstacle, announce, now()))
 
 
 def with_causes(result: SmokeResult) -> SmokeResult:
@@ -149,11 +151,11 @@ def cause_of(text: str) -> Cause | None:
     """The cause that a test's message names, if that is sure enough."""
     from gpuenv.explain.answer import explanation
     from gpuenv.explain.scan import Scanner
-    from gpuenv.smoke.runner import OF_PROGRAMS
+    from gpuenv.smoke.runner import PROGRAM_CAUSES
 
     scanner = Scanner()
     scanner.feed(text.encode())
     scanner.close()
     causes = explanation(scanner).causes
-    likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]
+    likely = [entry for entry in causes if entry.cause not in PROGRAM_CAUSES]
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None

@@ -31,7 +31,7 @@ from gpuenv.install.environment import ask_scheme
 from gpuenv.install.errors import InstallError
 from gpuenv.install.plan import Command, Pin
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
@@ -167,7 +167,7 @@ def _created(rows: Matrix) -> int:
     """SOURCE_DATE_EPOCH where it is set, else the day of the matrix: the same for the same inputs."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given is not None:
-        seconds = whole_number(given, len(str(_LAST_SECOND)))
+        seconds = parse_integer(given, len(str(_LAST_SECOND)))
         if seconds is None or seconds > _LAST_SECOND:
             raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={given[:20]!r}: expected seconds since 1970")
         return seconds

@@ -14,7 +14,7 @@ from gpuenv import files
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import pattern, reason_of, text_of, whole_number
+from gpuenv.model.strings import decode_text, error_reason, parse_integer, pattern
 
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
@@ -86,7 +86,7 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
     try:
         matrix = load(chosen, compiled=None if anew else COMPILED_MATRIX)
     except (OSError, UnicodeDecodeError) as error:
-        said = f"{chosen if path or own else 'matrix.yaml'}: the matrix cannot be read: {reason_of(error)}"
+        said = f"{chosen if path or own else 'matrix.yaml'}: the matrix cannot be read: {error_reason(error)}"
         raise CommandError(ExitCode.USAGE, said, remedy) from error
     except MatrixError as error:
         said = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
@@ -216,7 +216,7 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
         raw = files.read_at_most(path, limit)
     except files.TooLargeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
-    return text_of(raw)
+    return decode_text(raw)
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -234,20 +234,20 @@ def read_snapshot(path: Path) -> Snapshot:
         text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
         data = json.loads(text)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except json.JSONDecodeError as error:
         raise CommandError(
             ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
         ) from error
     except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
-        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {error_reason(error)}") from error
     within = ""
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
         data, within = data["snapshot"], "snapshot"
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         (kind, _, major), (found_kind, _, found_major) = SCHEMA.partition("/"), str(found).partition("/")
-        is_newer = found_kind == kind and (whole_number(found_major) or 0) > int(major)
+        is_newer = found_kind == kind and (parse_integer(found_major) or 0) > int(major)
         raise CommandError(
             ExitCode.USAGE,
             f"{path}: expected an object with schema {SCHEMA}, found {found!r}",

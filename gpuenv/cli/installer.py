@@ -28,7 +28,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.strings import reason_of
+from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -207,9 +207,9 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
     try:
         return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except ValueError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}", "Make one with gpuenv lock.") from error
 
 
 def of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:

@@ -25,12 +25,12 @@ from gpuenv.matrix.load import parse
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.refresh.additions import NoSuchRowError, different_answers, different_machines, find_additions
+from gpuenv.refresh.additions import UnknownRowError, changed_answers, changed_machines, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
 from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.row_edits import Additions, PlaceError, Workplace, written
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, with_additions
 from gpuenv.simulate.profile import shipped_machines
 
 _BAR = 20
@@ -71,8 +71,8 @@ def refresh_matrix(
         return
     text, after = _checked(source, additions, work.today)
     yield from changes
-    yield from _listed("Kinds of machines", "kind of machine", different_answers(before, after))
-    machines = different_machines(shipped_machines(after), before, after)
+    yield from _listed("Kinds of machines", "kind of machine", changed_answers(before, after))
+    machines = changed_machines(shipped_machines(after), before, after)
     yield from _listed("Machine profiles", "machine profile", machines)
     yield from _documents(after, work.today)
     if dry_run:
@@ -102,7 +102,7 @@ def _unchanged() -> Iterator[None]:
     """Makes the command's errors of what the index, a measurement or the disk does not let happen."""
     try:
         yield
-    except NoSuchRowError as error:
+    except UnknownRowError as error:
         raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
     except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
         remedy = "the matrix is as it was; run it again to go on"
@@ -126,7 +126,7 @@ def _target() -> Path:
     return own
 
 
-def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Workplace:
+def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> RefreshContext:
     environment = dict(os.environ)
     bar = Bar()
     stub = scratch / "stub"
@@ -137,7 +137,7 @@ def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Wo
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
         bar.say("cuobjdump is not here: GPU code is read by gpuenv alone")
-    return Workplace(
+    return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,
         cache=(user_cache(os.environ) or scratch) / "refresh",
@@ -171,9 +171,9 @@ def _program(name: str) -> tuple[str, ...]:
 def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
     """The new text, which has to be a valid matrix before it may replace the old one."""
     try:
-        text = written(source.read_text(encoding="utf-8"), additions, today)
+        text = with_additions(source.read_text(encoding="utf-8"), additions, today)
         return text, parse(text, str(source))
-    except PlaceError as error:
+    except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is as it was") from error
     except MatrixError as error:
         faults = "\n  ".join(error.faults)

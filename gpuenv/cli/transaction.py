@@ -45,11 +45,11 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import enumerated, size_text
+from gpuenv.model.strings import format_size, join_words
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.lines import counted
-from gpuenv.smoke.session import Unusable
-from gpuenv.smoke.tasks import Order
+from gpuenv.smoke.session import UnusableTarget
+from gpuenv.smoke.tasks import SmokeOptions
 
 Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
 Way = Callable[[], Planned]
@@ -145,7 +145,7 @@ def _agree(plan: Plan, terms: Terms) -> None:
     space = plan.space
     if space.download is not None and space.free is not None and space.free < space.download:
         raise InstallFailed(
-            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free",
+            f"{format_size(space.download)} are to be downloaded and {format_size(space.free)} are free",
             "Make room on the disk that the environment is on.",
         )
 
@@ -253,8 +253,8 @@ def _gpu_proof(examined: Examined, interpreter: str) -> Proof:
     rows, subject = examined.rows, examined.subject
     try:
         place = place_of(interpreter, subject, get_snapshot(subject, rows), rows, time.monotonic())
-        return verdict(run_tests(Order(fault=planted()), place, rows))
-    except Unusable as error:
+        return verdict(run_tests(SmokeOptions(fault=planted()), place, rows))
+    except UnusableTarget as error:
         return Proof(_SMOKE_TEST, False, str(error))
 
 
@@ -280,6 +280,6 @@ def _messages(tests: Sequence[TestResult]) -> str:
     same: dict[str, list[str]] = {}
     for test in tests:
         same.setdefault(test.detail or test.status.value, []).append(test.name)
-    messages = [f"{enumerated(list(dict.fromkeys(names)), _SHOWN)}: {text}" for text, names in same.items()]
+    messages = [f"{join_words(list(dict.fromkeys(names)), _SHOWN)}: {text}" for text, names in same.items()]
     left = len(messages) - _SHOWN
     return "; ".join(messages[:_SHOWN]) + (f"; and {left} other messages" if left > 0 else "")

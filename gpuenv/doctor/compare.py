@@ -17,12 +17,12 @@ from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
-from gpuenv.model.documents import DIFF, Comparison, Difference, NewFinding
+from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDifference
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
-from gpuenv.model.strings import NONE, spelt
+from gpuenv.model.strings import NONE, format_value
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
@@ -120,7 +120,7 @@ def compare(
         # A package, variable or device that is absent is a difference; a fact that is unknown is none.
         missing = listed_there if before is None else listed_here if after is None else ("",)
         if before != after and fact.startswith(missing):
-            differences.append(Difference(fact, before, after, *_rank(fact, before, after, new)))
+            differences.append(SnapshotDifference(fact, before, after, *_rank(fact, before, after, new)))
     differences = sorted(_harmless(_leading(differences), here), key=_order)
     return Comparison(
         schema=DIFF,
@@ -141,7 +141,7 @@ def _listed_kinds(snapshot: Snapshot) -> tuple[str, ...]:
     return ("environment.", *((_PACKAGES,) if listed else ()), *((_NODES,) if asked else ()))
 
 
-def _leading(differences: list[Difference]) -> list[Difference]:
+def _leading(differences: list[SnapshotDifference]) -> list[SnapshotDifference]:
     """Where CuPy would load another library, what leads there explains as much."""
     most = max((entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)), default=0.0)
     return [
@@ -152,7 +152,7 @@ def _leading(differences: list[Difference]) -> list[Difference]:
     ]
 
 
-def _leads(entry: Difference) -> bool:
+def _leads(entry: SnapshotDifference) -> bool:
     """Another release of the same CuPy line looks for the same libraries in the same places."""
     if entry.fact == _CUPY and _lines(entry.there) == _lines(entry.here):
         return False
@@ -163,7 +163,7 @@ def _lines(distributions: str | None) -> set[str]:
     return {distribution.partition(" ")[0] for distribution in (distributions or "").split(", ")}
 
 
-def _harmless(differences: list[Difference], here: Snapshot) -> list[Difference]:
+def _harmless(differences: list[SnapshotDifference], here: Snapshot) -> list[SnapshotDifference]:
     """Where CUDA starts and sees every GPU, no device file is why it does not work: fewer GPUs have fewer of them."""
     counts = (here.visible_count.value, here.gpu_count.value)
     if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
@@ -181,7 +181,7 @@ def _is_outcome(fact: str) -> bool:
     return fact in _OUTCOMES or fact.startswith(_LIBRARIES)
 
 
-def _order(entry: Difference) -> tuple[float, bool, float, str]:
+def _order(entry: SnapshotDifference) -> tuple[float, bool, float, str]:
     """The likeliest first; of equals what can be set before what only comes of it, and the likelier family first."""
     return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
 
@@ -216,7 +216,7 @@ def _without_index(path: str) -> str:
     return f"{head}[]{rest.partition(']')[2]}" if bracket else path
 
 
-def _try_first(differences: Sequence[Difference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
+def _try_first(differences: Sequence[SnapshotDifference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
     fixes = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
     if fixes is not None:
         return fixes
@@ -280,7 +280,7 @@ def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
-    return _listed(map(spelt, value)) if isinstance(value, tuple) else spelt(value)
+    return _listed(map(format_value, value)) if isinstance(value, tuple) else format_value(value)
 
 
 def _listed(texts: Iterator[str] | map[str]) -> str:
@@ -330,7 +330,7 @@ def _target(target: Target, *, assumed: bool) -> Iterator[tuple[str, str]]:
         yield f"{_LIBRARIES}{library.name}", found
 
 
-def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
+def undo(difference: SnapshotDifference, every: Sequence[SnapshotDifference], here: Snapshot) -> Fix:
     """The step that removes the likeliest difference; ``every`` is all that differs, for what it may follow from."""
     family, _, name = difference.fact.rpartition(".")
     there, now = difference.shown

@@ -11,7 +11,7 @@ from gpuenv.model.finding import Evidence
 from gpuenv.model.nvidia import HARDWARE
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
-from gpuenv.model.strings import pattern, spelt
+from gpuenv.model.strings import format_value, pattern
 
 _BRINGERS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
@@ -24,8 +24,8 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
     """The value settled on and those that differ; why it is missing, where it is."""
     if reading.value is None:
         return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
-    first = Evidence(path, spelt(reading.value), reading.source or "")
-    return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
+    first = Evidence(path, format_value(reading.value), reading.source or "")
+    return (first, *(Evidence(path, format_value(answer.value), answer.source) for answer in reading.dissent))
 
 
 def evidence_of(snapshot: Snapshot, *names: str) -> tuple[Evidence, ...]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.model.strings import size_text
+from gpuenv.model.strings import format_size
 from gpuenv.report.lines import Line, Style
 
 _SHOWN = 6  # wheels named in a plan, unless all are asked for
@@ -57,8 +57,8 @@ def _image(image: BuiltImage, *, verbose: bool) -> Iterator[Line]:
     if image.digest:
         yield Line(f"  digest     {image.digest}", hang=13)
     if image.sizes:
-        added = f", {size_text(image.sizes.added)} more than its base" if image.sizes.added is not None else ""
-        yield Line(f"  size       {size_text(image.sizes.whole)}{added}", hang=13)
+        added = f", {format_size(image.sizes.added)} more than its base" if image.sizes.added is not None else ""
+        yield Line(f"  size       {format_size(image.sizes.whole)}{added}", hang=13)
     if image.steps is not None:
         yield Line(f"  steps      {image.steps}, {image.cached} of them out of the cache", hang=13)
     if image.phases:

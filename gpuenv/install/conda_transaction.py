@@ -44,7 +44,7 @@ from gpuenv.install.verify import (
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.model.strings import enumerated
+from gpuenv.model.strings import join_words
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
@@ -217,7 +217,7 @@ def execute_conda(prepared: CondaPrepared, work: Work) -> Outcome:
     plan = numbered(prepared.plan, number)
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
     named = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
-    shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
+    shown = join_words([*named, *(text for text in coming if text not in named)], _SHOWN)
     journal = Journal(
         number=number,
         created_at=work.created_at,

@@ -26,7 +26,7 @@ from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.secrets import for_the_target
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import in_target
@@ -67,7 +67,7 @@ def read_record(metadata: str) -> tuple[Entry, ...] | None:
     entries = []
     for path, hashed, size in ((*row, "", "")[:3] for row in rows if row and row[0]):
         kind, _, value = hashed.partition("=")
-        entries.append(Entry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
+        entries.append(Entry(path, value if kind == "sha256" else None, parse_integer(size, _DIGITS)))
     return tuple(entries)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.fixes.adapt import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import Outcome, Plan, Reason, Result
-from gpuenv.model.strings import size_text
+from gpuenv.model.strings import format_size
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.text import command_text
 
@@ -79,17 +79,17 @@ def _installed(plan: Plan) -> Iterator[Line]:
             former = f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
         elif pin.former is not None:
             former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
-        size = f", {size_text(pin.size)}" if pin.size is not None else ""
+        size = f", {format_size(pin.size)}" if pin.size is not None else ""
         yield Line(f"  + {pin.name} {pin.release}{former}{size}", hang=4)
     if plan.moves:
         yield Line(f"  Packages that are not CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
         yield Line("  That is done with --allow-changes alone.", Style.WARNING, 4)
     space = plan.space
     if plan.install and plan.requirements:
-        size = size_text(space.download) if space.download is not None else ""
+        size = format_size(space.download) if space.download is not None else ""
         download = f"{size}, less what is cached" if size else "sizes not told by the index"
-        disk = f"; unpacked at most about {size_text(space.unpacked)}" if space.unpacked else ""
-        free = f"; free on the disk: {size_text(space.free)}" if space.free is not None else ""
+        disk = f"; unpacked at most about {format_size(space.unpacked)}" if space.unpacked else ""
+        free = f"; free on the disk: {format_size(space.free)}" if space.free is not None else ""
         yield Line(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
         if space.unpacked and space.free is not None and space.free < space.unpacked:
             yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)

@@ -27,7 +27,7 @@ from gpuenv.model.snapshot import (
     architecture,
     operating_system,
 )
-from gpuenv.model.strings import parse_size, whole_number
+from gpuenv.model.strings import parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _NONE = "none"
@@ -245,7 +245,7 @@ def _read_container(value: str) -> Container:
 
 
 def _read_count(value: str) -> int:
-    number = whole_number(value)
+    number = parse_integer(value)
     if number is None or number > _MOST_GPUS:
         raise ValueError(f"expected a whole number up to {_MOST_GPUS}")
     return number

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
-from gpuenv.matrix.needs import Brings, NeededGpu, Needs, advisories_for
+from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform
@@ -309,7 +309,7 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
     return None
 
 
-def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
+def _quarrel(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: Matrix) -> str | None:
     """What the other package would have to be, in words; None where the two get along."""
     major = wheel.line.cuda_major
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:

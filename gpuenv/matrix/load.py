@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.files import TooLargeError, read_at_most
 from gpuenv.matrix.tables import SCHEMA, Matrix
-from gpuenv.matrix.validate import Fault, MatrixError, faults
+from gpuenv.matrix.validate import MatrixError, MatrixFault, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
 
 _LARGEST = 8 * 1024 * 1024  # bytes, as strict_yaml has it
@@ -118,7 +118,7 @@ def _is_optional(kind: Any) -> bool:  # noqa: ANN401 - a type hint
     return type(None) in get_args(kind)
 
 
-def _described(found: Iterable[Fault], name: str, lines: dict[str, int]) -> Iterator[str]:
+def _described(found: Iterable[MatrixFault], name: str, lines: dict[str, int]) -> Iterator[str]:
     for fault in found:
         yield _located(name, lines, fault.path, f"{fault.path}: {fault.text}")
 

@@ -21,7 +21,7 @@ _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolv
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
-class Brings(NamedTuple):
+class CudaPackages(NamedTuple):
     """A distribution of the target that brings CUDA libraries, or needs those of one major.
 
     Attributes:
@@ -40,27 +40,27 @@ class Brings(NamedTuple):
     cupy: str | None = None
 
 
-def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
+def cuda_packages(packages: Mapping[str, str], matrix: Matrix) -> tuple[CudaPackages, ...]:
     """Every such distribution of the target, as far as the matrix or its own name and version tell."""
-    found = (_brings(name, version, matrix) for name, version in packages.items())
+    found = (_cuda_packages_of(name, version, matrix) for name, version in packages.items())
     return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
 
 
-def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
+def _cuda_packages_of(name: str, version: str, matrix: Matrix) -> CudaPackages | None:
     if _LOADED.fullmatch(name):
         major = cuda_major_of_wheel(name, version)
-        return None if major is None else Brings(name, version, major, "its name and version", is_library=True)
+        return None if major is None else CudaPackages(name, version, major, "its name and version", is_library=True)
     build = version.partition("+")[2]
     local = _LOCAL.fullmatch(build)
     if local and any(row.distribution == name for row in matrix.companions):
         cuda = CudaVersion(int(local[1]), int(local[2]))
-        return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
+        return CudaPackages(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
     rows = [] if build else [row for row in matrix.companions if row.distribution == name]
     row = next((row for row in rows if in_range(version, row.versions)), None)
     if row is None:
         return None
     source = matrix.cite(row.source)
-    return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
+    return CudaPackages(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
 
 
 @lru_cache(maxsize=1024)
@@ -121,7 +121,7 @@ class Needs(NamedTuple):
     gpus_not_there: bool
     toolkits: tuple[Toolkit, ...]
     packages: Mapping[str, str]
-    brings: tuple[Brings, ...]
+    brings: tuple[CudaPackages, ...]
     cupy: tuple[str, ...]
 
     @property
@@ -174,7 +174,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         gpus_not_there=seen_to_be_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
-        brings=brought(target.packages, matrix),
+        brings=cuda_packages(target.packages, matrix),
         cupy=tuple(dict.fromkeys(entry.distribution for entry in target.cupy)),
     )
 

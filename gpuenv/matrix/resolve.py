@@ -75,7 +75,7 @@ def _both(one: Change, other: Change) -> Change | None:
     return Change(one.fact, f"{needed}, branch {min(ceilings)} or older" if ceilings else needed, one.found)
 
 
-class Judged(NamedTuple):
+class JudgedWheel(NamedTuple):
     """A candidate with everything that stands against it, and what choosing it would assume."""
 
     wheel: WheelCandidate
@@ -155,7 +155,7 @@ def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
     return None
 
 
-def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
+def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> JudgedWheel:
     """Holds every constraint against one candidate; ``changes`` is None where some rejection cannot be lifted."""
     rejections: list[Rejection] = []
     changes: list[Change | None] = []
@@ -169,7 +169,7 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
             assumptions.append(Assumption(verdict.fact, verdict.value))
     possible = [change for change in changes if change is not None]
     liftable = merged(possible) if len(possible) == len(changes) else None
-    return Judged(wheel, tuple(rejections), liftable, tuple(assumptions))
+    return JudgedWheel(wheel, tuple(rejections), liftable, tuple(assumptions))
 
 
 def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
@@ -219,7 +219,7 @@ def _tags(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     return (f"{interpreter}-{needs.python.abi}-{row.tag}",)
 
 
-def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
+def _reachable(judged: Sequence[JudgedWheel]) -> tuple[Reachable, ...]:
     """The best candidate of each line that changes would admit, the preferred line first."""
     best: dict[str, Reachable] = {}
     for entry in judged:
@@ -244,7 +244,7 @@ def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachabl
 
 
 def _next_better(
-    judged: Sequence[Judged], chosen: Judged | None, reachable: Sequence[Reachable], needs: Needs
+    judged: Sequence[JudgedWheel], chosen: JudgedWheel | None, reachable: Sequence[Reachable], needs: Needs
 ) -> Reachable | None:
     """Above the choice: the one with the fewest changes. Without a choice: the smallest change that gives one.
 

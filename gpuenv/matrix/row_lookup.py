@@ -23,7 +23,7 @@ _NOT_FACTS = ("source", "driver_source", "state_source", "releases")
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class RowSource:
     """Where a row, or a part of it, comes from."""
 
     name: str
@@ -42,7 +42,7 @@ class Row:
     name: str
     table: str
     facts: Mapping[str, str]
-    proofs: tuple[Proof, ...]
+    proofs: tuple[RowSource, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Rows:
     schema: str = SCHEMA
 
 
-class Asked(NamedTuple):
+class RowFilter(NamedTuple):
     """Filters; all that are given must hold."""
 
     row: str | None = None
@@ -67,7 +67,7 @@ class NoSuchRowError(ValueError):
     """Nothing in the matrix is meant by a filter."""
 
 
-def select(matrix: Matrix, asked: Asked) -> Rows:
+def select_rows(matrix: Matrix, asked: RowFilter) -> Rows:
     """The rows that every given filter lets through.
 
     Raises:
@@ -79,11 +79,11 @@ def select(matrix: Matrix, asked: Asked) -> Rows:
         name = asked.row.lower()
         filters.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
     if asked.line is not None:
-        filters.append(_of_line(matrix, asked.line))
+        filters.append(_line_filter(matrix, asked.line))
     if asked.gpu is not None:
-        filters.append(_of_gpu(find_product(asked.gpu, matrix)))
+        filters.append(_gpu_filter(find_product(asked.gpu, matrix)))
     if asked.driver is not None:
-        filters.append(_of_driver(matrix, DriverVersion.parse(asked.driver)))
+        filters.append(_driver_filter(matrix, DriverVersion.parse(asked.driver)))
     rows = tuple(
         row
         for table, records, name_of in _tables(matrix)
@@ -100,7 +100,7 @@ def select(matrix: Matrix, asked: Asked) -> Rows:
 _Filter = Callable[[object, Row], bool]
 
 
-def _of_line(matrix: Matrix, name: str) -> _Filter:
+def _line_filter(matrix: Matrix, name: str) -> _Filter:
     line = next((line for line in matrix.wheel_lines if name in (line.name, line.name.removeprefix("cupy-cuda"))), None)
     if line is None:
         raise NoSuchRowError(f"--line {name}: expected one of {', '.join(line.name for line in matrix.wheel_lines)}")
@@ -117,7 +117,7 @@ def _of_line(matrix: Matrix, name: str) -> _Filter:
     return passes
 
 
-def _of_gpu(product: Product) -> _Filter:
+def _gpu_filter(product: Product) -> _Filter:
     capability = product.compute_capability
 
     def passes(record: object, row: Row) -> bool:
@@ -131,7 +131,7 @@ def _of_gpu(product: Product) -> _Filter:
     return passes
 
 
-def _of_driver(matrix: Matrix, driver: DriverVersion) -> _Filter:
+def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
     branch = branch_of(driver, matrix)
     known = next((row for row in matrix.driver_branches if row.branch == branch), None)
     level = known.cuda if known else None
@@ -177,7 +177,7 @@ def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
     data = encode(record)
     facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
     keys = [data[key] for key in ("source", "driver_source", "state_source") if data.get(key)]
-    proofs = tuple(Proof(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
+    proofs = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
     return Row(name, table, facts, proofs)
 
 
@@ -196,7 +196,7 @@ MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.13")
 MACHINE_TEXT = "Linux x86_64 with glibc 2.36 and Python 3.13"
 
 
-class Kind(NamedTuple):
+class GpuColumn(NamedTuple):
     """A column: GPUs of one compute capability."""
 
     generation: str
@@ -214,13 +214,13 @@ class Cell(NamedTuple):
 class Grid(NamedTuple):
     """The table: a row a driver branch, newest first; a cell a kind of GPU."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[GpuColumn, ...]
     rows: tuple[tuple[DriverBranch, tuple[Cell, ...]], ...]
 
 
-def grid_of(matrix: Matrix) -> Grid:
+def build_grid(matrix: Matrix) -> Grid:
     """Every cell of the table."""
-    kinds = tuple(sorted(_kinds(matrix), key=lambda kind: kind.capability))
+    kinds = tuple(sorted(_gpu_columns(matrix), key=lambda kind: kind.capability))
     branches = sorted(matrix.driver_branches, key=lambda row: row.branch, reverse=True)
     base = assume(Snapshot(), MACHINE, matrix)
     rows = []
@@ -230,16 +230,16 @@ def grid_of(matrix: Matrix) -> Grid:
     return Grid(kinds, tuple(rows))
 
 
-def _kinds(matrix: Matrix) -> Iterator[Kind]:
+def _gpu_columns(matrix: Matrix) -> Iterator[GpuColumn]:
     """The capabilities that some product has, each with its generation; Tegra's are for JetPack's drivers alone."""
     sold = {row.compute_capability for row in matrix.products}
     for row in matrix.generations:
         for capability in row.capabilities:
             if capability in sold and capability not in TEGRA:
-                yield Kind(row.name, capability)
+                yield GpuColumn(row.name, capability)
 
 
-def _cell(machine: Snapshot, kind: Kind, matrix: Matrix) -> Cell:
+def _cell(machine: Snapshot, kind: GpuColumn, matrix: Matrix) -> Cell:
     resolution = resolve(assume(machine, (f"compute-capability={kind.capability}",), matrix), matrix, wheels_only=True)
     wheel, reason = resolution.wheel, " ".join(_reason(resolution))
     return Cell(wheel.distribution, wheel.requirements, reason) if wheel else Cell(None, (), reason)

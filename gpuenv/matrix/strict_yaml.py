@@ -50,7 +50,7 @@ def parse(text: str) -> Document:
     Raises:
         YamlError: for broken YAML, 8 MiB or 50 levels; for repeated keys, aliases, tags and keys that are no text, all.
     """
-    reader = _Reader(shared=False)
+    reader = _StrictLoader(shared=False)
     document = reader.read(text)
     if reader.problems:
         raise YamlError(*reader.problems[:_MOST])
@@ -65,7 +65,7 @@ def parse_shared(text: str) -> Document:
     Raises:
         YamlError: as ``parse`` does, but for aliases and tags.
     """
-    return _Reader(shared=True).read(text)
+    return _StrictLoader(shared=True).read(text)
 
 
 # By LibYAML where it is there.
@@ -102,7 +102,7 @@ def _composed(text: str) -> yaml.Node | None:
     return root
 
 
-class _Reader:
+class _StrictLoader:
     """Makes plain values of a document; a ``shared`` one has its aliases written out, as long as it stays small."""
 
     def __init__(self, *, shared: bool) -> None:

@@ -16,7 +16,7 @@ from gpuenv.matrix.constraints import fits
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.documents import Better, Fleet, Shared, Supposed, WhatIf, WhyNot
+from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, SharedCause, WhatIf, WhyNot
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 
@@ -72,7 +72,7 @@ def _values(text: str) -> Iterator[tuple[str, ...]]:
         yield tuple(f"{key.strip()}={part.strip()}" for part in parts)
 
 
-def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Supposed:
+def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> AssumedMachine:
     try:
         resolution = resolve(assume(snapshot, given, matrix), matrix, wheels_only=True)
     except AssumeError as error:
@@ -83,11 +83,11 @@ def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Suppo
     majors = {line.name: line.cuda_major for line in matrix.wheel_lines}
     chosen = wheel.cuda_major if wheel else 0
     better = (
-        Better(entry.candidate, entry.changes)
+        BetterChoice(entry.candidate, entry.changes)
         for entry in resolution.reachable
         if majors[entry.candidate.name] > chosen
     )
-    return Supposed(tuple(given), candidate, wheel.requirements if wheel else (), tuple(better))
+    return AssumedMachine(tuple(given), candidate, wheel.requirements if wheel else (), tuple(better))
 
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z][\w./-]*|\d\dx)(?:\[(?P<extra>\w+)\])?(?:(?:==?|:)(?P<version>[\w.-]+))?")
@@ -97,7 +97,7 @@ class UnknownCandidateError(ValueError):
     """A name that no candidate has; the message tells those that there are."""
 
 
-class _Entry(NamedTuple):
+class _JudgedCandidate(NamedTuple):
     candidate: Candidate
     rejections: tuple[Rejection, ...]
     changes: tuple[Change, ...] | None
@@ -123,18 +123,18 @@ def why_not(snapshot: Snapshot, name: str, matrix: Matrix) -> WhyNot:
     return WhyNot(entry.candidate, entry.rejections, changes, preferred, matrix.revision)
 
 
-def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_Entry]:
+def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_JudgedCandidate]:
     needs = needs_of(snapshot, matrix)
     wheels = (*by_preference(needs, matrix), *conda_candidates(matrix))
     judged = [judge(wheel, needs, matrix) for wheel in wheels]
-    found = [_Entry(entry.wheel.candidate, entry.rejections, entry.changes) for entry in judged]
+    found = [_JudgedCandidate(entry.wheel.candidate, entry.rejections, entry.changes) for entry in judged]
     for image in judge_images(needs, matrix):
         repository, _, tag = image.image.reference.partition(":")
-        found.append(_Entry(Candidate(CandidateKind.IMAGE, repository, tag), image.rejections, None))
+        found.append(_JudgedCandidate(Candidate(CandidateKind.IMAGE, repository, tag), image.rejections, None))
     return found
 
 
-def _meant(name: str, entries: list[_Entry]) -> _Entry:
+def _meant(name: str, entries: list[_JudgedCandidate]) -> _JudgedCandidate:
     """The first of that name that fits, else the first: they stand in the order of preference."""
     parts = _NAMED.fullmatch(name.strip())
     if parts is None:
@@ -177,14 +177,14 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     order = orders.pop() if len(orders) == 1 else by_preference(first._replace(toolkits=()), matrix)
     serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
     servable = frozenset(name for names in serves.values() for name in names)
-    answers: list[Shared] = []
+    answers: list[SharedCause] = []
     left = servable
     for wheel in _smallest(order, serves, servable):
         served = tuple(name for name in needs if name in serves[wheel] & left)
         left -= serves[wheel]
         # The requirements serve the GPUs of all these machines together.
         together = needs[served[0]]._replace(gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
-        answers.append(Shared(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
+        answers.append(SharedCause(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
     return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
 
 

@@ -14,12 +14,12 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gpuenv.model.strings import LARGEST, harmless
+from gpuenv.model.strings import MAX_INTEGER, sanitize
 
 R = TypeVar("R")
 _Reader: TypeAlias = "Callable[[Any], Any]"  # makes a field's value from a plain one; raises DecodeError
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-_LARGEST = {int: LARGEST, float: 2**1023}
+_LARGEST = {int: MAX_INTEGER, float: 2**1023}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -34,7 +34,7 @@ class DecodeError(ValueError):
     def __init__(self, path: str, said: str) -> None:
         """Takes the path from the outermost record, each step with its dot or brackets."""
         self.steps, self.path, self.said = path, path.lstrip("."), said
-        super().__init__(f"{harmless(self.path) or 'the input'}: {said}")
+        super().__init__(f"{sanitize(self.path) or 'the input'}: {said}")
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type

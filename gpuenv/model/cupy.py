@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from gpuenv.model.strings import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.model.versions import CudaVersion
 
 _LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
@@ -74,7 +74,7 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | 
     if linked is not None:
         return linked
     if distribution in _OTHER_DISTRIBUTIONS:
-        return whole_number((packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0])
+        return parse_integer((packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0])
     return cuda_major(distribution)
 
 

@@ -15,7 +15,7 @@ FLEET = "gpuenv.fleet/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Better:
+class BetterChoice:
     """A candidate of a line above the one that was chosen, and what it would take."""
 
     candidate: Candidate
@@ -23,7 +23,7 @@ class Better:
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
+class AssumedMachine:
     """One row of a table: what was supposed, what fits then, and what each better line would take.
 
     Attributes:
@@ -36,14 +36,14 @@ class Supposed:
     given: tuple[str, ...]
     candidate: Candidate | None
     requirements: tuple[str, ...]
-    better: tuple[Better, ...]
+    better: tuple[BetterChoice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """The table of answers, in the order in which the values were given."""
 
-    rows: tuple[Supposed, ...]
+    rows: tuple[AssumedMachine, ...]
     matrix_revision: str
     schema: str = WHAT_IF
 
@@ -69,7 +69,7 @@ class WhyNot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedCause:
     """One answer, and the machines that it serves."""
 
     candidate: Candidate
@@ -87,7 +87,7 @@ class Fleet:
         matrix_revision: the matrix that was used.
     """
 
-    answers: tuple[Shared, ...]
+    answers: tuple[SharedCause, ...]
     unserved: tuple[str, ...]
     matrix_revision: str
     schema: str = FLEET
@@ -97,7 +97,7 @@ DIFF = "gpuenv.diff/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SnapshotDifference:
     """A fact that is not the same on both.
 
     Attributes:
@@ -141,7 +141,7 @@ class Comparison:
     """
 
     schema: str
-    differences: tuple[Difference, ...]
+    differences: tuple[SnapshotDifference, ...]
     findings: tuple[NewFinding, ...]
     try_first: tuple[Fix, ...]
     compared: int

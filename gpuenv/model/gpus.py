@@ -97,7 +97,7 @@ CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permis
 _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
-class Listed(NamedTuple):
+class VisibleEntries(NamedTuple):
     """What the variable's list comes to.
 
     Attributes:
@@ -111,7 +111,7 @@ class Listed(NamedTuple):
     twice: str | None = None
 
 
-def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
+def parse_visible(value: str, count: int, uuids: Sequence[str]) -> VisibleEntries:
     """Reads the list up to the first entry that names nothing.
 
     Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique beginning; before R470
@@ -127,17 +127,17 @@ def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
     for entry in map(str.strip, value.split(",")):
         named = _named(entry, count, uuids)
         if named is None:
-            return Listed(tuple(found), invalid=entry)
+            return VisibleEntries(tuple(found), invalid=entry)
         if named in found:
-            return Listed((), twice=entry)
+            return VisibleEntries((), twice=entry)
         found.append(named)
-    return Listed(tuple(found))
+    return VisibleEntries(tuple(found))
 
 
 def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
     """How many entries of the variable name a GPU that is there; the list ends at the first that does not."""
     counted = to_be_opened(gpus)
-    return len(listed(value, len(counted), uuids_of(counted)).entries)
+    return len(parse_visible(value, len(counted), uuids_of(counted)).entries)
 
 
 def is_old_instance(value: str) -> bool:

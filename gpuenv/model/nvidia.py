@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from gpuenv.model.strings import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 
 NVIDIA = "10de"  # PCI vendor id
 AMD = "1002"
@@ -178,7 +178,7 @@ def cuda_major_of_wheel(name: str, release: str) -> int | None:
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed:
         return int(suffixed[1])
-    own = whole_number(release.split(".", maxsplit=1)[0]) or 0
+    own = parse_integer(release.split(".", maxsplit=1)[0]) or 0
     if name == "cuda-toolkit":
         return own
     if name in _BY_CUDA_VERSION:

@@ -34,11 +34,11 @@ else:
     pattern = _Pattern
 
 
-LARGEST = 2**64
+MAX_INTEGER = 2**64
 """No whole number of a record is larger: the drivers count in 64 bits."""
 
 
-def whole_number(text: str, digits: int = 9) -> int | None:
+def parse_integer(text: str, digits: int = 9) -> int | None:
     """The number that a text is, in ASCII digits and nothing else, at most so many; None for anything else.
 
     ``str.isdigit`` is true of ``²``, which ``int`` refuses, as it does more than 4300 digits; and both take the digits
@@ -51,7 +51,7 @@ def whole_number(text: str, digits: int = 9) -> int | None:
 _NAMED_AS_PYTHON = pattern(r"(?:.*[/\\])?(?:python|pypy|graalpy)[\d.]*t?d?w?(?:\.exe)?")
 
 
-def is_named_as_python(path: str) -> bool:
+def has_python_name(path: str) -> bool:
     """Whether a program is called as an interpreter is: pip, an archive of Python's and a script are not."""
     return _NAMED_AS_PYTHON.fullmatch(path) is not None
 
@@ -65,7 +65,7 @@ _UNSAFE = pattern(
 _LAST_OF_ONE_BYTE, _LAST_OF_TWO = 0xFF, 0xFFFF
 
 
-def harmless(text: str) -> str:
+def sanitize(text: str) -> str:
     """The text with such characters as escapes that can be read."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escape, text)
 
@@ -78,7 +78,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= _LAST_OF_TWO else f"\\U{code:08x}"
 
 
-def text_of(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """A text with the line ends of Unix: in UTF-8, with a mark before it or without, or in PowerShell's UTF-16.
 
     Raises:
@@ -88,14 +88,14 @@ def text_of(raw: bytes) -> str:
     return raw.decode("utf-16" if is_wide else "utf-8-sig").replace("\r\n", "\n")
 
 
-def reason_of(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """What the system says of a file without repeating its name, and "not a text in UTF-8" where decoding failed."""
     if isinstance(error, UnicodeDecodeError):
         return "not a text in UTF-8"
     return str(getattr(error, "strerror", None) or error)
 
 
-def enumerated(words: Sequence[str], most: int) -> str:
+def join_words(words: Sequence[str], most: int) -> str:
     """``one, two and 3 more``: the first of them, and how many are left out.
 
     Args:
@@ -109,14 +109,14 @@ def enumerated(words: Sequence[str], most: int) -> str:
 NONE = "none"  # what was looked for and is not there
 
 
-def spelt(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as people write it, and as ``--assume`` takes it: yes and no, and no name of Python's."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(spelt, value)) or NONE
+        return ", ".join(map(format_value, value)) or NONE
     return str(value)
 
 
@@ -145,7 +145,7 @@ def parse_size(text: str) -> int:
     return size
 
 
-def size_text(size: int) -> str:
+def format_size(size: int) -> str:
     """``79.6 GiB``, ``512 MiB``, ``7 KiB``, ``12 B``."""
     if size >= 2**30:
         return f"{size / 2**30:.1f} GiB"
@@ -158,7 +158,7 @@ _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 
 
-def quantity_text(quantity: Quantity) -> str:
+def format_quantity(quantity: Quantity) -> str:
     """A number with a prefix: 52.1 TFLOP/s, 24 GB/s, 3.1 us."""
     value, unit = quantity.value, quantity.unit
     if unit == "1":
@@ -172,6 +172,6 @@ def quantity_text(quantity: Quantity) -> str:
     return f"{value:.4g} {unit}"
 
 
-def share_text(ratio: float) -> str:
+def format_share(ratio: float) -> str:
     """A share in percent; what is little is not called nothing: 0.31%, 96%, 104%."""
     return f"{ratio:.0%}" if ratio >= 0.01 or ratio <= 0 else f"{ratio * 100:.2g}%"  # noqa: PLR2004 - one percent

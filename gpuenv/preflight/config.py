@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import reason_of, text_of
+from gpuenv.model.strings import decode_text, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -89,7 +89,7 @@ def _read(path: Path, name: str) -> bytes:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)  # once: a pipe gives its bytes to the first who asks
     except OSError as error:
-        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
+        raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
     if len(raw) > _LARGEST:
         raise ConfigError([f"{name}: larger than any configuration"], unread=True)
     return raw
@@ -101,9 +101,9 @@ def _read_text(path: Path, name: str) -> str:
 
 def _decoded(raw: bytes, name: str) -> str:
     try:
-        return text_of(raw)
+        return decode_text(raw)
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
+        raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.strings import parse_size, size_text, whole_number
+from gpuenv.model.strings import format_size, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The kinds of values.
@@ -75,7 +75,7 @@ def _ordered(parse: Callable[[str], Any]) -> Callable[[str, str], Test]:
 
 
 def _count(text: str) -> int:
-    number = whole_number(text, len(str(_LARGEST_COUNT)))
+    number = parse_integer(text, len(str(_LARGEST_COUNT)))
     if number is None:
         raise ValueError("expected a whole number like 2")
     return number
@@ -83,7 +83,7 @@ def _count(text: str) -> int:
 
 def _capability(text: str) -> ComputeCapability:
     """As everywhere; and a bare ``8`` or ``12`` is the major version, since no driver here knows a GPU of 1.x."""
-    number = whole_number(text)
+    number = parse_integer(text)
     return ComputeCapability(number, 0) if number and number < _LARGEST_MAJOR else ComputeCapability.parse(text)
 
 
@@ -154,7 +154,7 @@ def _word(operator: str, text: str) -> Test:
 
 
 COUNT = Kind(ORDERED, _ordered(_count))
-SIZE = Kind(ORDERED, _ordered(parse_size), size_text)
+SIZE = Kind(ORDERED, _ordered(parse_size), format_size)
 CAPABILITY = Kind(ORDERED, _ordered(_capability))
 CUDA = Kind(ORDERED, _ordered(CudaVersion.parse))
 DRIVER = Kind(ORDERED, _read_driver)

@@ -29,7 +29,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Toolkit,
 )
-from gpuenv.model.strings import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.assemble_target import INTERPRETER, assemble_target
@@ -428,7 +428,7 @@ def _slurm(environment: Mapping[str, str]) -> Grant | None:
     """Slurm, sbatch(1) and srun(1), output environment variables: the step's GPUs, the job's, how many on this node."""
     names = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
     devices = next(((name, listed(environment[name])) for name in names if environment.get(name)), None)
-    count = whole_number(environment.get("SLURM_GPUS_ON_NODE", ""))
+    count = parse_integer(environment.get("SLURM_GPUS_ON_NODE", ""))
     if devices is None and count is None and "SLURM_JOB_ID" not in environment:
         return None
     reason = f"none of {', '.join((*names, 'SLURM_GPUS_ON_NODE'))} says so"
@@ -484,7 +484,7 @@ def listed(text: str) -> tuple[str, ...]:
     """``0,2-4`` as 0, 2, 3, 4; UUIDs as they are."""
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        first, last = (whole_number(part) for part in entry.partition("-")[::2])
+        first, last = (parse_integer(part) for part in entry.partition("-")[::2])
         if first is not None and last is not None and 0 <= last - first < _MOST:
             found += [str(number) for number in range(first, last + 1)]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, parse_visible
 from gpuenv.model.nvidia import Cuda, Nvml, generation_of, pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import (
@@ -21,7 +21,7 @@ from gpuenv.model.snapshot import (
     Peer,
     Virtualization,
 )
-from gpuenv.model.strings import LARGEST, pattern
+from gpuenv.model.strings import MAX_INTEGER, pattern
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parsed
 
@@ -267,7 +267,7 @@ def _health(gpu: Raw) -> GpuHealth:
     # Of both causes; one that NVML does not tell is not taken for none, nor is a number that nothing counts to one.
     single, double = _nvml(gpu, "pages_single", int), _nvml(gpu, "pages_double", int)
     pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_ASKED)
-    if single.value is not None and double.value is not None and single.value + double.value <= LARGEST:
+    if single.value is not None and double.value is not None and single.value + double.value <= MAX_INTEGER:
         pages = known(single.value + double.value, "nvml")
     mask = _nvml(gpu, "throttle_reasons", int)
     bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
@@ -403,7 +403,7 @@ def _effect(value: str, raw: RawFacts, nvml: Raw) -> str | None:
     counted = [gpu for gpu in gpus if not _refused(gpu) and _closed_node(raw, gpu) is None]
     uuids = [gpu.text("uuid") or "" for gpu in counted]
     uuids += [uuid for gpu in counted for uuid in _instances(gpu)]
-    found = listed(value, len(counted), uuids)
+    found = parse_visible(value, len(counted), uuids)
     shown = f"{VARIABLE}={value or '(empty)'}"
     if found.twice is not None:
         return f"{shown} names {found.twice} twice, after which CUDA shows no GPU"

@@ -13,7 +13,7 @@ from gpuenv.doctor.registry import Absence, Check, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.strings import harmless
+from gpuenv.model.strings import sanitize
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirement import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
@@ -127,7 +127,7 @@ def report_text(state: State) -> str:
     """The doctor's report in words."""
     if state.report is None:
         return f"The machine could not be asked: {state.trouble}"
-    return "\n".join(harmless(line.text) for line in report_lines(state.report))
+    return "\n".join(sanitize(line.text) for line in report_lines(state.report))
 
 
 def ask(state: State) -> None:
@@ -143,7 +143,7 @@ def ask(state: State) -> None:
         word, sentence = verdict(state.report)
         rows = machine_rows(state.report.snapshot)
         told = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
-        state.line = harmless(f"gpuenv: {word}: {sentence} [{told}]")
+        state.line = sanitize(f"gpuenv: {word}: {sentence} [{told}]")
     else:
         state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
 

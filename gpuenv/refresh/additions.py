@@ -12,21 +12,21 @@ from gpuenv.matrix.resolve import choose
 from gpuenv.matrix.row_lookup import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.tables import Matrix, Release, RocmLine, WheelLine
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.refresh.companions import companion_piece, newer_companion
-from gpuenv.refresh.minors import minor_piece, new_minors, new_toolkits
+from gpuenv.refresh.companions import companion_measurement, newer_companion
+from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits
 from gpuenv.refresh.package_index import Index, python_of
-from gpuenv.refresh.releases import release_piece
-from gpuenv.refresh.row_edits import Additions, Piece, Workplace, done
+from gpuenv.refresh.releases import release_measurement
+from gpuenv.refresh.row_edits import Additions, Measurement, RefreshContext, measure_or_reuse
 
 _AT_A_TIME = 6  # questions to the index
 FLOOR = "11.3"  # older CuPys are below what the matrix covers
 
 
-class NoSuchRowError(ValueError):
+class UnknownRowError(ValueError):
     """A row that is to be measured again, and that is not there."""
 
 
-def find_additions(matrix: Matrix, work: Workplace, again: Collection[str] = ()) -> Additions:
+def find_additions(matrix: Matrix, work: RefreshContext, again: Collection[str] = ()) -> Additions:
     """Everything that the index has and the matrix lacks.
 
     Args:
@@ -42,13 +42,13 @@ def find_additions(matrix: Matrix, work: Workplace, again: Collection[str] = ())
     work.progress.say(f"asking the package index what is new, through {work.index.name}")
     seen = _without(matrix, again)
     toolkits = new_toolkits(matrix, work.index)
-    pieces = list(_pieces(seen, matrix, toolkits, work))
-    withdrawn, restored = withdrawals(matrix, work.index)
+    pieces = list(_measurements(seen, matrix, toolkits, work))
+    withdrawn, restored = find_yanked(matrix, work.index)
     left = [piece for piece in pieces if not work.kept(piece.key).is_file()]
     sizes = [piece.size for piece in left]
     if pieces:
         work.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
-    rows = tuple(done(piece, work) for piece in pieces)
+    rows = tuple(measure_or_reuse(piece, work) for piece in pieces)
     if pieces:
         work.progress.end()
     fresh = {row.version for row in rows if row.table == "cuda_minors"}
@@ -61,7 +61,7 @@ def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
     named |= {f"{line.name}/{row.cupy}" for line in _lines(matrix) for row in line.releases}
     for name in again:
         if name not in named:
-            raise NoSuchRowError(f"no release and no CUDA minor is called {name}; `gpuenv matrix show` lists the rows")
+            raise UnknownRowError(f"no release and no CUDA minor is called {name}; `gpuenv matrix show` lists the rows")
 
     def left(line: WheelLine | RocmLine) -> tuple[Release, ...]:
         return tuple(row for row in line.releases if f"{line.name}/{row.cupy}" not in again)
@@ -78,21 +78,25 @@ def _lines(matrix: Matrix) -> tuple[WheelLine | RocmLine, ...]:
     return (*matrix.wheel_lines, *matrix.rocm_lines)
 
 
-def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workplace) -> Iterator[Piece]:
+def _measurements(
+    seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: RefreshContext
+) -> Iterator[Measurement]:
     """The CUDA minors first: a release may be built with a new one. The index is asked for several at a time."""
     index = work.index
 
-    def releases(pair: tuple[WheelLine | RocmLine, WheelLine | RocmLine]) -> list[Piece]:
+    def releases(pair: tuple[WheelLine | RocmLine, WheelLine | RocmLine]) -> list[Measurement]:
         line, whole = pair
         found = index.unknown(line.name, f">={FLOOR}", [row.cupy for row in line.releases])
-        return [release_piece(whole, version, matrix, work) for version in found]
+        return [release_measurement(whole, version, matrix, work) for version in found]
 
-    def companion(name: str) -> list[Piece]:
-        return [companion_piece(name, version, work) for version in newer_companion(name, seen, index)]
+    def companion(name: str) -> list[Measurement]:
+        return [companion_measurement(name, version, work) for version in newer_companion(name, seen, index)]
 
     names = tuple(dict.fromkeys(row.distribution for row in matrix.companions))
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        minors = pool.submit(lambda: [minor_piece(*found, matrix, toolkits, work) for found in new_minors(seen, index)])
+        minors = pool.submit(
+            lambda: [minor_measurement(*found, matrix, toolkits, work) for found in new_minors(seen, index)]
+        )
         lines = pool.map(releases, zip(_lines(seen), _lines(matrix), strict=True))
         companions = pool.map(companion, names)
         for pieces in (minors.result(), *lines, *companions):
@@ -102,7 +106,7 @@ def _pieces(seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: Workp
 _Rows = list[tuple[WheelLine | RocmLine, Release]]
 
 
-def withdrawals(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]:
+def find_yanked(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]:
     """The known releases that are newly withdrawn, with the reasons, and those that no longer are.
 
     The index is asked for at most one release of each line at a time, the newest of each first.
@@ -132,13 +136,13 @@ def withdrawals(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str
 _FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
 
 
-def different_answers(before: Matrix, after: Matrix) -> Iterator[str]:
+def changed_answers(before: Matrix, after: Matrix) -> Iterator[str]:
     """One text a kind of machine and change, with the driver branches that it holds for."""
-    yield from _for(MACHINE, MACHINE_TEXT, before, after)
-    yield from _for(_FREE_THREADED, "the same with Python 3.14t", before, after)
+    yield from _changed_answers_for(MACHINE, MACHINE_TEXT, before, after)
+    yield from _changed_answers_for(_FREE_THREADED, "the same with Python 3.14t", before, after)
 
 
-def _for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[str]:
+def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[str]:
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
     base = assume(Snapshot(), facts, after)
     for row in after.generations:
@@ -160,7 +164,7 @@ def _answer(machine: Snapshot, matrix: Matrix) -> str:
     return " ".join(wheel.requirements) if wheel else "none"
 
 
-def different_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
+def changed_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
     """One text a machine that another wheel is named for."""
     for name, machine in machines.items():
         old, new = _answer(machine, before), _answer(machine, after)

@@ -20,7 +20,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.secrets import for_the_driver
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 
@@ -113,7 +113,7 @@ def read_binaries(folder: Path) -> Binaries:
 def _newest(versions: Iterable[str], prefix: str) -> str | None:
     numbers = [text.removeprefix(prefix) for text in versions if text.startswith(prefix)]
     return max(
-        (text for text in numbers if all(whole_number(part) is not None for part in text.split("."))),
+        (text for text in numbers if all(parse_integer(part) is not None for part in text.split("."))),
         key=lambda text: tuple(map(int, text.split("."))),
         default=None,
     )
@@ -126,7 +126,7 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
-    number = whole_number(done.stdout.strip())
+    number = parse_integer(done.stdout.strip())
     if done.ending is Ending.EXITED and done.exit_code == 0 and number is not None:
         return CudaVersion.from_number(number)
     writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
@@ -238,7 +238,7 @@ class GpuCode(NamedTuple):
     ptx_versions: tuple[str, ...]
 
 
-class _Entry(NamedTuple):
+class _FatbinEntry(NamedTuple):
     kind: int
     version: tuple[int, int]
     capability: str
@@ -257,7 +257,7 @@ def gpu_code(sections: Iterable[bytes]) -> GpuCode:
     return GpuCode(_sorted(sass), _sorted(ptx), tuple(f"{major}.{minor}" for major, minor in versions))
 
 
-def _entries(data: bytes) -> Iterator[_Entry]:
+def _entries(data: bytes) -> Iterator[_FatbinEntry]:
     at = 0
     while at + _HEADER <= len(data):
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
@@ -274,7 +274,7 @@ def _entries(data: bytes) -> Iterator[_Entry]:
             if length < _LEAST:
                 raise ValueError(f"an entry of GPU code with a header of {length} bytes")
             suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
-            yield _Entry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
+            yield _FatbinEntry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
             place += length + padded
         at = end
 

@@ -17,7 +17,7 @@ from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.package_index import Index, IndexFile
 from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
 
 # What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
@@ -38,7 +38,7 @@ def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
         yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
 
 
-def companion_piece(name: str, version: str, work: Workplace) -> Piece:
+def companion_measurement(name: str, version: str, work: RefreshContext) -> Measurement:
     """One release, of which nothing but the metadata is wanted.
 
     Raises:
@@ -71,9 +71,9 @@ def companion_piece(name: str, version: str, work: Workplace) -> Piece:
             "source": key,
         }
         source = source_text(chosen, work.today, _NOTE)
-        return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
+        return NewRow(f"{name} {version}", key, source, flow_mapping(row), "companions", version, name)
 
-    return Piece(f"{name} {version}", key, (chosen,), measure)
+    return Measurement(f"{name} {version}", key, (chosen,), measure)
 
 
 def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:

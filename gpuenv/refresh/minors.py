@@ -16,13 +16,13 @@ from packaging.version import Version
 
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.nvidia import cuda_wheel
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.binaries import MeasureError, ask_nvrtc
 from gpuenv.refresh.package_index import Index, IndexFile, Listing
 from gpuenv.refresh.releases import libc_floor, source_text
-from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
 
 _NOTE = "nvrtcGetSupportedArchs, and the .version of what it compiles"
 _FIRST_AS_WHEELS = 11  # there are no CUDA wheels of an older major
@@ -62,7 +62,9 @@ def minor_of(version: str) -> CudaVersion:
     return CudaVersion(major, minor)
 
 
-def minor_piece(name: str, version: str, matrix: Matrix, toolkits: tuple[str, ...], work: Workplace) -> Piece:
+def minor_measurement(
+    name: str, version: str, matrix: Matrix, toolkits: tuple[str, ...], work: RefreshContext
+) -> Measurement:
     """One NVRTC and its cudart."""
     cuda = minor_of(version)
     file = _for_this_machine(work.index.files(name, version), name, version)
@@ -100,12 +102,12 @@ def minor_piece(name: str, version: str, matrix: Matrix, toolkits: tuple[str, ..
         tried = [runtime[1]] if level is not None and runtime else []
         note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
         source = source_text(file, work.today, note, tried)
-        return NewRow(f"CUDA {cuda}", key, source, flow(row), "cuda_minors", str(cuda), None)
+        return NewRow(f"CUDA {cuda}", key, source, flow_mapping(row), "cuda_minors", str(cuda), None)
 
-    return Piece(f"CUDA {cuda}", key, files, measure)
+    return Measurement(f"CUDA {cuda}", key, files, measure)
 
 
-def _runtime(cuda: CudaVersion, work: Workplace) -> tuple[str, IndexFile] | None:
+def _runtime(cuda: CudaVersion, work: RefreshContext) -> tuple[str, IndexFile] | None:
     """The cudart of a minor, where there is a stub to try it against."""
     if work.stub is None:
         return None
@@ -124,7 +126,7 @@ def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
     raise MeasureError(f"{name} {version}: has no wheel that can be asked on this machine (Linux {machine})")
 
 
-def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, work: Workplace) -> CudaVersion | None:
+def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, work: RefreshContext) -> CudaVersion | None:
     if runtime is None or work.stub is None:
         return None
     work.index.unpack(*runtime, folder)
@@ -183,4 +185,4 @@ def _asked(runtime: Path, stub: Path, level: CudaVersion, environment: Mapping[s
     }
     command = [sys.executable, "-I", "-c", _ASK, str(runtime)]
     done = run_child(command, variables, time.monotonic() + _PATIENCE)
-    return whole_number(done.stdout.strip()) if done.ending is Ending.EXITED else None
+    return parse_integer(done.stdout.strip()) if done.ending is Ending.EXITED else None

@@ -26,7 +26,7 @@ from packaging.version import Version
 from gpuenv.files import parse_toml
 from gpuenv.probe.children import ChildResult, Ending, run_child
 
-PATIENCE = 900.0  # seconds for one call of pip or uv; a wheel of CuPy has about 150 MB
+INSTALLER_SECONDS = 900.0  # seconds for one call of pip or uv; a wheel of CuPy has about 150 MB
 # Between them these see the wheels of every release that is judged.
 PYTHONS = ("3.11", "3.14")
 # As the matrix spells them; wheels for musl and for macOS end in the names of the same processors.
@@ -94,7 +94,7 @@ def python_of(tags: Iterable[str]) -> str:
     return PYTHONS[0] if PYTHONS[0] in pythons or not pythons else pythons[0]
 
 
-def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:
+def wheel_file(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:
     """A file of the index, where its name is that of a wheel."""
     try:
         parse_wheel_filename(name)
@@ -103,7 +103,7 @@ def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None 
     return IndexFile(name, sha256, size, uploaded)
 
 
-def failed(what: str, done: ChildResult) -> PackageIndexError:
+def index_error(what: str, done: ChildResult) -> PackageIndexError:
     """The fault, in the installer's own words."""
     message = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())[-600:]
     return PackageIndexError(f"{what}: the package index could not be asked: {message}")
@@ -179,7 +179,7 @@ class UvIndex:
             raise PackageIndexError(f"{name}: the package index has no release at all; is it the right one?")
         if any(word in done.stderr for word in _UV_NOTHING):
             return None
-        raise failed(f"{name}{wanted}", done)
+        raise index_error(f"{name}{wanted}", done)
 
     def files(self, name: str, version: str) -> Listing:
         """Every wheel of a release that some Python can install, from a lock of it alone (PEP 751)."""
@@ -187,14 +187,14 @@ class UvIndex:
             lock = Path(scratch, "pylock.toml")
             done = self._locked(f"{name}=={version}", lock)
             if done.exit_code != 0:
-                raise failed(f"{name}=={version}", done)
+                raise index_error(f"{name}=={version}", done)
             try:
                 document = parse_toml(lock.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise PackageIndexError(f"{name}=={version}: uv wrote a lock that cannot be read: {error}") from error
         entries = [entry for package in document.get("packages", []) for entry in package.get("wheels", [])]
         files = (_uv_file(entry) for entry in entries)
-        return Listing(tuple(file for file in files if file is not None), _withdrawn(done.stderr).get(name))
+        return Listing(tuple(file for file in files if file is not None), _parse_uv_yanked(done.stderr).get(name))
 
     def _locked(self, requirement: str, lock: Path) -> ChildResult:
         """A lock holds the wheels for the Pythons that are asked for, and a release refuses too old a one."""
@@ -219,7 +219,7 @@ class UvIndex:
         wanted = self._written([f"{requirement} --hash=sha256:{file.sha256}"])
         done = self._run([*command, "--target", str(folder), "--requirements", wanted])
         if done.exit_code != 0:
-            raise failed(requirement, done)
+            raise index_error(requirement, done)
 
     def requires(self, name: str, version: str, file: IndexFile) -> tuple[str, ...]:
         """The requirements of a release's wheel for Linux x86_64; uv tells no metadata, so the wheel is fetched."""
@@ -243,8 +243,8 @@ class UvIndex:
             quiet=False,
         )
         if done.exit_code != 0:
-            raise failed("releases that are known", done)
-        return _withdrawn(done.stderr)
+            raise index_error("releases that are known", done)
+        return _parse_uv_yanked(done.stderr)
 
     def _compile(
         self, requirements: Sequence[str], python: str, platform: str, *options: str, quiet: bool = True
@@ -264,14 +264,14 @@ class UvIndex:
     def _run(self, command: Sequence[str]) -> ChildResult:
         # What it says is looked through, and it would break its lines as wide as a terminal is.
         environment = {**self.environment, "UV_NO_WRAP": "1"}
-        return run_child(command, environment, time.monotonic() + PATIENCE)
+        return run_child(command, environment, time.monotonic() + INSTALLER_SECONDS)
 
 
 def _pins(text: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
 
 
-def _withdrawn(text: str) -> dict[str, str]:
+def _parse_uv_yanked(text: str) -> dict[str, str]:
     return {match[1]: match[3] or "no reason given" for match in _UV_YANKED.finditer(text)}
 
 
@@ -281,7 +281,7 @@ def _uv_file(entry: Mapping[str, Any]) -> IndexFile | None:
     name = entry.get("name") or place.replace("\\", "/").rsplit("/", 1)[-1].replace("%2B", "+")
     digest = entry.get("hashes", {}).get("sha256")
     uploaded = entry.get("upload-time")
-    return wheel(name, digest, entry.get("size"), str(uploaded) if uploaded else None) if digest else None
+    return wheel_file(name, digest, entry.get("size"), str(uploaded) if uploaded else None) if digest else None
 
 
 _EVERY_PYTHON = ("3.11", "3.14", *(f"3.{minor}" for minor in (7, 8, 9, 10, 12, 13, 15)), "3.13t", "3.14t", "3.15t")
@@ -330,7 +330,7 @@ class PipIndex:
             found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
             yield from found[1].split(", ") if found else ()
         elif not any(word in done.stderr for word in _PIP_NOTHING):
-            raise failed(name, done)
+            raise index_error(name, done)
 
     def files(self, name: str, version: str) -> Listing:
         """As with uv: pip is asked once for each Python and platform."""
@@ -362,7 +362,7 @@ class PipIndex:
             done = self._run([*command, *_target(python, file.platform_tag.split(".")), "--requirement", str(wanted)])
             fetched = list(Path(scratch).glob("*.whl"))
             if done.exit_code != 0 or len(fetched) != 1:
-                raise failed(requirement, done)
+                raise index_error(requirement, done)
             try:
                 with zipfile.ZipFile(fetched[0]) as archive:
                     archive.extractall(folder)
@@ -403,17 +403,17 @@ class PipIndex:
             done = self._run([*command, *requirements])
             if done.exit_code == 0:
                 entries = json.loads(report.read_text(encoding="utf-8"))["install"]
-                return entries, _yanked(entries, done.stderr)
+                return entries, _parse_pip_yanked(entries, done.stderr)
         if any(word in done.stderr for word in _PIP_NOTHING):
             return None
-        raise failed(", ".join(requirements), done)
+        raise index_error(", ".join(requirements), done)
 
     def _run(self, words: Sequence[str]) -> ChildResult:
         environment = {**self.environment, **_VARIABLES}
-        return run_child([*self.pip, *words], environment, time.monotonic() + PATIENCE)
+        return run_child([*self.pip, *words], environment, time.monotonic() + INSTALLER_SECONDS)
 
 
-def _yanked(entries: Iterable[Mapping[str, Any]], complaints: str) -> dict[str, str]:
+def _parse_pip_yanked(entries: Iterable[Mapping[str, Any]], complaints: str) -> dict[str, str]:
     """Why each was withdrawn that was; before 23.3, pip's warning alone says that it was."""
     names = (canonicalize_name(entry["metadata"]["name"]) for entry in entries if entry.get("is_yanked"))
     found: dict[str, str] = dict.fromkeys(names, _NO_REASON)
@@ -449,7 +449,7 @@ def _pip_file(entry: Mapping[str, Any]) -> IndexFile | None:
     download = entry["download_info"]
     name = download["url"].split("#")[0].rsplit("/", 1)[-1].replace("%2B", "+")
     digest = download.get("archive_info", {}).get("hashes", {}).get("sha256")
-    return wheel(name, digest) if digest else None
+    return wheel_file(name, digest) if digest else None
 
 
 Index = UvIndex | PipIndex

@@ -16,14 +16,14 @@ from gpuenv.matrix.tables import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
 from gpuenv.refresh.package_index import Index, IndexFile, MetadataError, python_of, read_message
-from gpuenv.refresh.row_edits import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
 
 _MEASURED = "cp311"
 _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
 _GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # uv knows these, pip all
 
 
-def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: Workplace) -> Piece:
+def release_measurement(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: RefreshContext) -> Measurement:
     """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone.
 
     Raises:
@@ -72,9 +72,9 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
         others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
         table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
         source = source_text(chosen[_FIRST], work.today, note or None, others)
-        return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
+        return NewRow(f"{line.name} {version}", key, source, flow_mapping(row), table, version, line.name)
 
-    return Piece(f"{line.name} {version}", key, tuple(chosen.values()), measure)
+    return Measurement(f"{line.name} {version}", key, tuple(chosen.values()), measure)
 
 
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
@@ -84,10 +84,10 @@ def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[In
     """The text of a source that is a file, with the others that were read for the same row."""
     others = {entry.name: entry.sha256 for entry in also}
     fields = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
-    return flow({**fields, "also": others or None})
+    return flow_mapping({**fields, "also": others or None})
 
 
-def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
+def _second_reading(read: Mapping[str, Binaries], work: RefreshContext) -> str:
     """What cuobjdump says of the Linux modules, as a note; nothing where it is not there.
 
     Raises:
@@ -105,7 +105,7 @@ def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
 
 
 def _of_cuda(
-    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, work: Workplace
+    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, work: RefreshContext
 ) -> dict[str, object]:
     """What only the wheels for CUDA have."""
     try:

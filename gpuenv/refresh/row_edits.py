@@ -17,7 +17,7 @@ from gpuenv.refresh.package_index import Index, IndexFile
 _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
 
 
-class PlaceError(ValueError):
+class MatrixLayoutError(ValueError):
     """The text has no place for a row: it was not written as the matrix is."""
 
 
@@ -56,7 +56,7 @@ class Additions:
     restored: tuple[tuple[str, str], ...] = ()
 
 
-def flow(values: Mapping[str, object]) -> str:
+def flow_mapping(values: Mapping[str, object]) -> str:
     """A mapping on one line, as the rows of the matrix are written; what is None is left out."""
     return (
         "{" + ", ".join(f"{_scalar(key)}: {_value(value)}" for key, value in values.items() if value is not None) + "}"
@@ -65,7 +65,7 @@ def flow(values: Mapping[str, object]) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, Mapping):
-        return flow(value)
+        return flow_mapping(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_scalar(str(item)) for item in value) + "]"
     if isinstance(value, bool):
@@ -77,7 +77,7 @@ def _scalar(text: str) -> str:
     return "'" + text.replace("'", "''") + "'" if _QUOTED.search(text) else text
 
 
-def written(text: str, additions: Additions, today: str) -> str:
+def with_additions(text: str, additions: Additions, today: str) -> str:
     """The text with the additions and a new revision.
 
     Raises:
@@ -90,9 +90,9 @@ def written(text: str, additions: Additions, today: str) -> str:
     for cuda in additions.toolkits:
         _mark_toolkit(lines, cuda)
     for line, version, reason in additions.withdrawn:
-        _mark_withdrawn(lines, line, version, reason)
+        _mark_yanked(lines, line, version, reason)
     for line, version in additions.restored:
-        _mark_withdrawn(lines, line, version, None)
+        _mark_yanked(lines, line, version, None)
     lines = [re.sub(r"^revision: .*", f"revision: '{today}'", line) for line in lines]
     return "\n".join(lines) + "\n"
 
@@ -101,24 +101,24 @@ def _add_source(lines: list[str], new: NewRow) -> None:
     """With the sources of its like: releases stand newest first, NVRTCs oldest first."""
     pattern = rf"  {re.escape(new.key[: -len(new.version)])}(\d[\w.]*): "
     text = f"  {new.key}: {new.source}"
-    _put(lines, range(*_span(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
+    _insert_row(lines, range(*_section(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
 
 
 def _add_release(lines: list[str], new: NewRow) -> None:
-    places = range(*_releases(lines, new.of or ""))
-    _put(lines, places, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+    places = range(*_release_lines(lines, new.of or ""))
+    _insert_row(lines, places, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
 
 
-def _releases(lines: list[str], line: str) -> tuple[int, int]:
+def _release_lines(lines: list[str], line: str) -> tuple[int, int]:
     """Where the releases of a line stand."""
     name = f"  - name: {line}"
     if name not in lines:
-        raise PlaceError(f"the matrix has no line {line}")
+        raise MatrixLayoutError(f"the matrix has no line {line}")
     place = lines.index(name) + 1
     while place < len(lines) and lines[place].startswith("    ") and not lines[place].startswith("    releases:"):
         place += 1
     if place == len(lines) or not lines[place].startswith("    releases:"):
-        raise PlaceError(f"the line {line} has no list of releases")
+        raise MatrixLayoutError(f"the line {line} has no list of releases")
     lines[place] = "    releases:"  # without the brackets of an empty list
     end = place + 1
     while end < len(lines) and lines[end].startswith("      - "):
@@ -127,13 +127,13 @@ def _releases(lines: list[str], line: str) -> tuple[int, int]:
 
 
 def _add_minor(lines: list[str], new: NewRow) -> None:
-    place = range(*_span(lines, "cuda_minors:"))
-    _put(lines, place, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
+    place = range(*_section(lines, "cuda_minors:"))
+    _insert_row(lines, place, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
 
 
 def _add_companion(lines: list[str], new: NewRow) -> None:
     """Before the rows of its distribution: they stand newest first."""
-    start, end = _span(lines, "companions:")
+    start, end = _section(lines, "companions:")
     head = f"  - {{distribution: {new.of},"
     place = next((number for number in range(start, end) if lines[number].startswith(head)), end)
     lines.insert(place, f"  - {new.row}")
@@ -147,7 +147,7 @@ _ADD = {
 }
 
 
-def _put(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
+def _insert_row(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
     """Puts a row where its version belongs, or in place of the row of that version."""
     at = places.start
     for number in places:
@@ -167,13 +167,13 @@ def _put(lines: list[str], places: range, version: str, new: NewRow, text: str, 
 
 
 def _mark_toolkit(lines: list[str], cuda: str) -> None:
-    for number in range(*_span(lines, "cuda_minors:")):
+    for number in range(*_section(lines, "cuda_minors:")):
         if lines[number].startswith(f"  - {{cuda: {cuda},"):
             lines[number] = lines[number].replace("toolkit_wheels: 'false'", "toolkit_wheels: 'true'")
 
 
-def _mark_withdrawn(lines: list[str], line: str, version: str, reason: str | None) -> None:
-    for number in range(*_releases(lines, line)):
+def _mark_yanked(lines: list[str], line: str, version: str, reason: str | None) -> None:
+    for number in range(*_release_lines(lines, line)):
         if lines[number].startswith(f"      - {{cupy: {version},"):
             bare = re.sub(r", yanked: (?:'(?:[^']|'')*'|[^',}]*)(?=, source: )", "", lines[number])
             mark = f", yanked: {_scalar(reason)}" if reason is not None else ""
@@ -181,12 +181,12 @@ def _mark_withdrawn(lines: list[str], line: str, version: str, reason: str | Non
             lines[number] = f"{head}{mark}{source}{key}"
 
 
-def _span(lines: list[str], heading: str) -> tuple[int, int]:
+def _section(lines: list[str], heading: str) -> tuple[int, int]:
     """The lines under a heading, up to the first that stands further out."""
     try:
         start = lines.index(heading) + 1
     except ValueError:
-        raise PlaceError(f"the matrix has no section {heading.rstrip(':')}") from None
+        raise MatrixLayoutError(f"the matrix has no section {heading.rstrip(':')}") from None
     end = start
     while end < len(lines) and lines[end].startswith("  "):
         end += 1
@@ -196,7 +196,7 @@ def _span(lines: list[str], heading: str) -> tuple[int, int]:
 _FORM = "2"  # of a row that is kept; another one is measured again
 
 
-class Progress(Protocol):
+class RefreshProgress(Protocol):
     """Shows how far a refresh is."""
 
     def say(self, text: str) -> None:
@@ -213,7 +213,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RefreshContext:
     """What a refresh works with.
 
     Attributes:
@@ -231,7 +231,7 @@ class Workplace:
     cache: Path
     scratch: Path
     today: str
-    progress: Progress
+    progress: RefreshProgress
     cuobjdump: Path | None
     stub: Path | None
     levels: tuple[CudaVersion, ...]
@@ -242,7 +242,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Measurement:
     """One row that is to be measured.
 
     Attributes:
@@ -262,11 +262,11 @@ class Piece:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def done(piece: Piece, work: Workplace) -> NewRow:
+def measure_or_reuse(piece: Measurement, work: RefreshContext) -> NewRow:
     """What an earlier refresh has measured and could not write, else a new measurement, which is kept."""
     file = work.kept(piece.key)
     digests = sorted(entry.sha256 for entry in piece.files)
-    found = _kept(file, digests)
+    found = _read_cached(file, digests)
     if found is not None:
         return found
     work.progress.piece(piece.name, piece.size)
@@ -278,7 +278,7 @@ def done(piece: Piece, work: Workplace) -> NewRow:
     return row
 
 
-def _kept(file: Path, digests: list[str]) -> NewRow | None:
+def _read_cached(file: Path, digests: list[str]) -> NewRow | None:
     """Only what was measured by this program, of these very files."""
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))

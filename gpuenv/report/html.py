@@ -12,7 +12,7 @@ from gpuenv import __version__
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
-from gpuenv.model.strings import quantity_text, share_text
+from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import allowance_text
 from gpuenv.report.report import SCHEMA, Report, Status, undecided, verdict
 from gpuenv.report.smoke import Series, counts_text, smoke_series, test_label
@@ -232,7 +232,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
         Bar(
             _series_name(entry, several=several),
             told.ratio,
-            f"{share_text(told.ratio)} {_BESIDE[told.against]}",
+            f"{format_share(told.ratio)} {_BESIDE[told.against]}",
             told.worse,
         )
         for entry in series
@@ -253,7 +253,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
 def _bar(entry: Series, *, several: bool) -> Bar:
     value = median(entry.values)
     worse = any(told.worse for told in entry.beside)
-    return Bar(_series_name(entry, several=several), value, quantity_text(Quantity(value, entry.unit)), worse)
+    return Bar(_series_name(entry, several=several), value, format_quantity(Quantity(value, entry.unit)), worse)
 
 
 def _series_name(entry: Series, *, several: bool) -> str:

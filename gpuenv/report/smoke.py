@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
-from gpuenv.model.strings import quantity_text, share_text
+from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.lines import Line, Style, counted
 
 _MIB = 1024 * 1024
@@ -87,8 +87,8 @@ def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator
     for test in tests:
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
-            beside = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
-            yield Line(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{beside}", hang=4)
+            beside = f", {format_share(peak.ratio)} of the data sheet" if peak else ""
+            yield Line(f"  {test.group}.{name + _repetition(test):<24} {format_quantity(quantity)}{beside}", hang=4)
 
 
 def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
@@ -132,8 +132,8 @@ def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator
     for entry in worse:
         beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
         yield Line(
-            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {share_text(entry.ratio)} of {beside}"
-            f" {quantity_text(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
+            f"  {entry.name}: {format_quantity(Quantity(entry.value, entry.unit))}, {format_share(entry.ratio)} of"
+            f" {beside} {format_quantity(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
         )
@@ -167,7 +167,7 @@ def _repetition(test: TestResult) -> str:
 
 def measured_texts(test: TestResult) -> list[str]:
     """What it has measured, in words: ``matmul_f16 641 TFLOP/s``."""
-    return [f"{name} {quantity_text(quantity)}" for name, quantity in test.measured.items()]
+    return [f"{name} {format_quantity(quantity)}" for name, quantity in test.measured.items()]
 
 
 class Series(NamedTuple):
@@ -191,7 +191,7 @@ class Series(NamedTuple):
     def text(self) -> str:
         """``641 TFLOP/s``, or the range of several."""
         ends = dict.fromkeys((min(self.values), max(self.values)))
-        return " to ".join(quantity_text(Quantity(value, self.unit)) for value in ends)
+        return " to ".join(format_quantity(Quantity(value, self.unit)) for value in ends)
 
 
 def smoke_series(result: SmokeResult) -> tuple[Series, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuenv.model.codec import encode
-from gpuenv.model.documents import Comparison, Difference
+from gpuenv.model.documents import Comparison, SnapshotDifference
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.strings import spelt
+from gpuenv.model.strings import format_value
 from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.text import command_text
 
@@ -44,7 +44,7 @@ def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
     """A list as its entries, or as their number where each is told on lines of its own."""
     records = sum(isinstance(entry, dict) for entry in _entries(value))
-    return f"{records} lines" if records else spelt(value)
+    return f"{records} lines" if records else format_value(value)
 
 
 def _reading(path: str, reading: dict[str, Any]) -> Line:
@@ -117,7 +117,7 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
         yield Line(f"  and {count - len(shown)} less likely ones: -v shows them", Style.QUIET)
 
 
-def _one(difference: Difference) -> Iterator[Line]:
+def _one(difference: SnapshotDifference) -> Iterator[Line]:
     yield Line(f"  {difference.fact}: {difference.why}", hang=4)
     there, here = difference.shown
     yield Line(f"    there: {there}", Style.QUIET, 11)

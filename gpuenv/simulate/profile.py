@@ -22,7 +22,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import WANTED
 from gpuenv.model.reading import assumed
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
-from gpuenv.model.strings import reason_of, text_of
+from gpuenv.model.strings import decode_text, error_reason
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 
@@ -413,11 +413,11 @@ def load(path: Path) -> Profile:
         ProfileError: for anything that is not as expected.
     """
     try:
-        document = parse(text_of(read_at_most(path, LARGEST)))
+        document = parse(decode_text(read_at_most(path, LARGEST)))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path.name}: {reason_of(error)}") from error
+        raise ProfileError(f"{path.name}: {error_reason(error)}") from error
     if not isinstance(document.value, dict):
         raise ProfileError(f"{path.name}: line 1: expected a mapping")
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from gpuenv.model.gpus import VARIABLE
-from gpuenv.model.strings import reason_of
+from gpuenv.model.strings import error_reason
 from gpuenv.simulate.build import Announce, StubDriver, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import Profile, ProfileError
@@ -61,7 +61,7 @@ def _laid_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | No
     except OSError as error:  # two things in one place, a name that is too long, a disk that is full
         place = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
         where = f"{profile.name}: {place}" if place else profile.name
-        raise ProfileError(f"{where}: the machine cannot be laid out: {reason_of(error)}") from error
+        raise ProfileError(f"{where}: the machine cannot be laid out: {error_reason(error)}") from error
 
 
 def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:

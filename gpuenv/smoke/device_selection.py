@@ -9,7 +9,7 @@ from gpuenv.model.gpus import is_tegra, to_be_opened
 from gpuenv.model.nvidia import uuid_key
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -46,7 +46,7 @@ class Device:
         return TestedGpu(self.uuid, self.name, self.compute_capability, self.memory_total)
 
 
-def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
+def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
     """The GPUs that the caller's own programs see; of a GPU in MIG mode its instances.
 
     Where the caller's CUDA_VISIBLE_DEVICES names instances, those alone. A Jetson's GPU goes by its number: NVML spells
@@ -68,10 +68,10 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
                     index=gpu.index.value,
                     instance=True,
                 )
-                for instance in (() if _is_withheld(gpu) else gpu.mig_instances)
+                for instance in (() if _is_hidden(gpu) else gpu.mig_instances)
             ]
         elif gpu.ordinal.known and gpu.uuid.value:
-            visible = _entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
+            visible = _visible_entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
             found.append(
                 Device(
                     visible=visible,
@@ -90,18 +90,18 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
     return tuple(found)
 
 
-def _is_withheld(gpu: Gpu) -> bool:
+def _is_hidden(gpu: Gpu) -> bool:
     """Whether the variable or the kernel keeps a GPU away; that CUDA shows one instance alone is another thing."""
     return gpu.hidden_by.source == VISIBLE or not to_be_opened([gpu])
 
 
-def _entry(number: int, named: str) -> str:
+def _visible_entry(number: int, named: str) -> str:
     """What stands for a device of CUDA's in the caller's CUDA_VISIBLE_DEVICES; where that is not set, its number."""
     entries = [entry.strip() for entry in named.split(",") if entry.strip()]
     return entries[number] if number < len(entries) else str(number)
 
 
-def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:
+def powered_down_gpus(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:
     """The UUIDs of those GPUs that the driver takes down when the last program has left them."""
     used = {device.index for device in devices}
     return tuple(
@@ -111,7 +111,7 @@ def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]
     )
 
 
-def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
+def devices_from_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
     """The devices that CuPy itself listed, where nothing else did; by the numbers that CUDA gives them.
 
     Args:
@@ -121,7 +121,7 @@ def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str
     devices = []
     for number, entry in enumerate(facts):
         uuid = str(entry["uuid"]) if entry.get("uuid") else None
-        place = _entry(number, environment.get(VISIBLE, ""))
+        place = _visible_entry(number, environment.get(VISIBLE, ""))
         total = entry.get("memory_total")
         devices.append(
             Device(
@@ -138,7 +138,7 @@ def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str
     return tuple(devices)
 
 
-def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ...]:
+def select_devices(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ...]:
     """The devices that the caller named, each by UUID, by the beginning of one, or by NVML index.
 
     Raises:
@@ -146,7 +146,7 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
     """
     found: list[Device] = []
     for name in wanted:
-        fitting = [device for device in devices if _is_named(device, name)]
+        fitting = [device for device in devices if _matches(device, name)]
         if not fitting:
             known = ", ".join(f"{device.index}: {device.uuid or device.visible}" for device in devices) or "none"
             raise ValueError(f"--gpu {name} is none of the GPUs that are visible here ({known})")
@@ -157,8 +157,8 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
     return tuple(found) if wanted else tuple(devices)
 
 
-def _is_named(device: Device, name: str) -> bool:
-    number = whole_number(name)
+def _matches(device: Device, name: str) -> bool:
+    number = parse_integer(name)
     if number is not None:
         return device.index == number or (device.index is None and device.visible == name)
     key = uuid_key(name.upper())

@@ -49,7 +49,7 @@ class KernelLog:
             self._descriptor = None
 
 
-def state_tests(
+def health_results(
     before: Snapshot, after: Snapshot, messages: Sequence[str] | None, devices: Iterable[Device], took: float
 ) -> tuple[TestResult, ...]:
     """One test a GPU, from what NVML said before and after and what the kernel logged in between.
@@ -65,15 +65,17 @@ def state_tests(
     now = {gpu.uuid.value: gpu for gpu in after.gpus}
     silent = after.source("nvml").state is not SourceState.ANSWERED
     return tuple(
-        _state(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
+        _health_result(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
         for gpu in before.gpus
         if gpu.uuid.value in wanted
     )
 
 
-def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool) -> TestResult:
+def _health_result(
+    before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool
+) -> TestResult:
     """What became of one; ``silent`` where NVML told nothing at all afterwards."""
-    events = xids(messages or (), before.pci.value)
+    events = xid_numbers(messages or (), before.pci.value)
     faults = list(_faults(before, after) if after else [] if silent else ["NVML does not tell of it any more"])
     logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
     health = after.health if after else GpuHealth()
@@ -121,7 +123,7 @@ def _faults(before: Gpu, after: Gpu) -> Iterator[str]:
         yield "a page of memory waits to be retired since the tests"
 
 
-def xids(messages: Iterable[str], pci: str | None) -> list[int]:
+def xid_numbers(messages: Iterable[str], pci: str | None) -> list[int]:
     """The Xid numbers that the driver logged for a GPU.
 
     Without those that a program's own fault gives: the tests provoke them on purpose.

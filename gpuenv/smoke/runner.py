@@ -26,19 +26,19 @@ from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
-from gpuenv.smoke.device_selection import VISIBLE, Device, seen_by_cupy
+from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
-from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped
+from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped_result
 
-SHORTEST = 0.5  # seconds: with less left, a test is not started
-SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
+MIN_SECONDS = 0.5  # seconds: with less left, a test is not started
+MAX_SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
 _MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
-_LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
-_LONGEST_RUN = 7 * 86400.0  # seconds
-_LONGEST_DETAIL = 1000  # characters of a detail
+_TERMINATE_SECONDS = 1.0  # seconds in which supervisors that were asked to end may do so
+_HOLD_SECONDS = 7 * 86400.0  # seconds
+_MAX_DETAIL = 1000  # characters of a detail
 _UNSTARTED = "could not be started"
-_WHY_KILLED = "the kernel does so to a process where the memory of the host or the container is used up"
-OF_PROGRAMS = frozenset(
+_KILL_REASON = "the kernel does so to a process where the memory of the host or the container is used up"
+PROGRAM_CAUSES = frozenset(
     (
         *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
         *(Cause.IMPLICIT_HOST_DEVICE_CONVERSION, Cause.INVALID_KERNEL_LAUNCH, Cause.MEMORY_POOL_RETENTION),
@@ -47,11 +47,11 @@ OF_PROGRAMS = frozenset(
 )
 """What only a program's own mistake brings about: the tests make none, and words that name one mean something else."""
 
-Progress = Callable[[TestResult, int, int], None]
+OnResult = Callable[[TestResult, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RunSettings:
     """Where and how the tests run.
 
     Attributes:
@@ -76,10 +76,10 @@ class Setting:
 
 
 @dataclass(slots=True)
-class _Run:
+class _TestRun:
     """What the threads of one run share."""
 
-    setting: Setting
+    setting: RunSettings
     empty: str
     group: ChildGroup = field(default_factory=ChildGroup)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -102,19 +102,19 @@ class _Run:
 
 
 @contextmanager
-def _running(setting: Setting) -> Iterator[_Run]:
+def _test_run(setting: RunSettings) -> Iterator[_TestRun]:
     """A run that ends whatever it has started."""
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _Run(setting, empty)
+        run = _TestRun(setting, empty)
         try:
             yield run
         finally:
             run.over = True
-            run.group.terminate(_LAST_RITES)
+            run.group.terminate(_TERMINATE_SECONDS)
             run.group.close()
 
 
-class Outcome(NamedTuple):
+class RunResults(NamedTuple):
     """The results in the order of the plan, and the versions that the target's programs told."""
 
     tests: tuple[TestResult, ...]
@@ -124,12 +124,12 @@ class Outcome(NamedTuple):
 class RunInterrupted(KeyboardInterrupt):
     """Nothing that was started is left behind; ``outcome`` has what was found before, the rest skipped."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: RunResults) -> None:
         super().__init__()
         self.outcome = outcome
 
 
-def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lambda *_: None) -> Outcome:
+def run_tasks(tasks: Sequence[Task], setting: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
     """Runs every task; those that must be alone after all others.
 
     Args:
@@ -141,10 +141,10 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         RunInterrupted: when interrupted.
     """
     results: dict[int, TestResult] = {}
-    with _running(setting) as run:
+    with _test_run(setting) as run:
 
         def work(number: int) -> None:
-            result = _one(run, tasks[number])
+            result = _run_task(run, tasks[number])
             if run.over:  # what was ended with the run has not crashed
                 return
             with run.lock:
@@ -157,26 +157,26 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         try:
             if setting.kept_awake:  # held as long as tests run: it ends with the group
                 holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *setting.kept_awake]
-                threading.Thread(target=run.supervised, args=(holder, {}, _LONGEST_RUN), daemon=True).start()
-            _side_by_side(work, together, setting.at_once)
+                threading.Thread(target=run.supervised, args=(holder, {}, _HOLD_SECONDS), daemon=True).start()
+            _run_parallel(work, together, setting.at_once)
             # What ran with others may have lacked what those held.
             crowded = min(setting.at_once, len(together)) > 1 and setting.fault is None
-            again = [number for number in together if crowded and _lacked_room(results[number])]
-            _side_by_side(work, alone + again, 1)
+            again = [number for number in together if crowded and _ran_out_of_memory(results[number])]
+            _run_parallel(work, alone + again, 1)
         except KeyboardInterrupt:
             run.over = True
             with run.lock:
                 done = dict(results)
             detail = "not finished: the run was interrupted"
             tests = [
-                done.get(number) or skipped(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
+                done.get(number) or skipped_result(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
                 for number, task in enumerate(tasks)
             ]
-            raise RunInterrupted(Outcome(with_the_lost(tests), dict(run.versions))) from None
-    return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
+            raise RunInterrupted(RunResults(with_the_lost(tests), dict(run.versions))) from None
+    return RunResults(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 
-def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
+def _run_parallel(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
     pool = ThreadPoolExecutor(at_once)
     futures = [pool.submit(work, number) for number in numbers]
     try:
@@ -187,24 +187,24 @@ def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: 
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _lacked_room(result: TestResult) -> bool:
+def _ran_out_of_memory(result: TestResult) -> bool:
     lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
     return result.status is TestStatus.BUSY or result.trouble in lacked
 
 
-def _one(run: _Run, task: Task) -> TestResult:
+def _run_task(run: _TestRun, task: Task) -> TestResult:
     place = ",".join(device.visible for device in task.devices)
-    if run.silent.get(place, 0) >= SILENT_TESTS:
-        detail = f"not started: {SILENT_TESTS} tests in a row had no answer from this GPU in time"
-        return skipped(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
+    if run.silent.get(place, 0) >= MAX_SILENT_TESTS:
+        detail = f"not started: {MAX_SILENT_TESTS} tests in a row had no answer from this GPU in time"
+        return skipped_result(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
     left = task.deadline if run.setting.until is None else run.setting.until - time.monotonic()
-    if left < SHORTEST:
+    if left < MIN_SECONDS:
         detail = "not started: the time for the whole run is used up"
-        return skipped(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
+        return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
     seconds = min(task.deadline, left)
-    child = run.payload(task.test.name, order_of(task, run.setting.fault), task.devices, seconds)
+    child = run.payload(task.test.name, payload_arguments(task, run.setting.fault), task.devices, seconds)
     facts = parse_facts(child.stdout)
-    result = verdict(replace(task, deadline=seconds), child, facts)
+    result = judge_task(replace(task, deadline=seconds), child, facts)
     if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
         # Cut off before it had the time that its level should take at most, which is no fault of the GPU's.
         detail = f"cut off after {seconds:.1f} s: the time for the whole run is used up"
@@ -217,7 +217,7 @@ def _one(run: _Run, task: Task) -> TestResult:
     return result
 
 
-def order_of(task: Task, fault: str | None) -> dict[str, object]:
+def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:
     """What the payload is told."""
     only = task.devices[0] if len(task.devices) == 1 else None
     return {
@@ -244,22 +244,22 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
     return changed
 
 
-def census(setting: Setting, seconds: float) -> tuple[tuple[Device, ...], str | None]:
+def list_devices(setting: RunSettings, seconds: float) -> tuple[tuple[Device, ...], str | None]:
     """The devices that the target's CuPy lists within some seconds, and what it says instead where it cannot."""
-    with _running(setting) as run:
+    with _test_run(setting) as run:
         child = run.payload("--census", {}, (), seconds)
     facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
-        status, _, how = _ending(child, seconds)
-        error = f"nothing ({how}{'' if status is TestStatus.TIMED_OUT else _last_words(child)})"
+        status, _, how = _describe_ending(child, seconds)
+        error = f"nothing ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    return seen_by_cupy(listed, setting.environment), str(error) if error is not None else None
+    return devices_from_cupy(listed, setting.environment), str(error) if error is not None else None
 
 
-def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
+def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
     """The result of a test."""
-    status, trouble, how = _ending(child, task.deadline)
+    status, trouble, how = _describe_ending(child, task.deadline)
     cause: Cause | None = None
     ended_well = child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True
     told = _read_verdict(facts.get("verdict")) if ended_well else None
@@ -267,32 +267,32 @@ def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestRes
     if told is not None:
         status, trouble, detail, cause = told
     elif status is TestStatus.TIMED_OUT:
-        detail = f"{how}{_stage(facts)}; its processes were killed"
+        detail = f"{how}{_stage_text(facts)}; its processes were killed"
     elif child.signal_name:
-        why = f" ({_WHY_KILLED})" if trouble is Trouble.KILLED else ""  # what gpuenv kills itself is out of time
-        detail = f"{how}{_stage(facts)}{why}{_last_words(child)}"
+        why = f" ({_KILL_REASON})" if trouble is Trouble.KILLED else ""  # what gpuenv kills itself is out of time
+        detail = f"{how}{_stage_text(facts)}{why}{_stderr_tail(child)}"
     else:
-        where = "" if how == _UNSTARTED else f" before its verdict{_stage(facts)}"
-        detail = f"{how}{where}{_last_words(child)}"
+        where = "" if how == _UNSTARTED else f" before its verdict{_stage_text(facts)}"
+        detail = f"{how}{where}{_stderr_tail(child)}"
     return TestResult(
         name=task.test.name,
         group=task.test.group,
         gpu=task.gpu,
         status=status,
         duration=child.duration,
-        detail=detail[:_LONGEST_DETAIL] if detail else None,
-        measured=_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
+        detail=detail[:_MAX_DETAIL] if detail else None,
+        measured=_read_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
         title=task.test.title,
         trouble=trouble,
         cause=cause,
         repeat=task.repeat,
         seed=task.seed,
         deadline=task.deadline,
-        work=_number(facts.get("work_seconds")),
+        work=_read_number(facts.get("work_seconds")),
     )
 
 
-def _ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Trouble | None, str]:
+def _describe_ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Trouble | None, str]:
     """What became of a process that gave no answer, in a few words; ``seconds`` is its deadline."""
     # A child may end with the supervisor's code by itself, but hardly at the deadline.
     if child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds):
@@ -319,18 +319,18 @@ def _read_verdict(said: object) -> tuple[TestStatus, Trouble | None, str | None,
     return status, trouble, str(detail) if detail else None, cause
 
 
-def _measured(told: object) -> dict[str, Quantity]:
+def _read_measured(told: object) -> dict[str, Quantity]:
     if not isinstance(told, dict):
         return {}
     found = {}
     for name, entry in told.items():
-        value = _number(entry.get("value")) if isinstance(entry, dict) else None
+        value = _read_number(entry.get("value")) if isinstance(entry, dict) else None
         if value is not None:
             found[str(name)] = Quantity(value, str(entry.get("unit", "")))
     return found
 
 
-def _number(told: object) -> float | None:
+def _read_number(told: object) -> float | None:
     """A number that is one; JSON has whole numbers of any length, and Python's reads ``NaN``."""
     try:
         value = float(told) if isinstance(told, int | float) else math.nan
@@ -339,7 +339,7 @@ def _number(told: object) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _stage(facts: Mapping[str, Any]) -> str:
+def _stage_text(facts: Mapping[str, Any]) -> str:
     if "stage" in facts:
         return f", while it worked on {facts['stage']}"
     if "device" in facts:
@@ -349,7 +349,7 @@ def _stage(facts: Mapping[str, Any]) -> str:
     return ", while CuPy was imported" if "started" in facts else ", before it had begun"
 
 
-def _last_words(child: ChildResult) -> str:
+def _stderr_tail(child: ChildResult) -> str:
     lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
     reason = child.error or (lines[-1][:300] if lines else None)
     return f": {reason}" if reason else ""

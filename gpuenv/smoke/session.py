@@ -15,11 +15,20 @@ from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
-from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
-from gpuenv.smoke.device_selection import Device, devices_of, picked, taken_down
-from gpuenv.smoke.gpu_health import KernelLog, state_tests
-from gpuenv.smoke.runner import Outcome, RunInterrupted, Setting, census, run_tasks
-from gpuenv.smoke.tasks import BUDGET, DEADLINE, Order, at_once, chosen, plan, skipped, too_few
+from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model
+from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
+from gpuenv.smoke.gpu_health import KernelLog, health_results
+from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_devices, run_tasks
+from gpuenv.smoke.tasks import (
+    BUDGET,
+    DEADLINE,
+    SmokeOptions,
+    plan_tasks,
+    select_tests,
+    skip_for_few_gpus,
+    skipped_result,
+    worker_count,
+)
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
 _STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afterwards
@@ -27,7 +36,7 @@ _STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afte
 Announce = Callable[[str], None]
 
 
-class Unusable(Exception):  # noqa: N818 - an answer about the target
+class UnusableTarget(Exception):  # noqa: N818 - an answer about the target
     """The target environment cannot run any test; ``remedy`` says what would help."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -35,7 +44,7 @@ class Unusable(Exception):  # noqa: N818 - an answer about the target
         self.remedy = remedy
 
 
-class ProofInterrupted(KeyboardInterrupt):
+class SmokeInterrupted(KeyboardInterrupt):
     """``result`` has what was found before; what was not finished by then is skipped in it."""
 
     def __init__(self, result: SmokeResult) -> None:
@@ -44,7 +53,7 @@ class ProofInterrupted(KeyboardInterrupt):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SmokeTarget:
     """Where it is to be proven.
 
     Attributes:
@@ -68,9 +77,9 @@ class Place:
     peaks: Peaks = field(default_factory=dict)
 
 
-def prove(
-    order: Order,
-    place: Place,
+def run_smoke(
+    order: SmokeOptions,
+    place: SmokeTarget,
     obstacle: Callable[[Snapshot], str | None],
     announce: Announce,
     started_at: str,
@@ -91,33 +100,33 @@ def prove(
     """
     _check_target(place.snapshot)
     # From what the doctor read; where that has none, from CuPy itself, which is believed over it.
-    devices, error = devices_of(place.snapshot, place.environment), None
+    devices, error = visible_devices(place.snapshot, place.environment), None
     if not devices:
-        setting = Setting(place.interpreter, place.environment, place.folder)
-        devices, error = census(setting, order.timeout or DEADLINE[order.level])
+        setting = RunSettings(place.interpreter, place.environment, place.folder)
+        devices, error = list_devices(setting, order.timeout or DEADLINE[order.level])
     if not devices:
         parts = [obstacle(place.snapshot) or "no GPU is visible here", f"CuPy says: {error}" if error else ""]
-        return _all_skipped(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
-    devices = picked(devices, order.gpus)
+        return _skip_each(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
+    devices = select_devices(devices, order.gpus)
     if is_simulated(place.environment):
-        return without_proof(order, place, RUNS_NO_KERNEL, started_at)
+        return skip_all(order, place, RUNS_NO_KERNEL, started_at)
     try:
         outcome = _run(order, place, devices, announce)
     except RunInterrupted as stop:
         so_far = _result(order, place, devices, stop.outcome, started_at)
-        raise ProofInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
+        raise SmokeInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
     return _result(order, place, devices, outcome, started_at)
 
 
-def without_proof(order: Order, place: Place, reason: str, started_at: str) -> SmokeResult:
+def skip_all(order: SmokeOptions, place: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
     """Every test that would have run, skipped for a reason that holds for all."""
-    return _all_skipped(order, place, Trouble.NOT_APPLICABLE, reason, started_at)
+    return _skip_each(order, place, Trouble.NOT_APPLICABLE, reason, started_at)
 
 
-def _all_skipped(order: Order, place: Place, trouble: Trouble, reason: str, started_at: str) -> SmokeResult:
-    tests = chosen(order.groups, order.only, order.level)
-    results = tuple(skipped(test, None, trouble, reason) for test in tests)
-    return _result(order, place, (), Outcome(results, {}), started_at)
+def _skip_each(order: SmokeOptions, place: SmokeTarget, trouble: Trouble, reason: str, started_at: str) -> SmokeResult:
+    tests = select_tests(order.groups, order.only, order.level)
+    results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
+    return _result(order, place, (), RunResults(results, {}), started_at)
 
 
 def _check_target(snapshot: Snapshot) -> None:
@@ -126,26 +135,26 @@ def _check_target(snapshot: Snapshot) -> None:
         named = target.executable.value or "the target"
         answered = source.state is SourceState.ANSWERED
         why = source.detail or ("no Python" if answered else "it gave no answer")
-        raise Unusable(f"{named} cannot be used: {why}", "name another one with --python PATH")
+        raise UnusableTarget(f"{named} cannot be used: {why}", "name another one with --python PATH")
     if not target.cupy:
-        raise Unusable(
+        raise UnusableTarget(
             f"CuPy is not in the target environment ({target.executable.value})",
             "gpuenv resolve names the wheel to install; --python PATH names another environment",
         )
 
 
-def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Announce) -> Outcome:
-    tests, log, last = chosen(order.groups, order.only, order.level), KernelLog(), time.monotonic()
+def _run(order: SmokeOptions, place: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
+    tests, log, last = select_tests(order.groups, order.only, order.level), KernelLog(), time.monotonic()
     # A container or a batch system may give this process a few processors of many.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    setting = Setting(
+    setting = RunSettings(
         place.interpreter,
         place.environment,
         place.folder,
-        at_once(devices, order.level, processors),
+        worker_count(devices, order.level, processors),
         order.fault,
         until=place.until,
-        kept_awake=taken_down(place.snapshot, devices),
+        kept_awake=powered_down_gpus(place.snapshot, devices),
     )
 
     def progress(result: TestResult, done: int, total: int) -> None:
@@ -155,7 +164,7 @@ def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Anno
             announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
 
     try:
-        found, versions = run_tasks(plan(tests, devices, order), setting, progress)
+        found, versions = run_tasks(plan_tasks(tests, devices, order), setting, progress)
         # The GPUs' health is looked at in all levels but the quick one, and after every failure; of a fault that was
         # planted on purpose it says nothing.
         due = order.level is not SmokeLevel.QUICK and not order.only and (not order.groups or "health" in order.groups)
@@ -164,13 +173,15 @@ def _run(order: Order, place: Place, devices: tuple[Device, ...], announce: Anno
             began = time.monotonic()
             request = ProbeRequest(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)
-            state = state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
+            state = health_results(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()
-    return Outcome(found + too_few(tests, devices, order) + state, versions)
+    return RunResults(found + skip_for_few_gpus(tests, devices, order) + state, versions)
 
 
-def _result(order: Order, place: Place, devices: tuple[Device, ...], outcome: Outcome, started_at: str) -> SmokeResult:
+def _result(
+    order: SmokeOptions, place: SmokeTarget, devices: tuple[Device, ...], outcome: RunResults, started_at: str
+) -> SmokeResult:
     gpus = tuple(device.record for device in devices)
     status = overall(outcome.tests)
     python = place.snapshot.target.python.value
@@ -186,6 +197,6 @@ def _result(order: Order, place: Place, devices: tuple[Device, ...], outcome: Ou
         versions={**({"python": str(python)} if python else {}), **outcome.versions},
         fault=order.fault,
         started_at=started_at,
-        compared=beside_peaks(outcome.tests, gpus, place.peaks) + beside_sisters(outcome.tests, gpus),
+        compared=compare_with_peaks(outcome.tests, gpus, place.peaks) + compare_with_same_model(outcome.tests, gpus),
         gpuenv_version=__version__,
     )

@@ -29,16 +29,16 @@ def main() -> None:
     """Does what the arguments say."""
     seconds, folder, command = float(sys.argv[1]), sys.argv[2], [*sys.argv[3:]]
     until = time.monotonic() + seconds
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _on_terminate)
     _prctl(_SET_CHILD_SUBREAPER, 1)
     _prctl(_SET_PDEATHSIG, signal.SIGTERM)
     try:
         code = _run(command, folder, until)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        bury()
+        reap_descendants()
     if code < 0:
-        _end_by(-code)
+        _reraise_signal(-code)
     sys.exit(code)
 
 
@@ -62,7 +62,7 @@ def _run(command: Sequence[str], folder: str, until: float) -> int:
         return TIMED_OUT
 
 
-def bury() -> None:
+def reap_descendants() -> None:
     """Kills every process that descends from this one and waits for them, for a while."""
     until = time.monotonic() + _BURIAL
     while time.monotonic() < until:
@@ -106,7 +106,7 @@ def _die_with_parent() -> None:
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _on_terminate(number: int, frame: FrameType | None) -> None:
     """Asked to end: so does everything that was started.
 
     Asked once: the kernel tells of a dead parent for each of its threads, and burying must not be cut short.
@@ -116,7 +116,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _end_by(number: int) -> None:
+def _reraise_signal(number: int) -> None:
     """Ends as the program did, without a core file of one's own."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number != signal.SIGKILL:

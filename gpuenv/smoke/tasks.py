@@ -80,10 +80,10 @@ class TestInfo:
 @cache
 def all_tests() -> tuple[TestInfo, ...]:
     """Every test, group by group, then by name."""
-    return tuple(test for group in GROUPS for test in sorted(_tests_of(group), key=lambda test: test.name))
+    return tuple(test for group in GROUPS for test in sorted(_read_tests(group), key=lambda test: test.name))
 
 
-def _tests_of(group: str) -> Iterator[TestInfo]:
+def _read_tests(group: str) -> Iterator[TestInfo]:
     path = PAYLOAD / "tests" / f"{group}.py"
     for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
         if not isinstance(node, ast.ClassDef):
@@ -111,13 +111,13 @@ def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
     }
 
 
-def known_faults() -> tuple[str, ...]:
+def injectable_faults() -> tuple[str, ...]:
     """The names of the faults that can be planted into a test."""
     text = (PAYLOAD / "cupy_device.py").read_text(encoding="utf-8")
     return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
 
 
-def chosen(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
+def select_tests(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
     """The tests of some groups, or of all, that a level has; ``only`` names tests, whatever their level."""
     if only:
         return tuple(test for test in all_tests() if test.name in only)
@@ -158,7 +158,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SmokeOptions:
     """What the caller asked for.
 
     Attributes:
@@ -182,7 +182,7 @@ class Order:
     fault: str | None = None
 
 
-def plan(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> tuple[Task, ...]:
+def plan_tasks(tests: Iterable[TestInfo], devices: Sequence[Device], order: SmokeOptions) -> tuple[Task, ...]:
     """Every test on every device, repetition by repetition; those that need several GPUs once on all of them."""
     several = tuple(device for device in devices if not device.instance)
     tasks = []
@@ -193,34 +193,36 @@ def plan(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> 
     return tuple(tasks)
 
 
-def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: Order) -> Task:
+def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: SmokeOptions) -> Task:
     # A test that was asked for by name and begins deeper has the sizes of the level where it begins, and so that
     # level's deadline, and runs alone as there.
     is_in = test.size(order.level) is not None
     level = order.level if is_in else next(level for level in SmokeLevel if level.value in test.sizes)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
-    seed = seed_of(order.seed, test.name, repeat)
+    seed = derive_seed(order.seed, test.name, repeat)
     return Task(test, test.size(level) or {}, devices, seed, repeat, order.timeout or deadline, level)
 
 
-def seed_of(seed: int, name: str, repeat: int) -> int:
+def derive_seed(seed: int, name: str, repeat: int) -> int:
     """A seed for each test and repetition: the same for the same run, whatever else is run beside it."""
     digits = hashlib.sha256(f"{seed}/{name}/{repeat}".encode()).hexdigest()
     return int(digits[:8], 16)
 
 
-def too_few(tests: Iterable[TestInfo], devices: Sequence[Device], order: Order) -> tuple[TestResult, ...]:
+def skip_for_few_gpus(
+    tests: Iterable[TestInfo], devices: Sequence[Device], order: SmokeOptions
+) -> tuple[TestResult, ...]:
     """The tests that need more GPUs than there are."""
     count = sum(not device.instance for device in devices)
     lacking = [test for test in tests if test.gpus > 1 and test.gpus > count]
     return tuple(
-        skipped(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible here: {count}", repeat)
+        skipped_result(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible here: {count}", repeat)
         for repeat in range(order.repeat)
         for test in lacking
     )
 
 
-def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
+def skipped_result(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
     """A test that was not run, and why."""
     return TestResult(
         name=test.name,
@@ -235,7 +237,7 @@ def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repe
     )
 
 
-def at_once(devices: Sequence[Device], level: SmokeLevel, processors: int) -> int:
+def worker_count(devices: Sequence[Device], level: SmokeLevel, processors: int) -> int:
     """How many tests run side by side; one where a GPU lets in one process at a time.
 
     The plan goes round the GPUs, so that each has its share of them.

@@ -14,13 +14,13 @@ from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.model.cupy import cuda_major_of
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
 from gpuenv.probe.assemble import grant, listed
 from gpuenv.probe.smi import parse_gpus
-from gpuenv.smoke.device_selection import Device, picked
-from gpuenv.smoke.gpu_health import xids
+from gpuenv.smoke.device_selection import Device, select_devices
+from gpuenv.smoke.gpu_health import xid_numbers
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
@@ -51,11 +51,11 @@ odd_numbers = pytest.mark.parametrize("odd", ODD, ids=IDS)
     ],
 )
 def test_a_whole_number(text: str, number: int | None) -> None:
-    assert whole_number(text) == number
+    assert parse_integer(text) == number
 
 
 def test_as_many_digits_as_are_allowed() -> None:
-    assert (whole_number("12345", 5), whole_number("12345", 4)) == (12345, None)
+    assert (parse_integer("12345", 5), parse_integer("12345", 4)) == (12345, None)
 
 
 @odd_numbers
@@ -108,7 +108,7 @@ def test_a_folder_among_the_journals(tmp_path: Path) -> None:
 def test_a_gpu_that_is_to_be_tested(odd: str) -> None:
     device = Device(visible="0", index=0)
     with pytest.raises(ValueError, match="is none of the GPUs"):
-        picked([device], [odd])
+        select_devices([device], [odd])
 
 
 @odd_numbers
@@ -126,7 +126,7 @@ def test_a_line_of_an_endless_major() -> None:
 def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
     (gpu,) = parse_gpus(f"0, GPU-1, NVIDIA A100, 00000000:01:00.0, {odd} MiB\n")
     assert gpu.memory_total is None
-    assert xids([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
+    assert xid_numbers([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpuenv.refresh.additions import withdrawals
+from gpuenv.refresh.additions import find_yanked
 from gpuenv.refresh.package_index import Index, PipIndex, UvIndex, python_of
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
@@ -50,7 +50,7 @@ def asked(request: pytest.FixtureRequest, reason: str | Literal[True], tmp_path:
 def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
     lines = tuple(_only(line) for line in MATRIX.wheel_lines if line.name in PYTHONS)
     matrix = replace(MATRIX, wheel_lines=lines, rocm_lines=())
-    assert withdrawals(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
+    assert find_yanked(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
 
 
 @pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)

@@ -14,7 +14,7 @@ from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.machine import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
-from gpuenv.smoke.tasks import all_tests, chosen
+from gpuenv.smoke.tasks import all_tests, select_tests
 from tests.cli.program import gpuenv
 from tests.smoke.calling import of_kernels, run, smoke
 from tests.support.target import Targets
@@ -25,7 +25,7 @@ from tests.support.target import Targets
 def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
-    assert [test["name"] for test in result["tests"]] == [test.name for test in chosen((), (), SmokeLevel.QUICK)]
+    assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in result["tests"])
     assert all("CuPy says: No module named 'cupy'" in test["detail"] for test in result["tests"])

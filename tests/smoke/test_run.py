@@ -16,7 +16,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble, overall
-from gpuenv.smoke.runner import Setting, census, run_tasks
+from gpuenv.smoke.runner import RunSettings, list_devices, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, PROGRAM, SHORT, left, one, run, setting, task
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_the_last_words_of_one_that_ends_early_are_told(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     missing = str(tmp_path / "python")
-    other = Setting(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
+    other = RunSettings(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
     (result,) = run_tasks([task("passes")], other).tests
     assert (result.status, result.trouble) == (TestStatus.CRASHED, Trouble.ENDED_EARLY)
     assert result.detail == f"could not be started: {missing}: No such file or directory"
@@ -111,7 +111,7 @@ def test_why_cupy_does_not_tell_its_devices_is_told(tmp_path: Path, program: str
     interpreter = tmp_path / "python"
     interpreter.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
     interpreter.chmod(0o755)
-    found = census(Setting(str(interpreter), {"PATH": os.defpath}, str(tmp_path)), 1.0)
+    found = list_devices(RunSettings(str(interpreter), {"PATH": os.defpath}, str(tmp_path)), 1.0)
     assert found == ((), words)
 
 

@@ -102,23 +102,23 @@ def show(
     The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
-    from gpuenv.matrix.row_lookup import Asked, grid_of, select
+    from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
     from gpuenv.report.matrix import page, row_lines, row_markdown
 
     rows = get_matrix(matrix)
-    wanted = Asked(row, line, gpu, driver)
+    wanted = RowFilter(row, line, gpu, driver)
     if output_format is ShowFormat.HTML:
-        if wanted != Asked():
+        if wanted != RowFilter():
             raise CommandError(
                 ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
             )
-        write_result(page(rows, grid_of(rows)), output, shared=True)
+        write_result(page(rows, build_grid(rows)), output, shared=True)
         return
-    if output_format is ShowFormat.JSON and wanted == Asked():
+    if output_format is ShowFormat.JSON and wanted == RowFilter():
         emit_json(rows, output, redacted=False)
         return
     with usage_errors(ValueError):
-        found = select(rows, wanted)
+        found = select_rows(rows, wanted)
     if output_format is ShowFormat.JSON:
         emit_json(found, output, redacted=False)
     else:

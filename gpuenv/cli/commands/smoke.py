@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
-    from gpuenv.smoke.session import Unusable
-    from gpuenv.smoke.tasks import Order
+    from gpuenv.smoke.session import UnusableTarget
+    from gpuenv.smoke.tasks import SmokeOptions
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -76,11 +76,11 @@ def smoke(
     del offline  # nothing here uses the network
     from gpuenv.cli.gpu_tests import check_names, planted
     from gpuenv.cli.output import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
-    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, Order, all_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests
 
     wanted = read_formats(formats, output, OWN if list_tests else NAMES)
     check_places([save_baseline, *(entry.path for entry in wanted)])
-    order = Order(
+    order = SmokeOptions(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
         gpus=tuple(gpu or ()),
@@ -112,14 +112,14 @@ def smoke(
         raise typer.Exit(done.result.exit_code)
 
 
-def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
+def _list(order: SmokeOptions, wanted: Sequence[Wanted], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.documents import ListedTest, Tests
     from gpuenv.report.lines import Line
-    from gpuenv.smoke.tasks import chosen
+    from gpuenv.smoke.tasks import select_tests
 
     named = bool(order.only)
-    tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
+    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
     lines = [Line("Tests, with the levels that they are in from")]
     listed = []
@@ -146,10 +146,10 @@ class Proved(NamedTuple):
     result: SmokeResult
     snapshot: Snapshot
     matrix: Matrix
-    unusable: Unusable | None = None  # why the target environment can run none of them
+    unusable: UnusableTarget | None = None  # why the target environment can run none of them
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Proved:
+def _prove(order: SmokeOptions, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Proved:
     """Runs the tests; where the target environment can run none, each is skipped and says why.
 
     Interrupted ones return what was found by then.
@@ -159,7 +159,7 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
     from gpuenv.cli.inputs import MachineSource, get_both
-    from gpuenv.smoke.session import ProofInterrupted, Unusable, without_proof
+    from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
 
     interpreter = _found(python) or ""
     subject = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
@@ -169,10 +169,10 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
     try:
         with usage_errors(ValueError):  # --gpu names none
             result = run_tests(order, place, matrix)
-    except Unusable as error:
-        skipped = without_proof(order, place, str(error), now())
+    except UnusableTarget as error:
+        skipped = skip_all(order, place, str(error), now())
         return Proved(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
-    except ProofInterrupted as stop:
+    except SmokeInterrupted as stop:
         result = with_causes(stop.result)
     return Proved(compared(result, baseline) if baseline else result, snapshot, matrix)
 
@@ -225,7 +225,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     from gpuenv.cli.inputs import not_of_its_form, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
-    from gpuenv.model.strings import reason_of
+    from gpuenv.model.strings import error_reason
 
     if path is None:
         return None
@@ -233,9 +233,9 @@ def _read(path: Path | None) -> SmokeResult | None:
         text = read_at_most(path, _LARGEST_BASELINE, "baseline")
         data = json.loads(text)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {error_reason(error)}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}")
     try:

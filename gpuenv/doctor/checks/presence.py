@@ -24,8 +24,8 @@ from gpuenv.model.gpus import (
     driver_nodes,
     driver_sees_gpu,
     is_old_instance,
-    listed,
     nvidia_on_bus,
+    parse_visible,
     to_be_opened,
     uuids_of,
     visible_entries,
@@ -187,7 +187,9 @@ def _cut_short(ctx: CheckContext, told: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
     snapshot = ctx.snapshot
     counted = to_be_opened(snapshot.gpus)
-    found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end
+    found = parse_visible(
+        told.rstrip(", "), len(counted), uuids_of(counted)
+    )  # nothing stands behind a comma at the end
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(

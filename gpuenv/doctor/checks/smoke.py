@@ -22,7 +22,7 @@ from gpuenv.model.smoke import (
     Trouble,
 )
 from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, Snapshot
-from gpuenv.model.strings import enumerated, quantity_text, share_text
+from gpuenv.model.strings import format_quantity, format_share, join_words
 
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # what keeps every test from running
@@ -167,7 +167,7 @@ def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
     """The labels of GPUs; a MIG instance, and a GPU that NVML does not list, by its UUID."""
     found = ((uuid, with_uuid(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
-    return enumerated(names, _MOST)
+    return join_words(names, _MOST)
 
 
 def _count(tests: Sequence[TestResult]) -> str:
@@ -175,7 +175,7 @@ def _count(tests: Sequence[TestResult]) -> str:
 
 
 def _names(tests: Iterable[TestResult]) -> str:
-    return enumerated(list(dict.fromkeys(test.name for test in tests)), _MOST)
+    return join_words(list(dict.fromkeys(test.name for test in tests)), _MOST)
 
 
 def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
@@ -193,8 +193,8 @@ def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
 
 def _rate_text(entry: Compared) -> str:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
-    here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
-    return f"{here}, {share_text(entry.ratio)} of {beside[entry.against]} ({there})"
+    here, there = (format_quantity(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
+    return f"{here}, {format_share(entry.ratio)} of {beside[entry.against]} ({there})"
 
 
 # What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the

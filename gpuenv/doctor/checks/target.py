@@ -7,7 +7,7 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.strings import is_named_as_python
+from gpuenv.model.strings import has_python_name
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
 _AGAIN = Fix(
@@ -89,7 +89,7 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
         command = None if without in _UNDER else ("env", "-u", without, "gpuenv", "doctor")
         words = words.format(files or "pyvenv.cfg, .pth files, sitecustomize")
         return f"{title}: {executable}", (Fix(words, command),)
-    if state is SourceState.FAILED and target.executable.source == "--python" and not is_named_as_python(executable):
+    if state is SourceState.FAILED and target.executable.source == "--python" and not has_python_name(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"What was named as the target does not answer as a Python does: {executable}", fixes
     said = "crashes" if state is SourceState.CRASHED else "cannot be used"

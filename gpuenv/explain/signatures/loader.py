@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import WANTED
-from gpuenv.model.strings import whole_number
+from gpuenv.model.strings import parse_integer
 
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
@@ -27,7 +27,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
     if values.get("library", "").startswith(_NOT_OF_CUPY):
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     soname = values.get("soname", "").strip(".")
-    major = whole_number(soname.split(".")[0]) or 0
+    major = parse_integer(soname.split(".")[0]) or 0
     if values.get("failed"):  # CuPy, TensorFlow and what goes through ctypes open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR and f"lib{values.get('library', '')}.so.{soname}" not in _OF_TODAY:

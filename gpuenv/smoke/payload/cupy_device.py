@@ -13,9 +13,12 @@ from gpuenv.smoke.payload.expected import Array
 from gpuenv.smoke.payload.failures import MEMORY_ALLOCATION, cuda_status, free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
-LONG, MANY = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
-LARGE, SLOW = 256 << 20, 1e-3  # bytes that a round moves, or its seconds, from which on its time is the GPU's own
-LEAST_PINNED = 1 << 17  # elements
+MAX_SECONDS, MAX_ROUNDS = 0.4, 200  # seconds and rounds of a measurement: whichever comes first
+MIN_BYTES, MIN_SECONDS = (
+    256 << 20,
+    1e-3,
+)  # bytes that a round moves, or its seconds, from which on its time is the GPU's own
+MIN_PINNED = 1 << 17  # elements
 DEVICES = "/sys/bus/pci/devices"
 
 # Faults that can be planted into a test, so that it can be shown to catch them; only where ``GPUENV_SMOKE_FAULT`` names
@@ -30,7 +33,7 @@ FAULTS = {
     "pool-limit": "the memory pool may hold one mebibyte",
 }
 # A write to address 16, which no allocation has; and a loop until a flag changes, which it never does.
-FAULTY_KERNELS = {
+FAULT_KERNELS = {
     "gpuenv_illegal": r"""
 extern "C" __global__ void gpuenv_illegal(unsigned long long address) {
     *(volatile int *)address = 1;
@@ -48,7 +51,7 @@ class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
     """Ends a test that cannot say anything here; the text says why."""
 
 
-class Gpu:
+class CupyDevice:
     """One GPU, by way of CuPy.
 
     Attributes:
@@ -121,7 +124,7 @@ class Gpu:
 
     def source(self, source: str) -> str:
         """The source that is really compiled."""
-        return emptied(source) if self._fault == "no-op-kernel" else source
+        return empty_kernels(source) if self._fault == "no-op-kernel" else source
 
     def order(self, before: Any, after: Any) -> None:
         """Lets the stream ``after`` wait for what the stream ``before`` has been given so far."""
@@ -153,7 +156,7 @@ class Gpu:
         What runs first finds the clock of an idle GPU, which takes a while to rise (Triton's do_bench warms up for 25
         ms): as many rounds as are counted go before.
         """
-        rounds = enough(self.seconds(work, rounds=1, warm=1))
+        rounds = round_count(self.seconds(work, rounds=1, warm=1))
         return self.seconds(work, rounds=rounds, warm=rounds)
 
     def best(self, work: Callable[[], Any], rounds: int = 5) -> float:
@@ -177,14 +180,14 @@ class Gpu:
         Not of a round so short that the host's asking for it counts, and of so little memory that a cache holds it: a
         size that was halved for want of room would make a sound GPU look slow beside its sisters or its own yesterday.
         """
-        if moved >= LARGE or seconds >= SLOW:
+        if moved >= MIN_BYTES or seconds >= MIN_SECONDS:
             self.measure(name, amount / seconds, unit)
 
     def pinned(self, count: int, dtype: Any) -> Array:
         """An array of so many elements, or of fewer, in pinned memory of the host; its contents are undefined."""
         import cupyx
 
-        return longest(lambda n: cupyx.empty_pinned((n,), dtype=dtype), count)
+        return allocate_pinned(lambda n: cupyx.empty_pinned((n,), dtype=dtype), count)
 
     def stay_near(self) -> None:
         """Runs this thread, and so the memory that it pins, on the GPU's socket; anywhere if that is unknown.
@@ -197,7 +200,7 @@ class Gpu:
         try:
             place = self.runtime.deviceGetPCIBusId(self.cp.cuda.Device().id).lower()
             with open("%s/%s/local_cpulist" % (DEVICES, place)) as file:
-                near = processors(file.read()) & os.sched_getaffinity(0)
+                near = parse_cpu_list(file.read()) & os.sched_getaffinity(0)
         except (self.runtime.CUDARuntimeError, OSError):
             return
         if near:
@@ -206,33 +209,33 @@ class Gpu:
     def plant(self) -> None:
         """Does what is to be done before a test, where a fault is to be planted."""
         if self._fault == "illegal-access":
-            kernel = self.cp.RawKernel(FAULTY_KERNELS["gpuenv_illegal"], "gpuenv_illegal")
+            kernel = self.cp.RawKernel(FAULT_KERNELS["gpuenv_illegal"], "gpuenv_illegal")
             kernel((1,), (1,), (np.uint64(16),))
         elif self._fault == "endless-kernel":
             self._kept = self.cp.zeros(1, dtype=np.int32)
-            kernel = self.cp.RawKernel(FAULTY_KERNELS["gpuenv_endless"], "gpuenv_endless")
+            kernel = self.cp.RawKernel(FAULT_KERNELS["gpuenv_endless"], "gpuenv_endless")
             kernel((1,), (1,), (self._kept,))
         elif self._fault == "pool-limit":
             self.pool.set_limit(size=1 << 20)
 
 
-def enough(seconds: float) -> int:
+def round_count(seconds: float) -> int:
     """How many rounds of work to measure of which one takes that long."""
-    return max(2, min(MANY, int(LONG / max(seconds, 1e-6))))
+    return max(2, min(MAX_ROUNDS, int(MAX_SECONDS / max(seconds, 1e-6))))
 
 
-def longest(make: Callable[[int], Any], count: int) -> Any:
+def allocate_pinned(make: Callable[[int], Any], count: int) -> Any:
     """An array of so many elements, or of half as many, and so on: WSL and some containers pin little memory."""
     while True:
         try:
             return make(count)
         except RuntimeError as error:
-            if cuda_status(error) != MEMORY_ALLOCATION or count <= LEAST_PINNED:
+            if cuda_status(error) != MEMORY_ALLOCATION or count <= MIN_PINNED:
                 raise
             count //= 2
 
 
-def processors(text: str) -> Set[int]:
+def parse_cpu_list(text: str) -> Set[int]:
     """The processors of a list as the kernel writes it, such as ``0-15,32``."""
     found: Set[int] = set()
     for part in text.strip().split(","):
@@ -242,7 +245,7 @@ def processors(text: str) -> Set[int]:
     return found
 
 
-def emptied(source: str) -> str:
+def empty_kernels(source: str) -> str:
     """The source with an empty body for every kernel; all else stays."""
     kept, place = [], 0
     for match in re.finditer(r"__global__[^{};]*\{", source):

@@ -12,7 +12,7 @@ Array = Any  # an array of NumPy or CuPy; Python 3.8 can say no more
 UNIT = {"e": 2.0**-11, "f": 2.0**-24, "d": 2.0**-53, "F": 2.0**-24, "D": 2.0**-53}
 
 
-class Answer(NamedTuple):
+class ExpectedArray(NamedTuple):
     """What the GPU should say.
 
     ``value`` is an array of the host, ``bound`` the largest absolute error, a number or an array of the same shape; 0
@@ -24,18 +24,18 @@ class Answer(NamedTuple):
     dtype: Any
 
 
-Answers = Dict[str, Answer]
+ExpectedAnswers = Dict[str, ExpectedArray]
 
 
-def exact(value: Array) -> Answer:
+def exact(value: Array) -> ExpectedArray:
     """An answer of which every element must be equal."""
     value = np.asarray(value)
-    return Answer(value, 0, value.dtype)
+    return ExpectedArray(value, 0, value.dtype)
 
 
-def near(value: Array, bound: Any, dtype: Any) -> Answer:
+def approx(value: Array, bound: Any, dtype: Any) -> ExpectedArray:
     """An answer that may be off by an absolute error."""
-    return Answer(np.asarray(value), bound, np.dtype(dtype))
+    return ExpectedArray(np.asarray(value), bound, np.dtype(dtype))
 
 
 def gamma(count: float, unit: float) -> float:
@@ -43,15 +43,15 @@ def gamma(count: float, unit: float) -> float:
     return count * unit / (1.0 - count * unit)
 
 
-def judge(expected: Answers, got: Dict[str, Array]) -> List[str]:
+def find_wrong(expected: ExpectedAnswers, got: Dict[str, Array]) -> List[str]:
     """What is wrong with the answers; empty where nothing is."""
     lacking = ["%s: no answer" % name for name in expected if name not in got]
     strange = ["%s: an answer that nobody asked for" % name for name in got if name not in expected]
-    wrong = [_judge_one(name, expected[name], got[name]) for name in expected if name in got]
+    wrong = [_describe_wrong(name, expected[name], got[name]) for name in expected if name in got]
     return lacking + strange + [text for text in wrong if text]
 
 
-def _judge_one(name: str, answer: Answer, got: Array) -> str:
+def _describe_wrong(name: str, answer: ExpectedArray, got: Array) -> str:
     if type(got) is not np.ndarray:
         return "%s: %s instead of a NumPy array" % (name, type(got).__name__)
     if got.dtype != answer.dtype:
@@ -70,7 +70,7 @@ def _judge_one(name: str, answer: Answer, got: Array) -> str:
     return "%s: %d of %d wrong; %s is %s instead of %s%s" % (name, count, got.size, where, said, right, tail)
 
 
-def within(answer: Answer, got: Array) -> Array:
+def within(answer: ExpectedArray, got: Array) -> Array:
     """Which elements are right."""
     value = answer.value
     if got.dtype.kind in "biu" and not np.any(answer.bound):

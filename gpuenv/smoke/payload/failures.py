@@ -10,37 +10,37 @@ MEMORY_ALLOCATION = 2
 CANNOT_START = {3, 35, 100, 101, 201, 802, 803, 804}
 DEVICES_UNAVAILABLE = 46
 NO_CODE = {209, 218, 222}
-LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
+CONTEXT_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
 ILLEGAL_ACCESS = {700, 714, 716, 717, 718}
 HARDWARE = {214, 220}
 
 GIB = 1024.0**3
 CONTEXT = 1.5 * GIB  # more than the driver takes for a process's own context
 RESERVE = 256 << 20  # bytes left alone: other tests run at the same time, and libraries take workspaces
-UNTOLD = 64 << 20  # bytes that a test without ``memory`` may take
-SMALLEST = 1 / 64.0  # of the size that a level names
+DEFAULT_MEMORY = 64 << 20  # bytes that a test without ``memory`` may take
+MIN_SHARE = 1 / 64.0  # of the size that a level names
 
 # The classes as CuPy 12 to 14 name them, and how each library says that it found no room.
 LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CuSparseError", "CuFFTError", "CURANDError")
-NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
+ALLOCATION_STATUSES = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
 # What cublasCreate and cusolverDnCreate say, among other things, where there is no room for a handle: tensorflow, issue
 # 9489; CUDA.jl, which frees memory then and tries again (lib/cusolver/dense.jl, cusolverDnCreate).
-NO_HANDLE = ("NOT_INITIALIZED", "INTERNAL_ERROR")
+HANDLE_STATUSES = ("NOT_INITIALIZED", "INTERNAL_ERROR")
 # torch.OutOfMemoryError, which is no MemoryError; numba's CudaAPIError, jax's XlaRuntimeError and JaxRuntimeError.
-TORCH = "OutOfMemoryError"
-OTHERS_NO_ROOM = ("CUDA_ERROR_OUT_OF_MEMORY", "RESOURCE_EXHAUSTED")
+TORCH_MEMORY_ERROR = "OutOfMemoryError"
+OTHER_MEMORY_ERRORS = ("CUDA_ERROR_OUT_OF_MEMORY", "RESOURCE_EXHAUSTED")
 
 INTEGRATED = 18  # cudaDevAttrIntegrated (driver_types.h)
 MEMINFO = "/proc/meminfo"
 MEMBERSHIP, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
 # Limit, use, and what of that is files and their names, which the kernel gives away when memory is asked for: CUDA's
 # libraries may well be gigabytes (Control Group v2, Memory Interface Files; cgroup-v1/memory, which tells no names).
-SECOND = ("memory.max", "memory.current", "")
-FIRST = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+CGROUP_V2 = ("memory.max", "memory.current", "")
+CGROUP_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 FILES = ("inactive_file", "active_file", "slab_reclaimable")
 
 
-class Trouble(NamedTuple):
+class Verdict(NamedTuple):
     """How a test ended that did not pass.
 
     ``status`` and ``trouble`` are words of the result, ``cause`` a slug of the closed list of causes or None.
@@ -55,46 +55,46 @@ class Trouble(NamedTuple):
 # Exceptions.
 
 
-def classify(kind: str, status: Optional[int], text: str) -> Trouble:
+def classify(kind: str, status: Optional[int], text: str) -> Verdict:
     """What an exception means, by its class, its CUDA status and its text; not where it is about memory."""
-    if status in LOST:
+    if status in CONTEXT_LOST:
         cause = "illegal-memory-access" if status in ILLEGAL_ACCESS else None
         cause = "gpu-hardware-fault" if status in HARDWARE else cause
-        return Trouble("crashed", "context-lost", "the CUDA context is lost: %s" % text, cause)
+        return Verdict("crashed", "context-lost", "the CUDA context is lost: %s" % text, cause)
     if status == DEVICES_UNAVAILABLE:
         detail = "the GPU is taken: %s (another process has it, and its compute mode lets in one alone)" % text
-        return Trouble("busy", "device-unavailable", detail, "compute-mode-exclusive")
+        return Verdict("busy", "device-unavailable", detail, "compute-mode-exclusive")
     if status in CANNOT_START:
-        return Trouble("skipped", "no-device", "CUDA shows this program no GPU: %s" % text)
+        return Verdict("skipped", "no-device", "CUDA shows this program no GPU: %s" % text)
     if "libcuda.so.1" in text and "cannot open shared object file" in text:
-        return Trouble("skipped", "no-device", "there is no CUDA driver here: %s" % text)
+        return Verdict("skipped", "no-device", "there is no CUDA driver here: %s" % text)
     library = kind in ("ImportError", "ModuleNotFoundError") and "lib" in text and ".so" in text
     cause = "no-kernel-image" if status in NO_CODE else "cuda-library-missing" if library else None
-    return Trouble("failed", "error", "%s: %s" % (kind, text), cause)
+    return Verdict("failed", "error", "%s: %s" % (kind, text), cause)
 
 
-def of_exception(error: Exception) -> Trouble:
+def verdict_on_exception(error: Exception) -> Verdict:
     """What an exception means that is not about the GPU's memory."""
     text = first_line(error)
     if isinstance(error, MemoryError):  # a system may refuse what it cannot give, and end no process for it
-        return Trouble("skipped", "host-memory", "the host gave this program no more memory: %s" % text)
+        return Verdict("skipped", "host-memory", "the host gave this program no more memory: %s" % text)
     return classify(type(error).__name__, cuda_status(error), text)
 
 
-def before_it_began(error: Exception) -> Trouble:
+def verdict_on_setup_error(error: Exception) -> Verdict:
     """An error before the test could take any memory: where there is none even for the context, others hold it."""
     if cuda_status(error) == MEMORY_ALLOCATION:
         detail = "there is no room even for this program's context: others hold the GPU's memory"
-        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
-    return of_exception(error)
+        return Verdict("busy", "memory-held-by-others", detail, "gpu-busy")
+    return verdict_on_exception(error)
 
 
-def lost(cp: Any) -> Optional[Trouble]:
+def verdict_on_lost_context(cp: Any) -> Optional[Verdict]:
     """Whether the context is lost, whatever the library that failed first says of it."""
     try:
         cp.cuda.runtime.deviceSynchronize()
     except cp.cuda.runtime.CUDARuntimeError as error:
-        trouble = of_exception(error)
+        trouble = verdict_on_exception(error)
         return trouble if trouble.trouble == "context-lost" else None
     return None
 
@@ -117,38 +117,38 @@ def first_line(error: Exception) -> str:
 # A lack of memory.
 
 
-def of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
+def verdict_on_memory_error(error: Exception, cp: Any, total: int) -> Optional[Verdict]:
     """Whose fault a lack of the GPU's memory is; None where the error is about something else."""
     kind, text = type(error).__name__, str(error)
     known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
-    if not known and kind not in LIBRARY_ERRORS and not found_no_room(kind, text):
+    if not known and kind not in LIBRARY_ERRORS and not is_memory_error(kind, text):
         return None
     free = free_and_total(cp)[0]
-    if not known and not found_no_room(kind, text, free):
+    if not known and not is_memory_error(kind, text, free):
         return None
     pool = cp.get_default_memory_pool()
-    return lack_of_memory(wanted_bytes(error), pool.total_bytes(), free, total, pool.get_limit())
+    return explain_lack_of_memory(requested_bytes(error), pool.total_bytes(), free, total, pool.get_limit())
 
 
-def wanted_bytes(error: Exception) -> int:
+def requested_bytes(error: Exception) -> int:
     """CuPy says: Out of memory allocating 1,024 bytes (allocated so far: ...)."""
     words = str(error).replace(",", "").split()
     place = words.index("allocating") + 1 if "allocating" in words else len(words)
     return int(words[place]) if place < len(words) and words[place].isdigit() else 0
 
 
-def found_no_room(kind: str, text: str, free: float = math.inf) -> bool:
+def is_memory_error(kind: str, text: str, free: float = math.inf) -> bool:
     """Whether a library found no room on the GPU, by the class of its error and what it says.
 
     Some words say so only where next to nothing is free: ``free`` is in bytes.
     """
-    if kind == TORCH or any(word in text for word in OTHERS_NO_ROOM):
+    if kind == TORCH_MEMORY_ERROR or any(word in text for word in OTHER_MEMORY_ERRORS):
         return True
-    words = NO_ROOM + (NO_HANDLE if free < RESERVE else ())
+    words = ALLOCATION_STATUSES + (HANDLE_STATUSES if free < RESERVE else ())
     return kind in LIBRARY_ERRORS and any(word in text.upper() for word in words)
 
 
-def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: float) -> Trouble:
+def explain_lack_of_memory(wanted: float, own: float, free: float, total: float, limit: float) -> Verdict:
     """Whose fault it is that an allocation failed, all in bytes.
 
     Args:
@@ -159,17 +159,17 @@ def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: 
         limit: the pool's own limit, or 0.
     """
     if limit and own + wanted > limit:
-        detail = "out of memory: the pool's limit is %s" % size(limit)
-        return Trouble("failed", "out-of-memory", detail, "out-of-memory")
+        detail = "out of memory: the pool's limit is %s" % format_size(limit)
+        return Verdict("failed", "out-of-memory", detail, "out-of-memory")
     others = total - free - own - CONTEXT
-    told = "%s of %s are free, this test holds %s" % (size(free), size(total), size(own))
+    told = "%s of %s are free, this test holds %s" % (format_size(free), format_size(total), format_size(own))
     if others > 0 and own + wanted <= total - CONTEXT:
-        detail = "other processes hold about %s of the GPU's memory: %s" % (size(others), told)
-        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
-    return Trouble("failed", "out-of-memory", "out of memory: %s" % told, "out-of-memory")
+        detail = "other processes hold about %s of the GPU's memory: %s" % (format_size(others), told)
+        return Verdict("busy", "memory-held-by-others", detail, "gpu-busy")
+    return Verdict("failed", "out-of-memory", "out of memory: %s" % told, "out-of-memory")
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """A number of bytes for people."""
     if count >= GIB:
         return "%.1f GiB" % (count / GIB)
@@ -179,7 +179,7 @@ def size(count: float) -> str:
 # Room for a test before it begins.
 
 
-class Room(NamedTuple):
+class AvailableMemory(NamedTuple):
     """Bytes that there are for a test.
 
     ``free`` and ``total`` of the GPU; ``limit`` of the pool, the user's own, or 0; ``host`` that may be taken of the
@@ -193,51 +193,54 @@ class Room(NamedTuple):
     shared: bool = False
 
 
-def fitted(test: Any, given: Dict[str, Any], room: Room) -> Any:
+def fit_size(test: Any, given: Dict[str, Any], room: AvailableMemory) -> Any:
     """The sizes, halved until there is room for them on the GPU, in the pool and on the host; or why none fits."""
     given, shrinks = dict(given), test.SHRINKS
-    least = max(given[shrinks] * SMALLEST, 1) if shrinks else 0
-    while _cramped(test, given, room) and shrinks and given[shrinks] > least:
+    least = max(given[shrinks] * MIN_SHARE, 1) if shrinks else 0
+    while _verdict_on_size(test, given, room) and shrinks and given[shrinks] > least:
         given[shrinks] //= 2
-    return given, _cramped(test, given, room)
+    return given, _verdict_on_size(test, given, room)
 
 
-def _cramped(test: Any, given: Dict[str, Any], room: Room) -> Optional[Trouble]:
+def _verdict_on_size(test: Any, given: Dict[str, Any], room: AvailableMemory) -> Optional[Verdict]:
     """What keeps a size from fitting."""
     told = test.memory(given)
     if told and room.limit and told > room.limit:  # the user's own wish
-        detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (size(told), size(room.limit))
-        return Trouble("skipped", "too-small", detail)
-    needed, beside = (told or UNTOLD) + RESERVE, int(told * test.HOST) or UNTOLD
-    trouble = too_little(needed, room.free, room.total)
+        detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (
+            format_size(told),
+            format_size(room.limit),
+        )
+        return Verdict("skipped", "too-small", detail)
+    needed, beside = (told or DEFAULT_MEMORY) + RESERVE, int(told * test.HOST) or DEFAULT_MEMORY
+    trouble = verdict_on_gpu_memory(needed, room.free, room.total)
     if not room.shared:
-        return trouble or _too_little_of_the_host(beside, room.host)
+        return trouble or _verdict_on_host_memory(beside, room.host)
     # Others hold what is lacking where the GPU's own part alone has no room, and both would have it without them.
-    is_held = trouble and not _too_little_of_the_host(needed + beside, room.total - CONTEXT)
-    return trouble if is_held else _too_little_of_the_host(needed + beside, room.host or room.free)
+    is_held = trouble and not _verdict_on_host_memory(needed + beside, room.total - CONTEXT)
+    return trouble if is_held else _verdict_on_host_memory(needed + beside, room.host or room.free)
 
 
-def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
+def verdict_on_gpu_memory(needed: float, free: float, total: float) -> Optional[Verdict]:
     """Why a test cannot even begin: others hold the memory, or the GPU has too little; None where there is enough."""
     if needed <= free:
         return None
-    told = "needs %s; %s of %s are free" % (size(needed), size(free), size(total))
+    told = "needs %s; %s of %s are free" % (format_size(needed), format_size(free), format_size(total))
     if needed <= total - CONTEXT:
-        return Trouble("busy", "memory-held-by-others", "%s, the rest is held by others" % told, "gpu-busy")
-    return Trouble("skipped", "too-small", told)
+        return Verdict("busy", "memory-held-by-others", "%s, the rest is held by others" % told, "gpu-busy")
+    return Verdict("skipped", "too-small", told)
 
 
-def _too_little_of_the_host(needed: float, room: float) -> Optional[Trouble]:
+def _verdict_on_host_memory(needed: float, room: float) -> Optional[Verdict]:
     if not room or needed <= room:
         return None
-    detail = "needs %s of the host's memory; this program may take %s more" % (size(needed), size(room))
-    return Trouble("skipped", "host-memory", detail)
+    detail = "needs %s of the host's memory; this program may take %s more" % (format_size(needed), format_size(room))
+    return Verdict("skipped", "host-memory", detail)
 
 
-def room_here(cp: Any) -> Room:
+def current_memory(cp: Any) -> AvailableMemory:
     """What there is for this process, on the current device."""
     limit = int(cp.get_default_memory_pool().get_limit())
-    return Room(*free_and_total(cp), limit, host_room(), is_integrated(cp))
+    return AvailableMemory(*free_and_total(cp), limit, free_host_memory(), is_integrated(cp))
 
 
 def is_integrated(cp: Any) -> bool:
@@ -253,31 +256,31 @@ def free_and_total(cp: Any) -> Tuple[int, int]:
     """
     free, total = (int(number) for number in cp.cuda.runtime.memGetInfo())
     if is_integrated(cp):
-        free = max(free, min(available(MEMINFO), total))
+        free = max(free, min(available_memory(MEMINFO), total))
     return free, total
 
 
-def available(path: str) -> int:
+def available_memory(path: str) -> int:
     """Bytes that the kernel can give to programs without swapping; 0 where it does not tell."""
     return _entry(path, "MemAvailable:") * 1024
 
 
-def host_room(meminfo: str = MEMINFO, membership: str = MEMBERSHIP, groups: str = GROUPS) -> int:
+def free_host_memory(meminfo: str = MEMINFO, membership: str = MEMBERSHIP, groups: str = GROUPS) -> int:
     """Bytes of the host's memory that this process may still take; 0 if unknown.
 
     A container or a batch system may give it a part of what the machine has free, and ends it when it takes more.
     """
-    return min((room for room in (available(meminfo), *_left(membership, groups)) if room), default=0)
+    return min((room for room in (available_memory(meminfo), *_cgroup_headroom(membership, groups)) if room), default=0)
 
 
-def _left(membership: str, groups: str) -> Iterator[int]:
+def _cgroup_headroom(membership: str, groups: str) -> Iterator[int]:
     """What the limits of its control groups leave, from its own up; a container sees its own as the topmost."""
     for line in _text(membership).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, place = rest.partition(":")
         if controllers and "memory" not in controllers.split(","):
             continue
-        top, names = (groups + "/memory", FIRST) if controllers else (groups, SECOND)
+        top, names = (groups + "/memory", CGROUP_V1) if controllers else (groups, CGROUP_V2)
         folder = top + place.rstrip("/")
         while len(folder) >= len(top):
             limit, used = _text("%s/%s" % (folder, names[0])).strip(), _text("%s/%s" % (folder, names[1])).strip()

@@ -11,14 +11,14 @@ import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from gpuenv.smoke.payload.failures import (
-    Trouble,
-    before_it_began,
+    Verdict,
+    current_memory,
     first_line,
-    fitted,
-    lost,
-    of_exception,
-    of_memory,
-    room_here,
+    fit_size,
+    verdict_on_exception,
+    verdict_on_lost_context,
+    verdict_on_memory_error,
+    verdict_on_setup_error,
 )
 
 Tell = Callable[[str, Any], None]
@@ -26,10 +26,10 @@ PACKAGE = "gpuenv.smoke.payload.tests"
 TEMPORARY = "(temporary folder)"
 # cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
 MPS_ENABLED = 133
-DAEMON = "/tmp/nvidia-mps"  # noqa: S108 - where MPS has its pipes unless told otherwise
+MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108 - where MPS has its pipes unless told otherwise
 
 
-def census(tell: Tell) -> None:
+def list_devices(tell: Tell) -> None:
     """Tells what CuPy sees, for machines on which nothing else tells the devices."""
     try:
         import cupy as cp
@@ -79,21 +79,21 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
             trouble = missing_module(test.NEEDS) or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
             tell("traceback", traceback.format_exc()[-2000:])
-            trouble = before_it_began(error)
+            trouble = verdict_on_setup_error(error)
         passed = {"status": "passed", "trouble": None, "detail": None, "cause": None}
         tell("verdict", dict(trouble._asdict()) if trouble else passed)
 
 
-def missing_module(needs: Sequence[str]) -> Optional[Trouble]:
+def missing_module(needs: Sequence[str]) -> Optional[Verdict]:
     """A module that the test needs and that is not there: looked for without importing it."""
     for need in needs:
         kind, _, wanted = need.partition(":")
         if kind == "module" and importlib.util.find_spec(wanted) is None:
-            return Trouble("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
+            return Verdict("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
     return None
 
 
-def lacking(needs: Sequence[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
+def unmet_need(needs: Sequence[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
     """What of the test's needs is not met; versions are compared by their leading numbers."""
     have = {"cupy": cupy, "numpy": numpy, "capability": capability, "gpus": str(gpus)}
     words = {"cupy": "CuPy", "numpy": "NumPy", "capability": "compute capability", "gpus": "visible GPUs"}
@@ -114,7 +114,7 @@ def _numbers(text: str) -> List[int]:
     return numbers
 
 
-def _harms_others(cp: Any) -> Optional[str]:
+def _mps_conflict(cp: Any) -> Optional[str]:
     """Why a test that loses its context on purpose must not run here.
 
     A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
@@ -123,56 +123,58 @@ def _harms_others(cp: Any) -> Optional[str]:
         told = int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
     except cp.cuda.runtime.CUDARuntimeError:
         told = None
-    if through_mps(told, os.environ):
+    if uses_mps(told, os.environ):
         return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
     return None
 
 
-def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
+def uses_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
     """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
     if told is not None:
         return told != 0
-    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
+    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or MPS_PIPES, "control"))
 
 
-def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
+def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Verdict]:
     import cupy as cp
     import numpy as np
 
-    from gpuenv.smoke.payload.cupy_device import Gpu, Skip
+    from gpuenv.smoke.payload.cupy_device import CupyDevice, Skip
 
     tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
-    lack = lack or (_harms_others(cp) if test.LOSES_CONTEXT else None)
+    lack = unmet_need(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
+    lack = lack or (_mps_conflict(cp) if test.LOSES_CONTEXT else None)
     if lack:
-        return Trouble("skipped", "not-applicable", lack)
+        return Verdict("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
-        return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
-    room = room_here(cp)
+        return Verdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
+    room = current_memory(cp)
     tell("memory", {"free": room.free, "total": room.total})
-    size, trouble = fitted(test, order["size"], room)
+    size, trouble = fit_size(test, order["size"], room)
     if trouble:
         return trouble
     tell("size", size)
-    gpu = Gpu(cp, order["level"], order.get("fault"), min(room.free, room.limit or room.free), room.total)
+    gpu = CupyDevice(cp, order["level"], order.get("fault"), min(room.free, room.limit or room.free), room.total)
     try:
         wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
     except Skip as skip:
-        return Trouble("skipped", "not-applicable", str(skip))
+        return Verdict("skipped", "not-applicable", str(skip))
     except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
         tell("traceback", traceback.format_exc()[-2000:])
-        return lost(cp) or of_memory(error, cp, room.total) or of_exception(error)
-    return Trouble("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
+        return (
+            verdict_on_lost_context(cp) or verdict_on_memory_error(error, cp, room.total) or verdict_on_exception(error)
+        )
+    return Verdict("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
 
 
 def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: Tell) -> List[str]:
     """The GPU's answers held against the expected ones."""
     import numpy as np
 
-    from gpuenv.smoke.payload.expected import judge
+    from gpuenv.smoke.payload.expected import find_wrong
 
     given = test.inputs(np.random.default_rng(seed), size)
     tell("stage", "expected answers")
@@ -184,15 +186,15 @@ def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: T
     if not test.LOSES_CONTEXT:
         gpu.runtime.deviceSynchronize()
     took = time.perf_counter() - started
-    wrong = judge(expected, got)
+    wrong = find_wrong(expected, got)
     if not wrong and gpu.level == "deep" and test.EXACT_REPEAT:
-        wrong = different(got, test.run(gpu, given))
+        wrong = differing_answers(got, test.run(gpu, given))
     tell("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
     tell("work_seconds", took)
     return wrong
 
 
-def different(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
+def differing_answers(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
     """Which answers of two runs on the same input differ in any bit."""
     same = "the same input gave other bits the second time"
     return ["%s: %s" % (name, same) for name in first if first[name].tobytes() != second[name].tobytes()]

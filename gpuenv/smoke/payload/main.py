@@ -85,7 +85,7 @@ def main():
     from gpuenv.smoke.payload import groundwork, harness
 
     if name == "--census":
-        harness.census(tell)
+        harness.list_devices(tell)
     elif name == "--groundwork":
         groundwork.groundwork(order, tell)
     elif name == "--several":

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, Answer, exact, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact, gamma
 from gpuenv.smoke.payload.tests import GpuTest
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
@@ -15,7 +15,7 @@ TF32_UNIT = 2.0**-11
 NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 
 
-def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
+def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
     """A @ B within gamma(2 k) |A| |B| for the sums, and what is rounded to a coarser type.
 
     A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
@@ -36,7 +36,7 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
     # A complex product takes two products and a sum a part.
     terms = 2 * a.shape[-1] * (2 if wide is np.complex128 else 1)
     bound = gamma(terms, unit) * spread
-    return near(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
+    return approx(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
 
 
 def loosened(answer, factor):
@@ -142,7 +142,7 @@ class MatmulTf32(_Product):
         a, b = given["a"], given["b"]
         sums = product(a, b, TENSOR_UNIT, "f")
         spread = np.abs(a).astype("d") @ np.abs(b).astype("d")
-        return {"c": near(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
+        return {"c": approx(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
 
 
 class MatmulInt8(_Product):
@@ -282,11 +282,13 @@ class Vectors(GpuTest):
         a, x, y, z = (given[name] for name in "axyz")
         column, row = product(a, x[:, None], UNIT["d"], "d"), product(y[None], a, UNIT["d"], "d")
         return {
-            "column": near(column.value[:, 0], 2 * column.bound[:, 0], "d"),
-            "row": near(row.value[0], 2 * row.bound[0], "d"),
-            "dot": near(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
-            "vdot": near(np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"),
-            "outer": near(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
+            "column": approx(column.value[:, 0], 2 * column.bound[:, 0], "d"),
+            "row": approx(row.value[0], 2 * row.bound[0], "d"),
+            "dot": approx(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
+            "vdot": approx(
+                np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"
+            ),
+            "outer": approx(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
         }
 
     def run(self, gpu, given):
@@ -323,7 +325,7 @@ class Triangular(GpuTest):
 
     def expect(self, given):
         x = given["x"]
-        answer = near(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
+        answer = approx(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
         return {"lower": answer, "upper": answer, "transposed": answer}
 
     def run(self, gpu, given):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, exact, near
+from gpuenv.smoke.payload.expected import UNIT, approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 WHOLE = "bBhHiIqQ"
@@ -152,11 +152,11 @@ class Special(GpuTest):
                 "largest": exact(np.array(np.nanmax(np.where(np.isinf(x), np.nan, x)))),
                 "less": exact(x < y),
             }
-        answers["half"] = near(wide, 2 * UNIT["e"] * (np.abs(wide) + half[0].astype("d") * half[1]), "e")
+        answers["half"] = approx(wide, 2 * UNIT["e"] * (np.abs(wide) + half[0].astype("d") * half[1]), "e")
         spread = np.abs(z[0]) * np.abs(z[1])
-        answers["product"] = near(z[0] * z[1], 4 * UNIT["d"] * spread, "D")
+        answers["product"] = approx(z[0] * z[1], 4 * UNIT["d"] * spread, "D")
         answers["conjugate"] = exact(z[0].conj())
-        answers["absolute"] = near(np.abs(z[0]), 8 * UNIT["d"] * np.abs(z[0]), "d")
+        answers["absolute"] = approx(np.abs(z[0]), 8 * UNIT["d"] * np.abs(z[0]), "d")
         return answers
 
     def run(self, gpu, given):

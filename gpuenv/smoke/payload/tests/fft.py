@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, Answer, exact, near
+from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 
@@ -22,17 +22,17 @@ def transform_bound(x, axes, unit):
     return 16.0 * max(math.log2(points), 1.0) * unit * math.sqrt(points) * norm
 
 
-def transform(x, axes, dtype) -> Answer:
+def transform(x, axes, dtype) -> ExpectedArray:
     """The forward transform along axes; the bound has room for NumPy's own errors too."""
     value = np.fft.fftn(x.astype(np.complex128), axes=axes)
-    return near(value, np.broadcast_to(1.1 * transform_bound(x, axes, UNIT[dtype]), value.shape), dtype)
+    return approx(value, np.broadcast_to(1.1 * transform_bound(x, axes, UNIT[dtype]), value.shape), dtype)
 
 
-def back(x, axes, dtype) -> Answer:
+def back(x, axes, dtype) -> ExpectedArray:
     """The input itself, after a transform forth and back: two errors, the second on a normalised transform."""
     points = float(np.prod([x.shape[axis] for axis in axes]))
     bound = np.broadcast_to(2.2 * transform_bound(x, axes, UNIT[dtype]) / math.sqrt(points), x.shape)
-    return near(x, bound, dtype)
+    return approx(x, bound, dtype)
 
 
 def random_signal(random, shape, dtype=np.complex128):
@@ -88,7 +88,7 @@ class Real(GpuTest):
         for n, x in given.items():
             value = np.fft.rfft(x, axis=1)
             bound = np.broadcast_to(1.1 * transform_bound(x, (1,), UNIT["d"]), value.shape)
-            answers["spectrum_" + n] = near(value, bound, "D")
+            answers["spectrum_" + n] = approx(value, bound, "D")
             answers["back_" + n] = back(x, (1,), "d")
             answers["plane_" + n] = back(x, (0, 1), "d")
         return answers

@@ -8,16 +8,16 @@ import numpy as np
 
 from gpuenv.smoke.payload.cupy_device import Skip
 from gpuenv.smoke.payload.expected import exact
-from gpuenv.smoke.payload.failures import found_no_room
+from gpuenv.smoke.payload.failures import is_memory_error
 from gpuenv.smoke.payload.tests import GpuTest
 
 SECONDS = 40.0
 # Files of the working folder take no part, as in the payload itself.
-ELSEWHERE = "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
+WITHOUT_WORKING_FOLDER = "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
 MARK = "Traceback (most recent call last):"
 
 
-class Stranger:
+class OtherLibrary:
     """An object of another library that has an array on the GPU."""
 
     def __init__(self, array):
@@ -41,13 +41,13 @@ class Interfaces(GpuTest):
 
     def run(self, gpu, given):
         cp, x = gpu.cp, gpu.up(given["x"])
-        dlpack, interface = cp.from_dlpack(x), cp.asarray(Stranger(x[:, ::2]))
+        dlpack, interface = cp.from_dlpack(x), cp.asarray(OtherLibrary(x[:, ::2]))
         shared = [int(dlpack.data.ptr == x.data.ptr), int(interface.data.ptr == x.data.ptr)]
         x += 1  # what was only lent sees it
         return {"dlpack": gpu.down(dlpack), "interface": gpu.down(interface), "shared": np.array(shared)}
 
 
-def together(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
+def run_with_library(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
     """What another library and CuPy make of something together.
 
     Args:
@@ -65,19 +65,19 @@ def together(name: str, program: str, is_shared: Callable[[], bool], work: Calla
     except (Skip, MemoryError):
         raise  # where there is no room, the library finds none by itself either
     except Exception as error:
-        if found_no_room(type(error).__name__, str(error)):
+        if is_memory_error(type(error).__name__, str(error)):
             raise
-        complaint = complaint_of(program) if is_shared() else None
+        complaint = error_without_cupy(program) if is_shared() else None
         if complaint is not None:
             raise Skip("%s does not work here by itself: %s" % (name, complaint)) from None
         raise
 
 
-def complaint_of(program: str, seconds: float = SECONDS) -> Optional[str]:
+def error_without_cupy(program: str, seconds: float = SECONDS) -> Optional[str]:
     """What a program says that fails in a process of its own; None where it does not fail, or takes too long."""
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-B", "-c", ELSEWHERE + program],
+            [sys.executable, "-W", "ignore", "-B", "-c", WITHOUT_WORKING_FOLDER + program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -101,7 +101,7 @@ class _Library(GpuTest):
 
     def run(self, gpu, given):
         name = type(self).__name__.lower()
-        return together(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, given))
+        return run_with_library(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, given))
 
 
 class Torch(_Library):

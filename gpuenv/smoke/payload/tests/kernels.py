@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, exact, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, approx, exact, gamma
 from gpuenv.smoke.payload.tests import GpuTest
 
 
@@ -392,7 +392,7 @@ class Elementwise(_OfPairs):
     def expect(self, given):
         i, j, x, y, a = (given[name] for name in "ijxya")
         bound = 2 * UNIT["d"] * (np.abs(a * x) + np.abs(y)) * 1.01
-        return {"whole": exact((i * 3 + j) ^ (i >> 5)), "axpy": near(a * x + y, bound, "d")}
+        return {"whole": exact((i * 3 + j) ^ (i >> 5)), "axpy": approx(a * x + y, bound, "d")}
 
     def run(self, gpu, given):
         # Not i: CuPy keeps that name for the number of the element.
@@ -423,8 +423,8 @@ class Fusion(_OfPairs):
         spread = np.abs(x * y) + np.abs(x) + np.abs(y)
         return {
             "whole": exact(i * j + i - j),
-            "real": near(x * y + x - y, gamma(3, UNIT["d"]) * spread, "d"),
-            "sum": near((x * y + x - y).sum(), gamma(x.size + 3, UNIT["d"]) * float(spread.sum()), "d"),
+            "real": approx(x * y + x - y, gamma(3, UNIT["d"]) * spread, "d"),
+            "sum": approx((x * y + x - y).sum(), gamma(x.size + 3, UNIT["d"]) * float(spread.sum()), "d"),
         }
 
     def run(self, gpu, given):
@@ -471,9 +471,9 @@ class Reduction(GpuTest):
             "by_column": exact(whole.sum(axis=0)),
             "largest": exact(whole.max(axis=1)),
             "where": exact(np.array(int(x.argmax()))),
-            "real": near(x.sum(dtype=np.longdouble).astype("d"), bound, "d"),
-            "real_by_row": near(x.sum(axis=1), rows, "d"),
-            "squares": near((x * x).sum(), squares, "d"),
+            "real": approx(x.sum(dtype=np.longdouble).astype("d"), bound, "d"),
+            "real_by_row": approx(x.sum(axis=1), rows, "d"),
+            "squares": approx((x * x).sum(), squares, "d"),
         }
 
     def run(self, gpu, given):

@@ -6,8 +6,8 @@ import os
 import numpy as np
 
 from gpuenv.smoke.payload.cupy_device import Skip
-from gpuenv.smoke.payload.expected import exact, near
-from gpuenv.smoke.payload.failures import cuda_status, lack_of_memory
+from gpuenv.smoke.payload.expected import approx, exact
+from gpuenv.smoke.payload.failures import cuda_status, explain_lack_of_memory
 from gpuenv.smoke.payload.tests import GpuTest
 
 
@@ -151,7 +151,7 @@ class Leak(GpuTest):
         return {
             "x": exact(given["x"] + given["rounds"]),
             "grown": exact(np.array([1, 1])),
-            "free": near(np.array(1.0), self.MAY_GO / float(1 << 30), "d"),
+            "free": approx(np.array(1.0), self.MAY_GO / float(1 << 30), "d"),
         }
 
     def run(self, gpu, given):
@@ -311,7 +311,7 @@ class Exhausted(_Whole):
         except cp.cuda.memory.OutOfMemoryError:
             refused = 1
             free = int(gpu.runtime.memGetInfo()[0])
-            trouble = lack_of_memory(wanted, gpu.pool.total_bytes(), free, gpu.total, 0)
+            trouble = explain_lack_of_memory(wanted, gpu.pool.total_bytes(), free, gpu.total, 0)
             blamed = int(trouble.trouble == "memory-held-by-others")
         del kept
         gpu.pool.free_all_blocks()

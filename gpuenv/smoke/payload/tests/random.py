@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import exact, near
+from gpuenv.smoke.payload.expected import approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 
@@ -34,9 +34,9 @@ class Moments(GpuTest):
             square = mean * mean + second
             spread = fourth - second**2 + 4 * mean * third + 4 * mean**2 * second  # the variance of the square
             error = 7.0 * np.sqrt(np.array([second, spread]) / n)
-            answers[name] = near(np.array([mean, square]), error, "d")
+            answers[name] = approx(np.array([mean, square]), error, "d")
         # For each half of the interval the share of the numbers in it: a constant has the mean of one alone.
-        answers["halves"] = near(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
+        answers["halves"] = approx(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
         return answers
 
     def run(self, gpu, given):
@@ -75,10 +75,10 @@ class Reproducible(GpuTest):
         n = given["n"]
         return {
             "same": exact(np.array([n, n], dtype=np.int64)),
-            "other": near(np.array([n, n]), 3 + n // 10**6, np.int64),
+            "other": approx(np.array([n, n]), 3 + n // 10**6, np.int64),
             "permutation": exact(np.arange(n, dtype=np.int64)),
             # As many numbers stay in their place as a Poisson distribution of mean 1 says.
-            "moved": near(np.array(n), 20, np.int64),
+            "moved": approx(np.array(n), 20, np.int64),
         }
 
     def run(self, gpu, given):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, approx, gamma
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 
@@ -34,7 +34,11 @@ class Systems(_Solver):
     def expect(self, given):
         x = given["x"]
         bound = 64 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max())
-        return {"solve": near(x, bound, "d"), "inverse": near(x, bound, "d"), "lstsq": near(x, 8 * bound, "d")}
+        return {
+            "solve": approx(x, bound, "d"),
+            "inverse": approx(x, bound, "d"),
+            "lstsq": approx(x, 8 * bound, "d"),
+        }
 
     def run(self, gpu, given):
         linalg = gpu.cp.linalg
@@ -65,10 +69,10 @@ class Eigen(_Solver):
         a, values = given["a"], given["values"]
         bound = 2 * gamma(40 * values.size, UNIT["d"]) * float(values[-1])
         return {
-            "values": near(values, bound, "d"),
-            "product": near(a, bound, "d"),
+            "values": approx(values, bound, "d"),
+            "product": approx(a, bound, "d"),
             # The factor's error is the matrix's, times the condition number, which is at most 3.
-            "factor": near(np.linalg.cholesky(a), 8 * bound, "d"),
+            "factor": approx(np.linalg.cholesky(a), 8 * bound, "d"),
         }
 
     def run(self, gpu, given):
@@ -99,9 +103,9 @@ class Qr(_Solver):
         # The rows of R are determined but for their signs.
         r = np.linalg.qr(a, mode="r")
         return {
-            "product": near(a, bound * norm, "d"),
-            "orthogonal": near(np.eye(a.shape[1]), bound, "d"),
-            "diagonal": near(np.abs(np.diag(r)), 64 * bound * norm, "d"),
+            "product": approx(a, bound * norm, "d"),
+            "orthogonal": approx(np.eye(a.shape[1]), bound, "d"),
+            "diagonal": approx(np.abs(np.diag(r)), 64 * bound * norm, "d"),
         }
 
     def run(self, gpu, given):
@@ -126,9 +130,9 @@ class Svd(_Solver):
         unity = gamma(40 * a.shape[0], UNIT["d"])
         bound = unity * float(np.linalg.norm(a, 2))
         return {
-            "values": near(np.linalg.svd(a, compute_uv=False), bound, "d"),
-            "product": near(a, bound, "d"),
-            "orthogonal": near(np.eye(a.shape[1]), unity, "d"),
+            "values": approx(np.linalg.svd(a, compute_uv=False), bound, "d"),
+            "product": approx(a, bound, "d"),
+            "orthogonal": approx(np.eye(a.shape[1]), unity, "d"),
         }
 
     def run(self, gpu, given):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuenv.smoke.payload.cupy_device import FAULTY_KERNELS
-from gpuenv.smoke.payload.expected import exact, near
+from gpuenv.smoke.payload.cupy_device import FAULT_KERNELS
+from gpuenv.smoke.payload.expected import approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.kernels import RawKernel
 
@@ -207,7 +207,7 @@ class Timing(Delayed):
     def expect(self, given):
         wait = given["milliseconds"]
         return {
-            "milliseconds": near(np.array(1.5 * wait), 0.51 * wait, "d"),
+            "milliseconds": approx(np.array(1.5 * wait), 0.51 * wait, "d"),
             "done": exact(np.array([0, 1])),
             "seen": exact(self.filled(self.N, given["start"])),
         }
@@ -292,7 +292,7 @@ class AsyncError(GpuTest):
     # With 1, a launch waits for its kernel and tells the error itself (CUDA C++ Programming Guide, CUDA Environment
     # Variables), and a program whose kernel faults is ended with a core file (CUDA-GDB, GPU core dump support).
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
-    KERNELS = {"gpuenv_illegal": FAULTY_KERNELS["gpuenv_illegal"]}
+    KERNELS = {"gpuenv_illegal": FAULT_KERNELS["gpuenv_illegal"]}
     # cudaErrorIllegalAddress, and cudaErrorLaunchFailure, of which "common causes include dereferencing an invalid
     # device pointer" (driver_types.h): it depends on the system. The second is what Jetson tells (jetson-utils, issue
     # 215).
