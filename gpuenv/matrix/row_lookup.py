@@ -67,32 +67,32 @@ class NoSuchRowError(ValueError):
     """Nothing in the matrix is meant by a filter."""
 
 
-def select_rows(matrix: Matrix, asked: RowFilter) -> Rows:
+def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
     """The rows that every given filter lets through.
 
     Raises:
         NoSuchRowError: where a filter names nothing.
         ProductError, ValueError: where a GPU or a driver cannot be understood.
     """
-    filters: list[_Filter] = []
-    if asked.row is not None:
-        name = asked.row.lower()
-        filters.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
-    if asked.line is not None:
-        filters.append(_line_filter(matrix, asked.line))
-    if asked.gpu is not None:
-        filters.append(_gpu_filter(find_product(asked.gpu, matrix)))
-    if asked.driver is not None:
-        filters.append(_driver_filter(matrix, DriverVersion.parse(asked.driver)))
+    conditions: list[_Filter] = []
+    if filters.row is not None:
+        name = filters.row.lower()
+        conditions.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
+    if filters.line is not None:
+        conditions.append(_line_filter(matrix, filters.line))
+    if filters.gpu is not None:
+        conditions.append(_gpu_filter(find_product(filters.gpu, matrix)))
+    if filters.driver is not None:
+        conditions.append(_driver_filter(matrix, DriverVersion.parse(filters.driver)))
     rows = tuple(
         row
         for table, records, name_of in _tables(matrix)
         for record in records
         for row in (_row(name_of(record), table, record, matrix),)
-        if all(passes(record, row) for passes in filters)
+        if all(passes(record, row) for passes in conditions)
     )
     if not rows:
-        given = ", ".join(f"--{name} {value}" for name, value in asked._asdict().items() if value is not None)
+        given = ", ".join(f"--{name} {value}" for name, value in filters._asdict().items() if value is not None)
         raise NoSuchRowError(f"no row is meant by {given}; `gpuenv matrix show` lists them all")
     return Rows(rows, matrix.revision)
 

@@ -26,12 +26,12 @@ class UnknownRowError(ValueError):
     """A row that is to be measured again, and that is not there."""
 
 
-def find_additions(matrix: Matrix, work: RefreshContext, again: Collection[str] = ()) -> Additions:
+def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[str] = ()) -> Additions:
     """Everything that the index has and the matrix lacks.
 
     Args:
         matrix: that is brought up to date.
-        work: what is worked with.
+        context: the index, folders and tools of the refresh.
         again: names of rows that are measured though they are known, such as ``cupy-cuda13x/14.2.0``.
 
     Raises:
@@ -39,18 +39,18 @@ def find_additions(matrix: Matrix, work: RefreshContext, again: Collection[str] 
         MeasureError, MetadataError, CapsError: where a binary or a source is not as it was so far.
         NoSuchRowError: where a row that is to be measured again is not there.
     """
-    work.progress.say(f"asking the package index what is new, through {work.index.name}")
+    context.progress.say(f"asking the package index what is new, through {context.index.name}")
     seen = _without(matrix, again)
-    toolkits = new_toolkits(matrix, work.index)
-    pieces = list(_measurements(seen, matrix, toolkits, work))
-    withdrawn, restored = find_yanked(matrix, work.index)
-    left = [piece for piece in pieces if not work.kept(piece.key).is_file()]
+    toolkits = new_toolkits(matrix, context.index)
+    pieces = list(_measurements(seen, matrix, toolkits, context))
+    withdrawn, restored = find_yanked(matrix, context.index)
+    left = [piece for piece in pieces if not context.kept(piece.key).is_file()]
     sizes = [piece.size for piece in left]
     if pieces:
-        work.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
-    rows = tuple(measure_or_reuse(piece, work) for piece in pieces)
+        context.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
+    rows = tuple(measure_or_reuse(piece, context) for piece in pieces)
     if pieces:
-        work.progress.end()
+        context.progress.end()
     fresh = {row.version for row in rows if row.table == "cuda_minors"}
     return Additions(rows, tuple(cuda for cuda in toolkits if cuda not in fresh), withdrawn, restored)
 
@@ -79,23 +79,23 @@ def _lines(matrix: Matrix) -> tuple[WheelLine | RocmLine, ...]:
 
 
 def _measurements(
-    seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], work: RefreshContext
+    seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], context: RefreshContext
 ) -> Iterator[Measurement]:
     """The CUDA minors first: a release may be built with a new one. The index is asked for several at a time."""
-    index = work.index
+    index = context.index
 
     def releases(pair: tuple[WheelLine | RocmLine, WheelLine | RocmLine]) -> list[Measurement]:
         line, whole = pair
         found = index.unknown(line.name, f">={FLOOR}", [row.cupy for row in line.releases])
-        return [release_measurement(whole, version, matrix, work) for version in found]
+        return [release_measurement(whole, version, matrix, context) for version in found]
 
     def companion(name: str) -> list[Measurement]:
-        return [companion_measurement(name, version, work) for version in newer_companion(name, seen, index)]
+        return [companion_measurement(name, version, context) for version in newer_companion(name, seen, index)]
 
     names = tuple(dict.fromkeys(row.distribution for row in matrix.companions))
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         minors = pool.submit(
-            lambda: [minor_measurement(*found, matrix, toolkits, work) for found in new_minors(seen, index)]
+            lambda: [minor_measurement(*found, matrix, toolkits, context) for found in new_minors(seen, index)]
         )
         lines = pool.map(releases, zip(_lines(seen), _lines(matrix), strict=True))
         companions = pool.map(companion, names)

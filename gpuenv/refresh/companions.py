@@ -38,20 +38,20 @@ def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
         yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
 
 
-def companion_measurement(name: str, version: str, work: RefreshContext) -> Measurement:
+def companion_measurement(name: str, version: str, context: RefreshContext) -> Measurement:
     """One release, of which nothing but the metadata is wanted.
 
     Raises:
         MeasureError: when it has no wheel for Linux on x86_64.
     """
-    files = [f for f in work.index.files(name, version).files if f.is_for_any or f.platform == "linux-x86_64"]
+    files = [f for f in context.index.files(name, version).files if f.is_for_any or f.platform == "linux-x86_64"]
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:
         raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")
     key = f"{name}-{version}"
 
     def measure() -> NewRow:
-        texts = work.index.requires(name, version, chosen)
+        texts = context.index.requires(name, version, chosen)
         wanted = list(_asked(texts, chosen))
         # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
         extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
@@ -70,7 +70,7 @@ def companion_measurement(name: str, version: str, work: RefreshContext) -> Meas
             "cupy": cupy or None,
             "source": key,
         }
-        source = source_text(chosen, work.today, _NOTE)
+        source = source_text(chosen, context.today, _NOTE)
         return NewRow(f"{name} {version}", key, source, flow_mapping(row), "companions", version, name)
 
     return Measurement(f"{name} {version}", key, (chosen,), measure)

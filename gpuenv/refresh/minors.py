@@ -63,23 +63,23 @@ def minor_of(version: str) -> CudaVersion:
 
 
 def minor_measurement(
-    name: str, version: str, matrix: Matrix, toolkits: tuple[str, ...], work: RefreshContext
+    name: str, version: str, matrix: Matrix, toolkits: tuple[str, ...], context: RefreshContext
 ) -> Measurement:
     """One NVRTC and its cudart."""
     cuda = minor_of(version)
-    file = _for_this_machine(work.index.files(name, version), name, version)
-    runtime = _runtime(cuda, work)
+    file = _for_this_machine(context.index.files(name, version), name, version)
+    runtime = _runtime(cuda, context)
     files = (file, runtime[1]) if runtime else (file,)
     known = next((row for row in matrix.cuda_minors if row.cuda == cuda), None)
     toolkit = str(cuda) in toolkits or bool(known and known.toolkit_wheels)
     key = f"nvrtc-{cuda}"
 
     def measure() -> NewRow:
-        with TemporaryDirectory(dir=work.scratch) as scratch:
+        with TemporaryDirectory(dir=context.scratch) as scratch:
             folder = Path(scratch)
-            work.index.unpack(f"{name}=={version}", file, folder / "nvrtc")
-            found = ask_nvrtc(folder / "nvrtc", work.environment)
-            level = _threshold(runtime, folder / "cudart", work)
+            context.index.unpack(f"{name}=={version}", file, folder / "nvrtc")
+            found = ask_nvrtc(folder / "nvrtc", context.environment)
+            level = _threshold(runtime, folder / "cudart", context)
         if found.cuda != cuda:
             raise MeasureError(f"{file.name}: says that it is NVRTC {found.cuda}")
         if level is not None and level.major != cuda.major:
@@ -101,21 +101,21 @@ def minor_measurement(
         }
         tried = [runtime[1]] if level is not None and runtime else []
         note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
-        source = source_text(file, work.today, note, tried)
+        source = source_text(file, context.today, note, tried)
         return NewRow(f"CUDA {cuda}", key, source, flow_mapping(row), "cuda_minors", str(cuda), None)
 
     return Measurement(f"CUDA {cuda}", key, files, measure)
 
 
-def _runtime(cuda: CudaVersion, work: RefreshContext) -> tuple[str, IndexFile] | None:
+def _runtime(cuda: CudaVersion, context: RefreshContext) -> tuple[str, IndexFile] | None:
     """The cudart of a minor, where there is a stub to try it against."""
-    if work.stub is None:
+    if context.stub is None:
         return None
     name = cuda_wheel("cuda-runtime", cuda.major)
-    version = next(iter(work.index.unknown(name, f"=={cuda}.*", ())), None)
+    version = next(iter(context.index.unknown(name, f"=={cuda}.*", ())), None)
     if version is None:
         return None
-    return f"{name}=={version}", _for_this_machine(work.index.files(name, version), name, version)
+    return f"{name}=={version}", _for_this_machine(context.index.files(name, version), name, version)
 
 
 def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
@@ -126,14 +126,14 @@ def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
     raise MeasureError(f"{name} {version}: has no wheel that can be asked on this machine (Linux {machine})")
 
 
-def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, work: RefreshContext) -> CudaVersion | None:
-    if runtime is None or work.stub is None:
+def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, context: RefreshContext) -> CudaVersion | None:
+    if runtime is None or context.stub is None:
         return None
-    work.index.unpack(*runtime, folder)
+    context.index.unpack(*runtime, folder)
     libraries = sorted(folder.rglob("libcudart.so.*"))
     if len(libraries) != 1:
         raise MeasureError(f"{runtime[1].name}: expected one libcudart, found {len(libraries)}")
-    return threshold(libraries[0], work.stub, work.levels, work.environment)
+    return threshold(libraries[0], context.stub, context.levels, context.environment)
 
 
 _PATIENCE = 120.0

@@ -23,13 +23,15 @@ _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
 _GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # uv knows these, pip all
 
 
-def release_measurement(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: RefreshContext) -> Measurement:
+def release_measurement(
+    line: WheelLine | RocmLine, version: str, matrix: Matrix, context: RefreshContext
+) -> Measurement:
     """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone.
 
     Raises:
         MeasureError: when it has no wheel for Linux on x86_64.
     """
-    listing = work.index.files(line.name, version)
+    listing = context.index.files(line.name, version)
     platforms: dict[str, list[IndexFile]] = {}
     for file in listing.files:
         if file.platform is not None:
@@ -42,14 +44,16 @@ def release_measurement(line: WheelLine | RocmLine, version: str, matrix: Matrix
     key = f"{line.name}-{version}"
 
     def measure() -> NewRow:
-        with TemporaryDirectory(dir=work.scratch) as scratch:
+        with TemporaryDirectory(dir=context.scratch) as scratch:
             folders = {name: Path(scratch, name) for name in chosen}
             for name, file in chosen.items():
-                work.index.unpack(f"{line.name}=={version}", file, folders[name])
+                context.index.unpack(f"{line.name}=={version}", file, folders[name])
             read = {name: read_binaries(folder) for name, folder in folders.items()}
-            note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
+            note = "" if isinstance(line, RocmLine) else _second_reading(read, context)
             metadata = read_metadata(folders[_FIRST], line.name)
-            of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
+            of_cuda = (
+                {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, context)
+            )
         pythons = _pythons(listing.files)
         uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
         # Pip tells no dates; a row that is measured again keeps its own.
@@ -64,14 +68,14 @@ def release_measurement(line: WheelLine | RocmLine, version: str, matrix: Matrix
                 name: _platform(name, platforms[name], pythons, read[name])
                 for name in sorted(platforms, key=_ORDER.index)
             },
-            "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
+            "extras": _extras(line, version, metadata, pythons, context.index) if isinstance(line, WheelLine) else None,
             **of_cuda,
             "yanked": listing.yanked,
             "source": key,
         }
         others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
         table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-        source = source_text(chosen[_FIRST], work.today, note or None, others)
+        source = source_text(chosen[_FIRST], context.today, note or None, others)
         return NewRow(f"{line.name} {version}", key, source, flow_mapping(row), table, version, line.name)
 
     return Measurement(f"{line.name} {version}", key, tuple(chosen.values()), measure)
@@ -87,16 +91,16 @@ def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[In
     return flow_mapping({**fields, "also": others or None})
 
 
-def _second_reading(read: Mapping[str, Binaries], work: RefreshContext) -> str:
+def _second_reading(read: Mapping[str, Binaries], context: RefreshContext) -> str:
     """What cuobjdump says of the Linux modules, as a note; nothing where it is not there.
 
     Raises:
         MeasureError: where it finds other code.
     """
-    if work.cuobjdump is None:
+    if context.cuobjdump is None:
         return ""
     codes = {path: code for name, found in read.items() if name == _FIRST for path, code in found.by_file.items()}
-    checked = cross_check(work.cuobjdump, codes, work.environment)
+    checked = cross_check(context.cuobjdump, codes, context.environment)
     if checked.differences:
         raise MeasureError("; ".join(checked.differences))
     refused = f"cuobjdump refuses {' and '.join(sorted(checked.refused))}" if checked.refused else ""
@@ -105,7 +109,7 @@ def _second_reading(read: Mapping[str, Binaries], work: RefreshContext) -> str:
 
 
 def _of_cuda(
-    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, work: RefreshContext
+    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, context: RefreshContext
 ) -> dict[str, object]:
     """What only the wheels for CUDA have."""
     try:
@@ -121,7 +125,7 @@ def _of_cuda(
     return {
         "nvrtc_caps": steps or None,
         "caps_as_text": True if caps.as_text else None,
-        "built_with": built_with(folder, read[_FIRST].code, matrix, work.environment),
+        "built_with": built_with(folder, read[_FIRST].code, matrix, context.environment),
     }
 
 

@@ -262,16 +262,16 @@ class Measurement:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def measure_or_reuse(piece: Measurement, work: RefreshContext) -> NewRow:
+def measure_or_reuse(piece: Measurement, context: RefreshContext) -> NewRow:
     """What an earlier refresh has measured and could not write, else a new measurement, which is kept."""
-    file = work.kept(piece.key)
+    file = context.kept(piece.key)
     digests = sorted(entry.sha256 for entry in piece.files)
     found = _read_cached(file, digests)
     if found is not None:
         return found
-    work.progress.piece(piece.name, piece.size)
+    context.progress.piece(piece.name, piece.size)
     row = piece.measure()
-    work.cache.mkdir(parents=True, exist_ok=True)
+    context.cache.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".part")
     temporary.write_text(json.dumps({"form": _FORM, "files": digests, "row": asdict(row)}), encoding="utf-8")
     temporary.replace(file)

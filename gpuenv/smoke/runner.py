@@ -1,6 +1,6 @@
-"""Runs a plan: each task in a process of its own, under a supervisor that leaves nothing of it behind.
+"""Runs tasks, each in its own process under a supervisor that leaves no process behind.
 
-What became of a test is told by how its process ended and by the facts that it printed.
+The result of a test follows from the end of its process and the facts that it printed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped_result
 
-MIN_SECONDS = 0.5  # seconds: with less left, a test is not started
-MAX_SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
-_MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
-_TERMINATE_SECONDS = 1.0  # seconds in which supervisors that were asked to end may do so
-_HOLD_SECONDS = 7 * 86400.0  # seconds
-_MAX_DETAIL = 1000  # characters of a detail
+MIN_SECONDS = 0.5  # with less time left, a test is not started
+MAX_SILENT_TESTS = 2  # timeouts in a row after which the GPU gets no more tests
+_MARGIN = 2.0  # seconds after the deadline for the supervisor to end its processes
+_TERMINATE_SECONDS = 1.0  # seconds for terminated supervisors to exit
+_HOLD_SECONDS = 7 * 86400.0  # longer than any run
+_MAX_DETAIL = 1000  # characters
 _UNSTARTED = "could not be started"
-_KILL_REASON = "the kernel does so to a process where the memory of the host or the container is used up"
+_KILL_REASON = "as the kernel does when the memory of the host or the container is used up"
 PROGRAM_CAUSES = frozenset(
     (
         *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
@@ -45,7 +45,7 @@ PROGRAM_CAUSES = frozenset(
         *(Cause.NUMPY_SEMANTICS_DIFFERENCE, Cause.STREAM_RACE),
     )
 )
-"""What only a program's own mistake brings about: the tests make none, and words that name one mean something else."""
+"""Causes that only a program's own mistake has: an error text of a test that matches one means something else."""
 
 OnResult = Callable[[TestResult, int, int], None]
 
@@ -55,14 +55,14 @@ class RunSettings:
     """Where and how the tests run.
 
     Attributes:
-        interpreter: the target's.
-        environment: the caller's variables, which the tests run with.
-        folder: the caller's working folder, from which relative paths in PYTHONPATH are counted.
-        at_once: how many run side by side.
-        fault: a fault to plant, or None.
+        interpreter: of the target.
+        environment: the caller's variables, which the tests inherit.
+        folder: the caller's working folder, the base of relative paths in PYTHONPATH.
+        at_once: number of parallel tests.
+        fault: a fault to inject, or None.
         program: the payload's main file.
-        until: reading of ``time.monotonic`` at which the whole run must be over, or None.
-        kept_awake: UUIDs of GPUs that the driver would take down between one test and the next.
+        until: ``time.monotonic`` at which the run must end, or None.
+        kept_awake: UUIDs of the GPUs that the driver would shut down between two tests.
     """
 
     interpreter: str
@@ -77,103 +77,105 @@ class RunSettings:
 
 @dataclass(slots=True)
 class _TestRun:
-    """What the threads of one run share."""
+    """State that the threads of one run share."""
 
-    setting: RunSettings
-    empty: str
+    settings: RunSettings
+    scratch: str
     group: ChildGroup = field(default_factory=ChildGroup)
     lock: threading.Lock = field(default_factory=threading.Lock)
     silent: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    over: bool = False
+    is_over: bool = False
 
-    def payload(self, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
-        """Runs the payload in the target, with these devices alone to be seen."""
-        told = json.dumps({**order, "folder": self.empty})
+    def payload(
+        self, name: str, arguments: Mapping[str, object], devices: Sequence[Device], seconds: float
+    ) -> ChildResult:
+        """Runs the payload in the target with only these devices visible."""
+        encoded = json.dumps({**arguments, "folder": self.scratch})
         visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
-        command = [self.setting.interpreter, "-B", str(self.setting.program), name, told]
+        command = [self.settings.interpreter, "-B", str(self.settings.program), name, encoded]
         return self.supervised(command, visible, seconds)
 
     def supervised(self, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
-        environment = {**child_environment(self.setting.environment, self.setting.folder), **variables}
+        environment = {**child_environment(self.settings.environment, self.settings.folder), **variables}
         supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
-        command = [*supervisor, str(seconds), self.empty, *program]
+        command = [*supervisor, str(seconds), self.scratch, *program]
         return run_child(command, environment, time.monotonic() + seconds + _MARGIN, self.group)
 
 
 @contextmanager
-def _test_run(setting: RunSettings) -> Iterator[_TestRun]:
-    """A run that ends whatever it has started."""
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
-        run = _TestRun(setting, empty)
+def _test_run(settings: RunSettings) -> Iterator[_TestRun]:
+    """Yields a run; terminates all its processes at the end."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as scratch:
+        run = _TestRun(settings, scratch)
         try:
             yield run
         finally:
-            run.over = True
+            run.is_over = True
             run.group.terminate(_TERMINATE_SECONDS)
             run.group.close()
 
 
 class RunResults(NamedTuple):
-    """The results in the order of the plan, and the versions that the target's programs told."""
+    """The results in the order of the tasks, and the versions that the target reported."""
 
     tests: tuple[TestResult, ...]
     versions: Mapping[str, str]
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Nothing that was started is left behind; ``outcome`` has what was found before, the rest skipped."""
+    """All processes are ended; ``outcome`` has the results so far, with the remaining tests as skipped."""
 
     def __init__(self, outcome: RunResults) -> None:
         super().__init__()
         self.outcome = outcome
 
 
-def run_tasks(tasks: Sequence[Task], setting: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
-    """Runs every task; those that must be alone after all others.
+def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
+    """Runs every task; those that must run alone come last.
 
     Args:
-        tasks: the plan.
-        setting: where and how.
-        progress: told each result, how many are done, and how many there are.
+        tasks: what to run.
+        settings: where and how.
+        progress: receives each result, the number done and the total.
 
     Raises:
-        RunInterrupted: when interrupted.
+        RunInterrupted: interrupted.
     """
     results: dict[int, TestResult] = {}
-    with _test_run(setting) as run:
+    with _test_run(settings) as run:
 
         def work(number: int) -> None:
             result = _run_task(run, tasks[number])
-            if run.over:  # what was ended with the run has not crashed
+            if run.is_over:  # the test was terminated with the run; it has not crashed
                 return
             with run.lock:
                 results[number] = result
             progress(result, len(results), len(tasks))
 
-        # Those that may take longest first: at the end of the line they would be waited for.
+        # The slowest first: as the last ones they would prolong the run.
         together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
         alone = [number for number, task in enumerate(tasks) if task.alone]
         try:
-            if setting.kept_awake:  # held as long as tests run: it ends with the group
-                holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *setting.kept_awake]
+            if settings.kept_awake:  # until the group is terminated
+                holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *settings.kept_awake]
                 threading.Thread(target=run.supervised, args=(holder, {}, _HOLD_SECONDS), daemon=True).start()
-            _run_parallel(work, together, setting.at_once)
-            # What ran with others may have lacked what those held.
-            crowded = min(setting.at_once, len(together)) > 1 and setting.fault is None
+            _run_parallel(work, together, settings.at_once)
+            # Parallel tests may have used up the memory of each other: repeat these alone.
+            crowded = min(settings.at_once, len(together)) > 1 and settings.fault is None
             again = [number for number in together if crowded and _ran_out_of_memory(results[number])]
             _run_parallel(work, alone + again, 1)
         except KeyboardInterrupt:
-            run.over = True
+            run.is_over = True
             with run.lock:
                 done = dict(results)
-            detail = "not finished: the run was interrupted"
+            detail = "not finished: interrupted"
             tests = [
                 done.get(number) or skipped_result(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
                 for number, task in enumerate(tasks)
             ]
-            raise RunInterrupted(RunResults(with_the_lost(tests), dict(run.versions))) from None
-    return RunResults(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
+            raise RunInterrupted(RunResults(fail_lost_gpus(tests), dict(run.versions))) from None
+    return RunResults(fail_lost_gpus([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 
 def _run_parallel(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
@@ -188,52 +190,52 @@ def _run_parallel(work: Callable[[int], None], numbers: Iterable[int], at_once: 
 
 
 def _ran_out_of_memory(result: TestResult) -> bool:
-    lacked = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
-    return result.status is TestStatus.BUSY or result.trouble in lacked
+    memory_troubles = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
+    return result.status is TestStatus.BUSY or result.trouble in memory_troubles
 
 
 def _run_task(run: _TestRun, task: Task) -> TestResult:
-    place = ",".join(device.visible for device in task.devices)
-    if run.silent.get(place, 0) >= MAX_SILENT_TESTS:
-        detail = f"not started: {MAX_SILENT_TESTS} tests in a row had no answer from this GPU in time"
+    visible = ",".join(device.visible for device in task.devices)
+    if run.silent.get(visible, 0) >= MAX_SILENT_TESTS:
+        detail = f"not started: {MAX_SILENT_TESTS} tests in a row timed out on this GPU"
         return skipped_result(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
-    left = task.deadline if run.setting.until is None else run.setting.until - time.monotonic()
+    left = task.deadline if run.settings.until is None else run.settings.until - time.monotonic()
     if left < MIN_SECONDS:
-        detail = "not started: the time for the whole run is used up"
+        detail = "not started: the time for the run is used up"
         return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
     seconds = min(task.deadline, left)
-    child = run.payload(task.test.name, payload_arguments(task, run.setting.fault), task.devices, seconds)
+    child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
     facts = parse_facts(child.stdout)
     result = judge_task(replace(task, deadline=seconds), child, facts)
     if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
-        # Cut off before it had the time that its level should take at most, which is no fault of the GPU's.
-        detail = f"cut off after {seconds:.1f} s: the time for the whole run is used up"
+        # It had less time than the budget of a quick run: the GPU is not to blame.
+        detail = f"stopped after {seconds:.1f} s: the time for the run is used up"
         result = replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
     with run.lock:
-        run.silent[place] = run.silent.get(place, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
-        told = facts.get("versions")
-        if isinstance(told, dict):
-            run.versions.update({str(name): str(value) for name, value in told.items()})
+        run.silent[visible] = run.silent.get(visible, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
+        versions = facts.get("versions")
+        if isinstance(versions, dict):
+            run.versions.update({str(name): str(value) for name, value in versions.items()})
     return result
 
 
 def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:
-    """What the payload is told."""
+    """Returns the JSON argument of the payload."""
     only = task.devices[0] if len(task.devices) == 1 else None
     return {
         "level": task.level.value,
         "seed": task.seed,
         "size": dict(task.size),
         "fault": fault,
-        # CuPy does not tell the UUID of a MIG instance on every driver.
-        "uuid": only.uuid if only and not only.instance and only.told_alike else None,
+        # CuPy does not report the UUID of a MIG instance with every driver.
+        "uuid": only.uuid if only and not only.instance and only.uuid_is_checked else None,
     }
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The caller's variables but for secrets, for a child in another folder: what PYTHONPATH names stays what it was.
+    """Returns the caller's variables without secrets and with absolute paths in PYTHONPATH.
 
-    An empty entry and a dot stand for the working folder, from which nothing is ever picked up.
+    Empty entries and dots, which mean the working folder, are removed: nothing is imported from there.
     """
     changed = without_secrets(environment)
     if "PYTHONPATH" in changed:
@@ -244,36 +246,36 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
     return changed
 
 
-def list_devices(setting: RunSettings, seconds: float) -> tuple[tuple[Device, ...], str | None]:
-    """The devices that the target's CuPy lists within some seconds, and what it says instead where it cannot."""
-    with _test_run(setting) as run:
+def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, ...], str | None]:
+    """Returns the devices that the target's CuPy lists within these seconds, or its error."""
+    with _test_run(settings) as run:
         child = run.payload("--census", {}, (), seconds)
     facts = parse_facts(child.stdout)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
         status, _, how = _describe_ending(child, seconds)
-        error = f"nothing ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
-    listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    return devices_from_cupy(listed, setting.environment), str(error) if error is not None else None
+        error = f"no device list ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
+    entries = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
+    return devices_from_cupy(entries, settings.environment), str(error) if error is not None else None
 
 
 def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
-    """The result of a test."""
+    """Returns the result of a test from the end of its process and its facts."""
     status, trouble, how = _describe_ending(child, task.deadline)
     cause: Cause | None = None
-    ended_well = child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True
-    told = _read_verdict(facts.get("verdict")) if ended_well else None
+    has_finished = child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True
+    verdict = _read_verdict(facts.get("verdict")) if has_finished else None
     detail: str | None
-    if told is not None:
-        status, trouble, detail, cause = told
+    if verdict is not None:
+        status, trouble, detail, cause = verdict
     elif status is TestStatus.TIMED_OUT:
         detail = f"{how}{_stage_text(facts)}; its processes were killed"
     elif child.signal_name:
-        why = f" ({_KILL_REASON})" if trouble is Trouble.KILLED else ""  # what gpuenv kills itself is out of time
+        why = f" ({_KILL_REASON})" if trouble is Trouble.KILLED else ""  # gpuenv itself kills on timeout only
         detail = f"{how}{_stage_text(facts)}{why}{_stderr_tail(child)}"
     else:
-        where = "" if how == _UNSTARTED else f" before its verdict{_stage_text(facts)}"
-        detail = f"{how}{where}{_stderr_tail(child)}"
+        stage = "" if how == _UNSTARTED else f" before its verdict{_stage_text(facts)}"
+        detail = f"{how}{stage}{_stderr_tail(child)}"
     return TestResult(
         name=task.test.name,
         group=task.test.group,
@@ -293,8 +295,8 @@ def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> Test
 
 
 def _describe_ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Trouble | None, str]:
-    """What became of a process that gave no answer, in a few words; ``seconds`` is its deadline."""
-    # A child may end with the supervisor's code by itself, but hardly at the deadline.
+    """Returns how a process without a verdict ended; ``seconds`` is its deadline."""
+    # A child may exit with the same code by itself, but hardly at the deadline.
     if child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds):
         return TestStatus.TIMED_OUT, Trouble.DEADLINE, f"no answer within {seconds:g} s"
     if child.signal_name:
@@ -305,35 +307,35 @@ def _describe_ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Tr
     return TestStatus.CRASHED, Trouble.ENDED_EARLY, how
 
 
-def _read_verdict(said: object) -> tuple[TestStatus, Trouble | None, str | None, Cause | None] | None:
-    """A verdict in the form that the payload gives it; None for anything else."""
-    if not isinstance(said, dict):
+def _read_verdict(data: object) -> tuple[TestStatus, Trouble | None, str | None, Cause | None] | None:
+    """Decodes the payload's verdict; None if it is malformed."""
+    if not isinstance(data, dict):
         return None
     try:
-        status = TestStatus(said.get("status"))
-        trouble = Trouble(said["trouble"]) if said.get("trouble") else None
+        status = TestStatus(data.get("status"))
+        trouble = Trouble(data["trouble"]) if data.get("trouble") else None
     except ValueError:
         return None
-    detail = said.get("detail")
-    cause = next((cause for cause in Cause if cause.value == said.get("cause")), None)
+    detail = data.get("detail")
+    cause = next((cause for cause in Cause if cause.value == data.get("cause")), None)
     return status, trouble, str(detail) if detail else None, cause
 
 
-def _read_measured(told: object) -> dict[str, Quantity]:
-    if not isinstance(told, dict):
+def _read_measured(data: object) -> dict[str, Quantity]:
+    if not isinstance(data, dict):
         return {}
     found = {}
-    for name, entry in told.items():
+    for name, entry in data.items():
         value = _read_number(entry.get("value")) if isinstance(entry, dict) else None
         if value is not None:
             found[str(name)] = Quantity(value, str(entry.get("unit", "")))
     return found
 
 
-def _read_number(told: object) -> float | None:
-    """A number that is one; JSON has whole numbers of any length, and Python's reads ``NaN``."""
+def _read_number(data: object) -> float | None:
+    """Returns a finite number or None: JSON integers have any length, and Python's parser accepts ``NaN``."""
     try:
-        value = float(told) if isinstance(told, int | float) else math.nan
+        value = float(data) if isinstance(data, int | float) else math.nan
     except OverflowError:
         return None
     return value if math.isfinite(value) else None
@@ -341,12 +343,12 @@ def _read_number(told: object) -> float | None:
 
 def _stage_text(facts: Mapping[str, Any]) -> str:
     if "stage" in facts:
-        return f", while it worked on {facts['stage']}"
+        return f" while computing {facts['stage']}"
     if "device" in facts:
-        return ", while it prepared its input"
+        return " while preparing its input"
     if "versions" in facts:
-        return ", while CUDA was initialised"
-    return ", while CuPy was imported" if "started" in facts else ", before it had begun"
+        return " while initializing CUDA"
+    return " while importing CuPy" if "started" in facts else " before it started"
 
 
 def _stderr_tail(child: ChildResult) -> str:
@@ -355,18 +357,18 @@ def _stderr_tail(child: ChildResult) -> str:
     return f": {reason}" if reason else ""
 
 
-def with_the_lost(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
-    """The same results; a test that CUDA showed no GPU has failed where others of the same run had one.
+def fail_lost_gpus(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """Turns skipped tests without a GPU into failures if other tests of the run had one.
 
-    Every one of them was given a GPU that the machine lists: this one is not started, or has gone meanwhile. Where
-    no test had a GPU, the doctor knows why, and nothing is proven.
+    Each test was assigned a GPU that the machine lists, so this GPU failed to initialize or was lost meanwhile. If no
+    test had a GPU, the doctor finds out why.
     """
     had_one = any(test.status is TestStatus.PASSED or test.status in BROKEN for test in tests)
     return tuple(
         replace(
             test,
             status=TestStatus.FAILED,
-            detail=f"{test.detail}; other tests of this run were shown one",
+            detail=f"{test.detail}; other tests of this run had one",
             cause=Cause.CUDA_INITIALIZATION_FAILED,
         )
         if had_one and test.trouble is Trouble.NO_DEVICE

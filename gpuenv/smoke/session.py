@@ -1,4 +1,4 @@
-"""A whole run of the smoke tests: which GPUs, which tests, what became of them, and what it comes to."""
+"""A complete smoke run: selects GPUs and tests, runs them and returns the overall result."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from gpuenv.smoke.tasks import (
     worker_count,
 )
 
-_EVERY = 5.0  # seconds from one word on the progress to the next
-_STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afterwards
+_PROGRESS_SECONDS = 5.0  # between two progress messages
+_STATE_SECONDS = 10.0  # deadline for reading the GPUs' health afterwards
 
 Announce = Callable[[str], None]
 
 
 class UnusableTarget(Exception):  # noqa: N818 - an answer about the target
-    """The target environment cannot run any test; ``remedy`` says what would help."""
+    """The target environment cannot run any test; ``remedy`` says what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class UnusableTarget(Exception):  # noqa: N818 - an answer about the target
 
 
 class SmokeInterrupted(KeyboardInterrupt):
-    """``result`` has what was found before; what was not finished by then is skipped in it."""
+    """``result`` has the results so far, with unfinished tests as skipped."""
 
     def __init__(self, result: SmokeResult) -> None:
         super().__init__()
@@ -54,17 +54,17 @@ class SmokeInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class SmokeTarget:
-    """Where it is to be proven.
+    """The environment and the machine that the tests run in.
 
     Attributes:
-        interpreter: the target's.
+        interpreter: of the target.
         environment: the caller's variables.
         folder: the caller's working folder.
-        snapshot: what the doctor knows of the machine.
-        driver_root: folder under which the driver's files are looked for.
-        started: reading of ``time.monotonic`` when the command began.
-        until: reading of it at which the whole run must be over, or None.
-        peaks: what the data sheets say of GPUs.
+        snapshot: of the machine.
+        driver_root: root folder of the driver's files.
+        started: ``time.monotonic`` at the start of the command.
+        until: ``time.monotonic`` at which the run must end, or None.
+        peaks: theoretical maxima from the GPUs' data sheets.
     """
 
     interpreter: str
@@ -78,8 +78,8 @@ class SmokeTarget:
 
 
 def run_smoke(
-    order: SmokeOptions,
-    place: SmokeTarget,
+    options: SmokeOptions,
+    target: SmokeTarget,
     obstacle: Callable[[Snapshot], str | None],
     announce: Announce,
     started_at: str,
@@ -87,116 +87,121 @@ def run_smoke(
     """Runs the tests.
 
     Args:
-        order: what.
-        place: where.
-        obstacle: the doctor's word on why no GPU can be used.
-        announce: told how far it is.
-        started_at: the time of day, ISO 8601.
+        options: what to run.
+        target: where to run it.
+        obstacle: returns why no GPU is usable, according to the doctor.
+        announce: receives progress messages.
+        started_at: time of day, ISO 8601.
 
     Raises:
-        Unusable: when the target environment can run no test.
-        ValueError: when a GPU is named that is not there.
-        ProofInterrupted: when interrupted while tests run.
+        UnusableTarget: the target environment cannot run any test.
+        ValueError: ``options`` names a GPU that does not exist.
+        SmokeInterrupted: interrupted while tests run.
     """
-    _check_target(place.snapshot)
-    # From what the doctor read; where that has none, from CuPy itself, which is believed over it.
-    devices, error = visible_devices(place.snapshot, place.environment), None
+    _check_target(target.snapshot)
+    # The snapshot's devices; if it has none, CuPy's, which take precedence over the doctor's answer.
+    devices, error = visible_devices(target.snapshot, target.environment), None
     if not devices:
-        setting = RunSettings(place.interpreter, place.environment, place.folder)
-        devices, error = list_devices(setting, order.timeout or DEADLINE[order.level])
+        setting = RunSettings(target.interpreter, target.environment, target.folder)
+        devices, error = list_devices(setting, options.timeout or DEADLINE[options.level])
     if not devices:
-        parts = [obstacle(place.snapshot) or "no GPU is visible here", f"CuPy says: {error}" if error else ""]
-        return _skip_each(order, place, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
-    devices = select_devices(devices, order.gpus)
-    if is_simulated(place.environment):
-        return skip_all(order, place, RUNS_NO_KERNEL, started_at)
+        parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
+        return _skip_each(options, target, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
+    devices = select_devices(devices, options.gpus)
+    if is_simulated(target.environment):
+        return skip_all(options, target, RUNS_NO_KERNEL, started_at)
     try:
-        outcome = _run(order, place, devices, announce)
+        outcome = _run(options, target, devices, announce)
     except RunInterrupted as stop:
-        so_far = _result(order, place, devices, stop.outcome, started_at)
+        so_far = _result(options, target, devices, stop.outcome, started_at)
         raise SmokeInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
-    return _result(order, place, devices, outcome, started_at)
+    return _result(options, target, devices, outcome, started_at)
 
 
-def skip_all(order: SmokeOptions, place: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
-    """Every test that would have run, skipped for a reason that holds for all."""
-    return _skip_each(order, place, Trouble.NOT_APPLICABLE, reason, started_at)
+def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
+    """Returns a result with every selected test skipped for the same reason."""
+    return _skip_each(options, target, Trouble.NOT_APPLICABLE, reason, started_at)
 
 
-def _skip_each(order: SmokeOptions, place: SmokeTarget, trouble: Trouble, reason: str, started_at: str) -> SmokeResult:
-    tests = select_tests(order.groups, order.only, order.level)
+def _skip_each(
+    options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
+) -> SmokeResult:
+    tests = select_tests(options.groups, options.only, options.level)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
-    return _result(order, place, (), RunResults(results, {}), started_at)
+    return _result(options, target, (), RunResults(results, {}), started_at)
 
 
 def _check_target(snapshot: Snapshot) -> None:
     target, source = snapshot.target, snapshot.source("target")
     if not target.python.known:
-        named = target.executable.value or "the target"
+        name = target.executable.value or "the target"
         answered = source.state is SourceState.ANSWERED
-        why = source.detail or ("no Python" if answered else "it gave no answer")
-        raise UnusableTarget(f"{named} cannot be used: {why}", "name another one with --python PATH")
+        why = source.detail or ("it is not a Python" if answered else "it did not answer")
+        raise UnusableTarget(f"{name} cannot be used: {why}", "pass another one with --python PATH")
     if not target.cupy:
         raise UnusableTarget(
             f"CuPy is not in the target environment ({target.executable.value})",
-            "gpuenv resolve names the wheel to install; --python PATH names another environment",
+            "find the wheel to install with gpuenv resolve, or pass another environment with --python PATH",
         )
 
 
-def _run(order: SmokeOptions, place: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
-    tests, log, last = select_tests(order.groups, order.only, order.level), KernelLog(), time.monotonic()
-    # A container or a batch system may give this process a few processors of many.
+def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
+    tests, log, last = select_tests(options.groups, options.only, options.level), KernelLog(), time.monotonic()
+    # A container or a batch system may restrict this process to some of the processors.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = RunSettings(
-        place.interpreter,
-        place.environment,
-        place.folder,
-        worker_count(devices, order.level, processors),
-        order.fault,
-        until=place.until,
-        kept_awake=powered_down_gpus(place.snapshot, devices),
+        target.interpreter,
+        target.environment,
+        target.folder,
+        worker_count(devices, options.level, processors),
+        options.fault,
+        until=target.until,
+        kept_awake=powered_down_gpus(target.snapshot, devices),
     )
 
     def progress(result: TestResult, done: int, total: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= _EVERY and done < total:
+        if time.monotonic() - last >= _PROGRESS_SECONDS and done < total:
             last = time.monotonic()
-            announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
+            announce(f"{done} of {total} tests done; last: {result.name} ({result.status.value})")
 
     try:
-        found, versions = run_tasks(plan_tasks(tests, devices, order), setting, progress)
-        # The GPUs' health is looked at in all levels but the quick one, and after every failure; of a fault that was
-        # planted on purpose it says nothing.
-        due = order.level is not SmokeLevel.QUICK and not order.only and (not order.groups or "health" in order.groups)
+        found, versions = run_tasks(plan_tasks(tests, devices, options), setting, progress)
+        # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
+        due = (
+            options.level is not SmokeLevel.QUICK
+            and not options.only
+            and (not options.groups or "health" in options.groups)
+        )
         state: tuple[TestResult, ...] = ()
-        if not order.fault and (due or any(test.status in BROKEN for test in found)):
+        if not options.fault and (due or any(test.status in BROKEN for test in found)):
             began = time.monotonic()
-            request = ProbeRequest(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
+            request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)
-            state = health_results(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
+            state = health_results(target.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()
-    return RunResults(found + skip_for_few_gpus(tests, devices, order) + state, versions)
+    return RunResults(found + skip_for_few_gpus(tests, devices, options) + state, versions)
 
 
 def _result(
-    order: SmokeOptions, place: SmokeTarget, devices: tuple[Device, ...], outcome: RunResults, started_at: str
+    options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], outcome: RunResults, started_at: str
 ) -> SmokeResult:
     gpus = tuple(device.record for device in devices)
     status = overall(outcome.tests)
-    python = place.snapshot.target.python.value
+    python = target.snapshot.target.python.value
     return SmokeResult(
         status=status,
         exit_code=int(ExitCode.OK if status is TestStatus.PASSED else ExitCode.SMOKE_FAILED),
-        level=order.level,
-        seed=order.seed,
+        level=options.level,
+        seed=options.seed,
         gpus=gpus,
         tests=outcome.tests,
-        duration=time.monotonic() - place.started,
-        budget=BUDGET[order.level],
+        duration=time.monotonic() - target.started,
+        budget=BUDGET[options.level],
         versions={**({"python": str(python)} if python else {}), **outcome.versions},
-        fault=order.fault,
+        fault=options.fault,
         started_at=started_at,
-        compared=compare_with_peaks(outcome.tests, gpus, place.peaks) + compare_with_same_model(outcome.tests, gpus),
+        compared=compare_with_peaks(outcome.tests, gpus, target.peaks) + compare_with_same_model(outcome.tests, gpus),
         gpuenv_version=__version__,
     )

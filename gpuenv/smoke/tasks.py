@@ -1,6 +1,6 @@
-"""What tests there are, and what is to be run of them: in which order, from which seeds and until when.
+"""The catalogue of tests and the tasks of a run: tests with their devices, seeds and deadlines.
 
-A plan is data. Nothing of the payload is imported: what a test is about is read from the literals of its class.
+Nothing of the payload is imported: the attributes of a test are read from the literals of its class.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ GROUPS = (
     "multi", "health",
 )  # fmt: skip
 BUDGET = {SmokeLevel.QUICK: 10.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 900.0}
-# The first import of CuPy from a cold disk and the first start of an idle driver take most of it.
+# Mostly for the first import of CuPy from a cold disk and the initialization of an idle driver.
 DEADLINE = {SmokeLevel.QUICK: 30.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 300.0}
 DEFAULT_SEED = 20261121
-_AT_ONCE = 12  # on one GPU: all of the quick level; the import of CuPy keeps a processor busy for each
-# Bytes: a context, the libraries' workspaces and the arrays of a test.
-_MEMORY_EACH = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}
+_TESTS_PER_GPU = 12  # all of the quick level; importing CuPy keeps one processor busy per test
+# Bytes per test: its context, the libraries' workspaces and its arrays.
+_MEMORY_PER_TEST = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}
 
 Size = Mapping[str, object]
 
@@ -41,15 +41,15 @@ class TestInfo:
     Attributes:
         name: ``blas.matmul_f32``.
         group: ``blas``.
-        title: what it proves.
-        sizes: level -> sizes, for the levels that have an entry of their own.
-        needs: what must be there.
-        tolerance: how far the GPU may be off, and why.
-        alone: the levels in which it runs alone, since it takes times, or watches or fills memory.
-        seconds: level -> deadline, where the level's own is too short.
+        title: what it verifies.
+        sizes: level -> sizes, for the levels with an entry.
+        needs: its requirements.
+        tolerance: the accepted error, and why.
+        alone: the levels in which it runs alone, because it measures times, or watches or fills memory.
+        seconds: level -> deadline, if the level's default is too short.
     """
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # not for pytest
 
     name: str
     group: str
@@ -62,16 +62,16 @@ class TestInfo:
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it needs."""
+        """The number of GPUs it needs."""
         return max([1, *(int(need.partition(":")[2]) for need in self.needs if need.startswith("gpus:"))])
 
     @property
     def longest(self) -> float:
-        """Seconds of the longest deadline of its own; 0 where each level's is long enough."""
+        """The longest of its own deadlines in seconds; 0 without any."""
         return max(self.seconds.values(), default=0.0)
 
     def size(self, level: SmokeLevel) -> Size | None:
-        """The sizes for a level: its own, else those of the nearest lower one; None where there is none."""
+        """Returns the sizes for a level, else those of the nearest lower level; None if the level lacks the test."""
         order = list(SmokeLevel)
         known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
         return known[-1] if known else None
@@ -79,7 +79,7 @@ class TestInfo:
 
 @cache
 def all_tests() -> tuple[TestInfo, ...]:
-    """Every test, group by group, then by name."""
+    """Returns every test, by group and name."""
     return tuple(test for group in GROUPS for test in sorted(_read_tests(group), key=lambda test: test.name))
 
 
@@ -89,7 +89,7 @@ def _read_tests(group: str) -> Iterator[TestInfo]:
         if not isinstance(node, ast.ClassDef):
             continue
         found = _literals(node.body, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS")
-        if "TITLE" in found:  # else what several tests share
+        if "TITLE" in found:  # not a base class of several tests
             yield TestInfo(
                 name=f"{group}.{re.sub('(?<!^)(?=[A-Z])', '_', node.name).lower()}",
                 group=group,
@@ -103,7 +103,7 @@ def _read_tests(group: str) -> Iterator[TestInfo]:
 
 
 def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
-    """The literals that are assigned to these names."""
+    """Returns the literals assigned to these names."""
     return {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in body
@@ -112,13 +112,13 @@ def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
 
 
 def injectable_faults() -> tuple[str, ...]:
-    """The names of the faults that can be planted into a test."""
+    """Returns the names of the faults that can be injected into a test."""
     text = (PAYLOAD / "cupy_device.py").read_text(encoding="utf-8")
     return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
 
 
 def select_tests(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
-    """The tests of some groups, or of all, that a level has; ``only`` names tests, whatever their level."""
+    """Returns the tests of a level in these groups (all by default); ``only`` names tests of any level."""
     if only:
         return tuple(test for test in all_tests() if test.name in only)
     return tuple(test for test in all_tests() if (not groups or test.group in groups) and test.size(level) is not None)
@@ -131,11 +131,11 @@ class Task:
     Attributes:
         test: the test.
         size: its sizes.
-        devices: what its child may see.
+        devices: that its process sees.
         seed: of its input.
-        repeat: which repetition, from 0.
+        repeat: number of the repetition, from 0.
         deadline: seconds.
-        level: how much is tested; that of its sizes, where it begins deeper than was wished for.
+        level: of its sizes; deeper than requested if the test has none for that level.
     """
 
     test: TestInfo
@@ -148,28 +148,28 @@ class Task:
 
     @property
     def gpu(self) -> str | None:
-        """The UUID of the one GPU that it runs on."""
+        """The UUID of its GPU, if it runs on only one."""
         return self.devices[0].uuid if len(self.devices) == 1 else None
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else may run beside it."""
+        """Whether nothing else may run at the same time."""
         return self.level.value in self.test.alone
 
 
 @dataclass(frozen=True, slots=True)
 class SmokeOptions:
-    """What the caller asked for.
+    """Options of a run.
 
     Attributes:
-        groups: empty for all.
-        only: tests by their names, whatever their level.
+        groups: groups of tests; empty for all.
+        only: names of tests of any level.
         gpus: UUIDs or indices; empty for all.
-        level: how much is tested.
-        seed: what the inputs are made from.
+        level: how thorough the tests are.
+        seed: that the inputs are derived from.
         repeat: how often each test runs.
-        timeout: seconds for each test; None for what the level and the test itself say.
-        fault: a fault to plant into every test, by which the tests are tested.
+        timeout: seconds for each test; None for the default of the level and the test.
+        fault: a fault to inject into every test, to test the tests.
     """
 
     groups: tuple[str, ...] = ()
@@ -182,48 +182,48 @@ class SmokeOptions:
     fault: str | None = None
 
 
-def plan_tasks(tests: Iterable[TestInfo], devices: Sequence[Device], order: SmokeOptions) -> tuple[Task, ...]:
-    """Every test on every device, repetition by repetition; those that need several GPUs once on all of them."""
+def plan_tasks(tests: Iterable[TestInfo], devices: Sequence[Device], options: SmokeOptions) -> tuple[Task, ...]:
+    """Plans every test on every device for each repetition; a test of several GPUs runs once on all of them."""
     several = tuple(device for device in devices if not device.instance)
     tasks = []
-    for repeat in range(order.repeat):
+    for repeat in range(options.repeat):
         for test in tests:
-            where = [several] if test.gpus > 1 else [(device,) for device in devices]
-            tasks += [_task(test, places, repeat, order) for places in where if len(places) >= test.gpus]
+            groups = [several] if test.gpus > 1 else [(device,) for device in devices]
+            tasks += [_task(test, group, repeat, options) for group in groups if len(group) >= test.gpus]
     return tuple(tasks)
 
 
-def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, order: SmokeOptions) -> Task:
-    # A test that was asked for by name and begins deeper has the sizes of the level where it begins, and so that
-    # level's deadline, and runs alone as there.
-    is_in = test.size(order.level) is not None
-    level = order.level if is_in else next(level for level in SmokeLevel if level.value in test.sizes)
+def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, options: SmokeOptions) -> Task:
+    # A test named by --only may exist in deeper levels only: it then takes the sizes, the deadline and the isolation of
+    # the first of these.
+    has_level = test.size(options.level) is not None
+    level = options.level if has_level else next(level for level in SmokeLevel if level.value in test.sizes)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
-    seed = derive_seed(order.seed, test.name, repeat)
-    return Task(test, test.size(level) or {}, devices, seed, repeat, order.timeout or deadline, level)
+    seed = derive_seed(options.seed, test.name, repeat)
+    return Task(test, test.size(level) or {}, devices, seed, repeat, options.timeout or deadline, level)
 
 
 def derive_seed(seed: int, name: str, repeat: int) -> int:
-    """A seed for each test and repetition: the same for the same run, whatever else is run beside it."""
+    """Returns the seed of a test and repetition, independent of the other tests in the run."""
     digits = hashlib.sha256(f"{seed}/{name}/{repeat}".encode()).hexdigest()
     return int(digits[:8], 16)
 
 
 def skip_for_few_gpus(
-    tests: Iterable[TestInfo], devices: Sequence[Device], order: SmokeOptions
+    tests: Iterable[TestInfo], devices: Sequence[Device], options: SmokeOptions
 ) -> tuple[TestResult, ...]:
-    """The tests that need more GPUs than there are."""
+    """Returns a skipped result for each test that needs more GPUs than are visible."""
     count = sum(not device.instance for device in devices)
-    lacking = [test for test in tests if test.gpus > 1 and test.gpus > count]
+    unmet = [test for test in tests if test.gpus > 1 and test.gpus > count]
     return tuple(
-        skipped_result(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible here: {count}", repeat)
-        for repeat in range(order.repeat)
-        for test in lacking
+        skipped_result(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible: {count}", repeat)
+        for repeat in range(options.repeat)
+        for test in unmet
     )
 
 
 def skipped_result(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
-    """A test that was not run, and why."""
+    """Returns the result of a test that was not run; ``detail`` says why."""
     return TestResult(
         name=test.name,
         group=test.group,
@@ -238,11 +238,11 @@ def skipped_result(test: TestInfo, gpu: str | None, trouble: Trouble, detail: st
 
 
 def worker_count(devices: Sequence[Device], level: SmokeLevel, processors: int) -> int:
-    """How many tests run side by side; one where a GPU lets in one process at a time.
+    """Returns how many tests run in parallel; one if a GPU allows only one process.
 
-    The plan goes round the GPUs, so that each has its share of them.
+    The plan alternates between the GPUs, which shares the workers evenly.
     """
     if any(device.exclusive for device in devices):
         return 1
-    by_memory = [max(1, device.memory_total // _MEMORY_EACH[level]) for device in devices if device.memory_total]
-    return max(1, min(min([_AT_ONCE, *by_memory]) * len(devices), processors))
+    by_memory = [max(1, device.memory_total // _MEMORY_PER_TEST[level]) for device in devices if device.memory_total]
+    return max(1, min(min([_TESTS_PER_GPU, *by_memory]) * len(devices), processors))

@@ -57,8 +57,8 @@ def test_a_measured_row_shows_the_file_and_its_whole_digest(matrix: Matrix) -> N
         (RowFilter(gpu="V100", line="cupy-cuda12x"), {"cuda/12.0"}, {"cuda/11.8", "cuda/13.0"}),
     ],
 )
-def test_filters(asked: RowFilter, has: set[str], lacks: set[str], matrix: Matrix) -> None:
-    names = {row.name for row in select_rows(matrix, asked).rows}
+def test_filters(filters: RowFilter, has: set[str], lacks: set[str], matrix: Matrix) -> None:
+    names = {row.name for row in select_rows(matrix, filters).rows}
     assert has <= names
     assert not lacks & names
 
@@ -66,9 +66,9 @@ def test_filters(asked: RowFilter, has: set[str], lacks: set[str], matrix: Matri
 @pytest.mark.parametrize(
     "asked", [RowFilter(row="cuda/99.0"), RowFilter(line="cupy"), RowFilter(gpu="H1000"), RowFilter(driver="new")]
 )
-def test_a_filter_that_means_nothing(asked: RowFilter, matrix: Matrix) -> None:
+def test_a_filter_that_means_nothing(filters: RowFilter, matrix: Matrix) -> None:
     with pytest.raises(ValueError, match=r"99\.0|cupy|H1000|new"):
-        select_rows(matrix, asked)
+        select_rows(matrix, filters)
     assert issubclass(NoSuchRowError, ValueError)
 
 

@@ -67,7 +67,7 @@ def test_an_unusable_target_is_told_in_every_form(targets: Targets, tmp_path: Pa
 def test_without_any_python_the_result_is_there_too(tmp_path: Path) -> None:
     done = run("--format", "json", GPUENV_DRIVER_ROOT=str(tmp_path), PATH=str(tmp_path))
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (7, 7)
-    assert "name another one with --python PATH" in done.stderr
+    assert "pass another one with --python PATH" in done.stderr
 
 
 def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_gpu_is_named_by_uuid_or_index(target: Path, machine: SimulatedMachine
     )
     assert again["gpus"] == result["gpus"]
     assert [test["seed"] for test in again["tests"]] == [test["seed"] for test in result["tests"]]
-    for name, words in (("9", "--gpu 9 is none of"), (gpu["uuid"][:7], "stands for several GPUs")):
+    for name, words in (("9", "--gpu 9 matches none of"), (gpu["uuid"][:7], "matches several GPUs")):
         done = run("--gpu", name, "--python", target, **machine.environment)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr

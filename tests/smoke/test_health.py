@@ -47,9 +47,13 @@ def test_a_gpu_that_is_as_it_was_passes_and_is_measured() -> None:
         (
             SOUND._replace(rows_pending=known(value=True, source="nvml")),
             Cause.GPU_HARDWARE_FAULT,
-            "waits to be remapped",
+            "is pending remapping",
         ),
-        (SOUND._replace(rows_failed=known(value=True, source="nvml")), Cause.GPU_HARDWARE_FAULT, "remapping a row"),
+        (
+            SOUND._replace(rows_failed=known(value=True, source="nvml")),
+            Cause.GPU_HARDWARE_FAULT,
+            "could not be remapped",
+        ),
         (
             SOUND._replace(throttle_reasons=known(("hardware-thermal",), "nvml")),
             Cause.GPU_THROTTLED,
@@ -103,8 +107,8 @@ def test_a_gpu_that_is_gone_afterwards_is_told() -> None:
     answered = (Source("nvml", SourceState.ANSWERED),)
     fallen = "4,1,2,-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus."
     for after, lines, words in (
-        (Snapshot(gpus=(lost, other), sources=answered), [], "cannot open it any more (its return code is 15)"),
-        (Snapshot(gpus=(other,), sources=answered), [], "does not tell of it any more"),
+        (Snapshot(gpus=(lost, other), sources=answered), [], "can no longer open the GPU (return code 15)"),
+        (Snapshot(gpus=(other,), sources=answered), [], "NVML no longer lists the GPU"),
         (Snapshot(gpus=(other,), sources=answered), [fallen], "Xid 79"),
         (Snapshot(), [fallen], "Xid 79"),
     ):

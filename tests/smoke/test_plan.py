@@ -118,9 +118,9 @@ def test_a_gpu_is_picked_by_uuid_its_beginning_or_its_index() -> None:
         assert select_devices(there, [name]) == (there[1],)
     assert select_devices(there, []) == there
     assert select_devices(there, ["0", A]) == (there[0],)
-    with pytest.raises(ValueError, match=r"--gpu 7 is none of the GPUs .*0: GPU-aaaa"):
+    with pytest.raises(ValueError, match=r"--gpu 7 matches none of the visible GPUs .*0: GPU-aaaa"):
         select_devices(there, ["7"])
-    with pytest.raises(ValueError, match="stands for several"):
+    with pytest.raises(ValueError, match="matches several"):
         select_devices((device(A), device(A[:-1] + "2")), ["GPU-aaaa"])
 
 
@@ -155,7 +155,7 @@ def test_what_needs_more_gpus_than_there_are_is_told() -> None:
     assert (lacking.name, lacking.status, lacking.trouble) == (
         "multi.each", TestStatus.SKIPPED, Trouble.NOT_APPLICABLE,
     )  # fmt: skip
-    assert lacking.detail == "needs 2 GPUs; visible here: 1"
+    assert lacking.detail == "needs 2 GPUs; visible: 1"
     assert skip_for_few_gpus(QUICK, [device(A), device(B)], SmokeOptions()) == ()
     assert len(skip_for_few_gpus(QUICK, [device(M1, instance=True), device(M2, instance=True)], SmokeOptions())) == 1
 

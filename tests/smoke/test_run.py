@@ -42,7 +42,7 @@ def test_a_test_that_passes(tmp_path: Path) -> None:
         ("busy", "busy", "memory-held-by-others", "gpu-busy", "others hold"),
         ("skips", "skipped", "not-applicable", None, "needs more"),
         ("loses_context", "crashed", "context-lost", "illegal-memory-access", "context is lost"),
-        ("segfaults", "crashed", "signal", None, "ended by SIGSEGV, while it worked on the GPU's answers"),
+        ("segfaults", "crashed", "signal", None, "ended by SIGSEGV while computing the GPU's answers"),
         ("aborts_after_the_verdict", "crashed", "signal", None, "ended by SIGABRT"),
         ("exits_early", "crashed", "ended-early", None, "exit code 3 before its verdict"),
         ("exits_early_with_success", "crashed", "ended-early", None, "exit code 0 before its verdict"),
@@ -84,7 +84,7 @@ def test_a_deadline_is_kept_and_everything_is_ended_with_it(tmp_path: Path, habi
 
 
 def test_what_it_was_doing_when_its_time_was_over_is_told(tmp_path: Path) -> None:
-    assert "while it worked on the GPU's answers" in (one(tmp_path, "hangs", SHORT).detail or "")
+    assert "while computing the GPU's answers" in (one(tmp_path, "hangs", SHORT).detail or "")
 
 
 def test_the_last_words_of_one_that_ends_early_are_told(tmp_path: Path) -> None:
