@@ -239,7 +239,7 @@ def test_nothing_proven_is_never_fit() -> None:
 
 
 def test_a_gpu_that_only_the_driver_shows_is_an_error() -> None:
-    unseen = replace(LEFT, gpu=UUID, trouble=Trouble.NO_DEVICE, detail="CUDA shows this program no GPU: error 100")
+    unseen = replace(LEFT, gpu=UUID, trouble=Trouble.NO_DEVICE, detail="CUDA finds no GPU: error 100")
     (finding,) = found(smoke(unseen))
     assert (finding.code, finding.cause) == ("SMK901", Cause.CUDA_INITIALIZATION_FAILED)
     assert overall((unseen,)) is TestStatus.SKIPPED

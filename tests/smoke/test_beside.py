@@ -71,7 +71,7 @@ def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
     files = (PAYLOAD / "tests/blas.py", PAYLOAD / "tests/transfer.py")
     written = "".join(path.read_text(encoding="utf-8") for path in files)
     assert 'gpu.measure("matmul_" + name' in written
-    assert 'gpu.rate("device_copy"' in written
+    assert 'gpu.measure_rate("device_copy"' in written
     assert all(1e11 < value < 1e16 for numbers in peaks.values() for value in numbers.values())
 
 

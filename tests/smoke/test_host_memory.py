@@ -37,7 +37,7 @@ def test_sizes_are_halved_until_the_host_has_room_for_them_too() -> None:
     assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
     _, trouble = fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=90 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
-    assert trouble.detail == "needs 96 MiB of the host's memory; this program may take 90 MiB more"
+    assert trouble.detail == "needs 96 MiB of the host's memory; 90 MiB are available"
     assert fit_size(GpuTest(), {}, AvailableMemory(free, total, host=100 << 20)) == ({}, None)
 
 
@@ -64,7 +64,7 @@ def test_what_a_test_takes_of_the_host_s_memory_is_not_held_by_others_of_the_gpu
     assert fit_size(Fixed(), {"mib": 600}, AvailableMemory(free, total, host=free, shared=True))[1] is None
     _, trouble = fit_size(Fixed(), {"mib": 900}, AvailableMemory(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
-    assert trouble.detail == "needs 3.8 GiB of the host's memory; this program may take 3.0 GiB more"
+    assert trouble.detail == "needs 3.8 GiB of the host's memory; 3.0 GiB are available"
     _, trouble = fit_size(Fixed(), {"mib": 3000}, AvailableMemory(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory"), "nor would it have room without others"
     _, trouble = fit_size(Fixed(), {"mib": 1500}, AvailableMemory(1 << 30, total, host=1 << 30, shared=True))

@@ -91,12 +91,10 @@ def test_the_runner_knows_the_faults() -> None:
 
 def test_what_a_test_needs_is_looked_for() -> None:
     assert unmet_need(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
-    assert unmet_need(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy 14 or more; here: 13.6.0"
+    assert unmet_need(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy >= 14; found: 13.6.0"
     assert unmet_need(["capability:8.0"], "14.2.0", "10.0", 1, "2.5.2") is None
-    assert (
-        unmet_need(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability 8.0 or more; here: 7.5"
-    )
-    assert unmet_need(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs 2 or more; here: 1"
+    assert unmet_need(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability >= 8.0; found: 7.5"
+    assert unmet_need(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs >= 2; found: 1"
     assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.2") is None
     assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy 2.1.2 or more; here: 2.1.1"
     assert missing_module(["module:json"]) is None

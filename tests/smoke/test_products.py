@@ -104,9 +104,9 @@ def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
 def test_the_rate_of_a_size_that_was_halved_too_often_is_not_told() -> None:
     """It is that of the host that asks, or of a cache: a sound GPU was slower than its sisters, or than it can be."""
     gpu, mib = CupyDevice(None, "normal", None, 0, 0), 1 << 20
-    gpu.rate("whole", 512.0 * mib, 256 * mib, 0.0001, "B/s")
-    gpu.rate("halved, of a slow GPU", 8.0 * mib, 4 * mib, 0.002, "B/s")
-    gpu.rate("halved, of a fast one", 128.0 * mib, 64 * mib, 0.00006, "B/s")
+    gpu.measure_rate("whole", 512.0 * mib, 256 * mib, 0.0001, "B/s")
+    gpu.measure_rate("halved, of a slow GPU", 8.0 * mib, 4 * mib, 0.002, "B/s")
+    gpu.measure_rate("halved, of a fast one", 128.0 * mib, 64 * mib, 0.00006, "B/s")
     assert list(gpu.measured) == ["whole", "halved, of a slow GPU"]
     assert gpu.measured["whole"] == (5120000.0 * mib, "B/s")
 

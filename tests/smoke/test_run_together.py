@@ -147,6 +147,6 @@ def test_a_gpu_that_only_some_tests_are_shown_is_lost_and_not_left_out(tmp_path:
     assert first.status is TestStatus.PASSED
     assert (second.status, second.trouble, second.gpu) == (TestStatus.FAILED, Trouble.NO_DEVICE, SECOND.uuid)
     assert second.cause is Cause.CUDA_INITIALIZATION_FAILED
-    assert second.detail == "CUDA shows this program no GPU; other tests of this run had one"
+    assert second.detail == "CUDA finds no GPU; other tests of this run had one"
     nowhere = run(tmp_path, task("sees_no_gpu"), task("sees_no_gpu", device=SECOND), task("skips")).tests
     assert {result.status for result in nowhere} == {TestStatus.SKIPPED}, "the doctor knows why"

@@ -1,4 +1,4 @@
-"""Expected answers and their comparison with what a GPU said. NumPy only: it is tested where no GPU is."""
+"""Expected arrays and their comparison with a GPU's answers. Uses only NumPy, so it is testable without a GPU."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
 
-Array = Any  # an array of NumPy or CuPy; Python 3.8 can say no more
+Array = Any  # a NumPy or CuPy array; Python 3.8 has no narrower type
 
 # Unit roundoffs: half the distance from 1 to the next number.
 UNIT = {"e": 2.0**-11, "f": 2.0**-24, "d": 2.0**-53, "F": 2.0**-24, "D": 2.0**-53}
 
 
 class ExpectedArray(NamedTuple):
-    """What the GPU should say.
+    """An expected answer of the GPU.
 
-    ``value`` is an array of the host, ``bound`` the largest absolute error, a number or an array of the same shape; 0
-    asks for equality, NaN for NaN. ``dtype`` is that of the GPU's answer.
+    ``value`` is a NumPy array; ``bound`` is the largest absolute error, a number or an array of the same shape, where 0
+    requires equality (NaN equals NaN); ``dtype`` is the dtype of the answer.
     """
 
     value: Array
@@ -28,13 +28,13 @@ ExpectedAnswers = Dict[str, ExpectedArray]
 
 
 def exact(value: Array) -> ExpectedArray:
-    """An answer of which every element must be equal."""
+    """Returns an expected array without tolerance."""
     value = np.asarray(value)
     return ExpectedArray(value, 0, value.dtype)
 
 
 def approx(value: Array, bound: Any, dtype: Any) -> ExpectedArray:
-    """An answer that may be off by an absolute error."""
+    """Returns an expected array with an absolute tolerance."""
     return ExpectedArray(np.asarray(value), bound, np.dtype(dtype))
 
 
@@ -44,11 +44,11 @@ def gamma(count: float, unit: float) -> float:
 
 
 def find_wrong(expected: ExpectedAnswers, got: Dict[str, Array]) -> List[str]:
-    """What is wrong with the answers; empty where nothing is."""
-    lacking = ["%s: no answer" % name for name in expected if name not in got]
-    strange = ["%s: an answer that nobody asked for" % name for name in got if name not in expected]
+    """Describes each wrong answer; empty if all are right."""
+    missing = ["%s: no answer" % name for name in expected if name not in got]
+    unexpected = ["%s: unexpected answer" % name for name in got if name not in expected]
     wrong = [_describe_wrong(name, expected[name], got[name]) for name in expected if name in got]
-    return lacking + strange + [text for text in wrong if text]
+    return missing + unexpected + [text for text in wrong if text]
 
 
 def _describe_wrong(name: str, answer: ExpectedArray, got: Array) -> str:
@@ -62,22 +62,22 @@ def _describe_wrong(name: str, answer: ExpectedArray, got: Array) -> str:
     count = int(np.count_nonzero(wrong))
     if not count:
         return ""
-    place = tuple(int(number) for number in np.argwhere(wrong)[0])
-    said, right = got[place], answer.value[place]
-    bound = np.broadcast_to(np.asarray(answer.bound), got.shape)[place]
+    index = tuple(int(number) for number in np.argwhere(wrong)[0])
+    actual, right = got[index], answer.value[index]
+    bound = np.broadcast_to(np.asarray(answer.bound), got.shape)[index]
     tail = "" if not bound else " (allowed error %.3g)" % bound
-    where = "element %s" % ", ".join(map(str, place)) if place else "the value"
-    return "%s: %d of %d wrong; %s is %s instead of %s%s" % (name, count, got.size, where, said, right, tail)
+    element = "element %s" % ", ".join(map(str, index)) if index else "the value"
+    return "%s: %d of %d wrong; %s is %s instead of %s%s" % (name, count, got.size, element, actual, right, tail)
 
 
 def within(answer: ExpectedArray, got: Array) -> Array:
-    """Which elements are right."""
+    """Returns a mask of the right elements."""
     value = answer.value
     if got.dtype.kind in "biu" and not np.any(answer.bound):
         return np.asarray(got == value)
     wide = np.complex128 if "c" in (got.dtype.kind, value.dtype.kind) else np.float64
-    said, right = got.astype(wide), value.astype(wide)
+    actual, right = got.astype(wide), value.astype(wide)
     with np.errstate(invalid="ignore", over="ignore"):
-        same = (said == right) | (np.isnan(said) & np.isnan(right))
-        finite = np.isfinite(said) & np.isfinite(right)
-        return np.asarray(same | (finite & (np.abs(said - right) <= answer.bound)))
+        same = (actual == right) | (np.isnan(actual) & np.isnan(right))
+        finite = np.isfinite(actual) & np.isfinite(right)
+        return np.asarray(same | (finite & (np.abs(actual - right) <= answer.bound)))

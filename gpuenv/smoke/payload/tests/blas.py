@@ -62,8 +62,8 @@ class _Product(GpuTest):
         a, b = random.standard_normal((n, n + 8)), random.standard_normal((n + 8, n + 16))
         return {"a": a.astype(self.TYPE), "b": b.astype(self.TYPE)}
 
-    def run(self, gpu, given):
-        return {"c": gpu.down(gpu.up(given["a"]) @ gpu.up(given["b"]))}
+    def run(self, gpu, data):
+        return {"c": gpu.to_host(gpu.to_device(data["a"]) @ gpu.to_device(data["b"]))}
 
     def memory(self, size):
         return product_memory(size, self.ITEM)
@@ -80,8 +80,8 @@ class MatmulF16(_Product):
     )
     TYPE = "e"
 
-    def expect(self, given):
-        return {"c": product(given["a"], given["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
+    def expect(self, data):
+        return {"c": product(data["a"], data["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
 
 
 class MatmulF32(_Product):
@@ -95,8 +95,8 @@ class MatmulF32(_Product):
     ENVIRONMENT = NO_TF32
     EXACT_REPEAT = True
 
-    def expect(self, given):
-        return {"c": product(given["a"], given["b"], UNIT["f"], "f")}
+    def expect(self, data):
+        return {"c": product(data["a"], data["b"], UNIT["f"], "f")}
 
 
 class MatmulF64(_Product):
@@ -108,8 +108,8 @@ class MatmulF64(_Product):
     EXACT_REPEAT = True
     TYPE, ITEM = "d", 8
 
-    def expect(self, given):
-        return {"c": loosened(product(given["a"], given["b"], UNIT["d"], "d"), 2)}
+    def expect(self, data):
+        return {"c": loosened(product(data["a"], data["b"], UNIT["d"], "d"), 2)}
 
 
 class MatmulC64(_Product):
@@ -125,8 +125,8 @@ class MatmulC64(_Product):
         real, imaginary = super().inputs(random, size), super().inputs(random, size)
         return {name: (real[name] + 1j * imaginary[name]).astype(np.complex64) for name in real}
 
-    def expect(self, given):
-        return {"c": loosened(product(given["a"], given["b"], UNIT["f"], "F"), 1.5)}
+    def expect(self, data):
+        return {"c": loosened(product(data["a"], data["b"], UNIT["f"], "F"), 1.5)}
 
 
 class MatmulTf32(_Product):
@@ -138,8 +138,8 @@ class MatmulTf32(_Product):
     TOLERANCE = "each operand keeps 11 bits, which may be cut off: 2 * 2**-10 |A| |B|, and the sums in single precision"
     ENVIRONMENT = {"CUPY_TF32": "1"}
 
-    def expect(self, given):
-        a, b = given["a"], given["b"]
+    def expect(self, data):
+        a, b = data["a"], data["b"]
         sums = product(a, b, TENSOR_UNIT, "f")
         spread = np.abs(a).astype("d") @ np.abs(b).astype("d")
         return {"c": approx(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
@@ -160,14 +160,14 @@ class MatmulInt8(_Product):
             "b": random.integers(-128, 128, size=(n + 8, n + 16), dtype=np.int8),
         }
 
-    def expect(self, given):
+    def expect(self, data):
         # |sum| < 2**53: the product in double precision is exact.
-        value = np.rint(given["a"].astype("d") @ given["b"].astype("d")).astype(np.int64)
+        value = np.rint(data["a"].astype("d") @ data["b"].astype("d")).astype(np.int64)
         return {"int8": exact(value.astype(np.int8)), "int32": exact(value.astype(np.int32))}
 
-    def run(self, gpu, given):
-        a, b = gpu.up(given["a"]), gpu.up(given["b"])
-        return {"int8": gpu.down(a @ b), "int32": gpu.down(a.astype(np.int32) @ b.astype(np.int32))}
+    def run(self, gpu, data):
+        a, b = gpu.to_device(data["a"]), gpu.to_device(data["b"])
+        return {"int8": gpu.to_host(a @ b), "int32": gpu.to_host(a.astype(np.int32) @ b.astype(np.int32))}
 
 
 class MatmulBf16(_Product):
@@ -188,34 +188,34 @@ class MatmulBf16(_Product):
         k = size["n"] + 8
         shapes = {"a": (size["n"], k), "b": (k, size["n"] + 16)}
         # Eighths up to 8 have seven significant bits: bfloat16 holds them exactly.
-        given = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
+        data = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
         for name, shape in shapes.items():
             # 1, -1, and so many zeros that of k products about TERMS are none.
             kept = random.random(shape) < (self.TERMS / float(k)) ** 0.5
-            given["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
-        return given
+            data["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
+        return data
 
-    def expect(self, given):
-        whole = given["whole_a"].astype("d") @ given["whole_b"].astype("d")
+    def expect(self, data):
+        whole = data["whole_a"].astype("d") @ data["whole_b"].astype("d")
         return {
-            "c": product(given["a"], given["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
+            "c": product(data["a"], data["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
             "whole": exact(whole.astype("f")),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         import ml_dtypes
 
         kind = np.dtype(ml_dtypes.bfloat16)
 
         def multiplied(a, b):
-            c = gpu.up(a.astype(kind)) @ gpu.up(b.astype(kind))
+            c = gpu.to_device(a.astype(kind)) @ gpu.to_device(b.astype(kind))
             if c.dtype != kind:
                 raise TypeError("the product of two bfloat16 arrays has type %s" % c.dtype)
-            return gpu.down(c.astype("f"))
+            return gpu.to_host(c.astype("f"))
 
         return {
-            "c": multiplied(given["a"], given["b"]),
-            "whole": multiplied(given["whole_a"], given["whole_b"]),
+            "c": multiplied(data["a"], data["b"]),
+            "whole": multiplied(data["whole_a"], data["whole_b"]),
         }
 
 
@@ -235,8 +235,8 @@ class Batched(GpuTest):
             "one": random.standard_normal((n + 4, n + 8)),
         }
 
-    def expect(self, given):
-        a, b, one = given["a"], given["b"], given["one"]
+    def expect(self, data):
+        a, b, one = data["a"], data["b"], data["one"]
         pairs = {
             "batched": (a, b),
             "broadcast": (a, one),
@@ -246,15 +246,15 @@ class Batched(GpuTest):
         }
         return {name: loosened(product(x, y, UNIT["d"], "d"), 2) for name, (x, y) in pairs.items()}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        a, b, one = gpu.up(given["a"]), gpu.up(given["b"]), gpu.up(given["one"])
+        a, b, one = gpu.to_device(data["a"]), gpu.to_device(data["b"]), gpu.to_device(data["one"])
         return {
-            "batched": gpu.down(a @ b),
-            "broadcast": gpu.down(cp.matmul(a, one)),
-            "transposed": gpu.down(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
-            "strided": gpu.down(a[0, ::2, ::-1] @ one[::-1, 1::3]),
-            "fortran": gpu.down(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
+            "batched": gpu.to_host(a @ b),
+            "broadcast": gpu.to_host(cp.matmul(a, one)),
+            "transposed": gpu.to_host(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
+            "strided": gpu.to_host(a[0, ::2, ::-1] @ one[::-1, 1::3]),
+            "fortran": gpu.to_host(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
         }
 
     def memory(self, size):
@@ -278,8 +278,8 @@ class Vectors(GpuTest):
             "z": random.standard_normal(n) + 1j * random.standard_normal(n),
         }
 
-    def expect(self, given):
-        a, x, y, z = (given[name] for name in "axyz")
+    def expect(self, data):
+        a, x, y, z = (data[name] for name in "axyz")
         column, row = product(a, x[:, None], UNIT["d"], "d"), product(y[None], a, UNIT["d"], "d")
         return {
             "column": approx(column.value[:, 0], 2 * column.bound[:, 0], "d"),
@@ -291,15 +291,15 @@ class Vectors(GpuTest):
             "outer": approx(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        a, x, y, z = (gpu.up(given[name]) for name in "axyz")
+        a, x, y, z = (gpu.to_device(data[name]) for name in "axyz")
         return {
-            "column": gpu.down(a @ x),
-            "row": gpu.down(y @ a),
-            "dot": gpu.down(cp.dot(x, x)),
-            "vdot": gpu.down(cp.vdot(z, y.astype(complex))),
-            "outer": gpu.down(cp.outer(y, x[:7])),
+            "column": gpu.to_host(a @ x),
+            "row": gpu.to_host(y @ a),
+            "dot": gpu.to_host(cp.dot(x, x)),
+            "vdot": gpu.to_host(cp.vdot(z, y.astype(complex))),
+            "outer": gpu.to_host(cp.outer(y, x[:7])),
         }
 
     def memory(self, size):
@@ -323,25 +323,25 @@ class Triangular(GpuTest):
         full = random.uniform(-0.5 / n, 0.5 / n, size=(n, n)) + np.eye(n)
         return {"lower": np.tril(full), "upper": np.triu(full), "x": random.standard_normal((n, 9))}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         answer = approx(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
         return {"lower": answer, "upper": answer, "transposed": answer}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         from cupyx.scipy.linalg import solve_triangular
 
-        lower, upper = gpu.up(given["lower"]), gpu.up(given["upper"])
-        x = given["x"]
+        lower, upper = gpu.to_device(data["lower"]), gpu.to_device(data["upper"])
+        x = data["x"]
         sides = {
-            "lower": gpu.up(given["lower"] @ x),
-            "upper": gpu.up(given["upper"] @ x),
-            "transposed": gpu.up(given["lower"].T @ x),
+            "lower": gpu.to_device(data["lower"] @ x),
+            "upper": gpu.to_device(data["upper"] @ x),
+            "transposed": gpu.to_device(data["lower"].T @ x),
         }
         return {
-            "lower": gpu.down(solve_triangular(lower, sides["lower"], lower=True)),
-            "upper": gpu.down(solve_triangular(upper, sides["upper"])),
-            "transposed": gpu.down(solve_triangular(lower, sides["transposed"], trans=1, lower=True)),
+            "lower": gpu.to_host(solve_triangular(lower, sides["lower"], lower=True)),
+            "upper": gpu.to_host(solve_triangular(upper, sides["upper"])),
+            "transposed": gpu.to_host(solve_triangular(lower, sides["transposed"], trans=1, lower=True)),
         }
 
     def memory(self, size):
@@ -368,28 +368,28 @@ class Rates(GpuTest):
         a, b = random.standard_normal((n, n), dtype="f"), random.standard_normal((n, n), dtype="f")
         return {"a": a.astype("e"), "b": b.astype("e"), "host": size["host"]}
 
-    def expect(self, given):
-        a, b = given["a"][-self.CORNER :], given["b"][:, : self.CORNER + 2]
+    def expect(self, data):
+        a, b = data["a"][-self.CORNER :], data["b"][:, : self.CORNER + 2]
         return {
             "f16": product(a, b, TENSOR_UNIT, "e", UNIT["e"], 2.0**-25),
             "f32": product(a, b, UNIT["f"], "f"),
             "f64": loosened(product(a, b, UNIT["d"], "d"), 2),
         }
 
-    def run(self, gpu, given):
-        n, few, got = given["a"].shape[0], self.FEW, {}
+    def run(self, gpu, data):
+        n, few, got = data["a"].shape[0], self.FEW, {}
         for name, kind in (("f16", "e"), ("f32", "f"), ("f64", "d")):
-            a, b = gpu.up(given["a"]).astype(kind), gpu.up(given["b"]).astype(kind)
-            a = a[-self.rows_of(n, gpu.seconds(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
+            a, b = gpu.to_device(data["a"]).astype(kind), gpu.to_device(data["b"]).astype(kind)
+            a = a[-self.rows_of(n, gpu.round_time(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
             # Not into an array that is there already: CuPy would copy the product once more.
-            took = gpu.steady(lambda a=a, b=b: a @ b)
+            took = gpu.steady_time(lambda a=a, b=b: a @ b)
             c = a @ b
             if n >= self.LEAST:
                 gpu.measure("matmul_" + name, 2.0 * a.shape[0] * n * n / took, "FLOP/s")
-            got[name] = gpu.down(c[-self.CORNER :, : self.CORNER + 2])
+            got[name] = gpu.to_host(c[-self.CORNER :, : self.CORNER + 2])
             del a, b, c
-        n = given["host"]
-        a, b = given["a"][:n, :n].astype("f"), given["b"][:n, :n].astype("f")
+        n = data["host"]
+        a, b = data["a"][:n, :n].astype("f"), data["b"][:n, :n].astype("f")
         a @ b  # the library starts its threads
         started = time.perf_counter()
         a @ b

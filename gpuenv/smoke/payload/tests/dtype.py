@@ -31,23 +31,23 @@ class Casting(GpuTest):
     TOLERANCE = "exact: numbers that both types hold; whole numbers that are cut down wrap around as NumPy's do"
 
     def inputs(self, random, size):
-        given = {code: small_numbers(random, code, size["n"]) for code in size["codes"]}
-        given["wide"] = random.integers(-(2**62), 2**62, size=size["n"] * 20, dtype=np.int64)
-        return given
+        data = {code: small_numbers(random, code, size["n"]) for code in size["codes"]}
+        data["wide"] = random.integers(-(2**62), 2**62, size=size["n"] * 20, dtype=np.int64)
+        return data
 
-    def casts(self, given):
-        codes = [code for code in given if code != "wide"]
+    def casts(self, data):
+        codes = [code for code in data if code != "wide"]
         # From complex to real drops a part, which both warn of.
         for a, b in ((a, b) for a in codes for b in codes if a != b and (a not in "FD" or b in "FD")):
-            yield "%s_to_%s" % (name(a), name(b)), given[a].astype(b)
+            yield "%s_to_%s" % (name(a), name(b)), data[a].astype(b)
         for code in WHOLE:
-            yield "cut_to_" + name(code), given["wide"].astype(code)
+            yield "cut_to_" + name(code), data["wide"].astype(code)
 
-    def expect(self, given):
-        return {key: exact(x) for key, x in self.casts(given)}
+    def expect(self, data):
+        return {key: exact(x) for key, x in self.casts(data)}
 
-    def run(self, gpu, given):
-        return {key: gpu.down(x) for key, x in self.casts({code: gpu.up(x) for code, x in given.items()})}
+    def run(self, gpu, data):
+        return {key: gpu.to_host(x) for key, x in self.casts({code: gpu.to_device(x) for code, x in data.items()})}
 
 
 class Overflow(GpuTest):
@@ -58,29 +58,31 @@ class Overflow(GpuTest):
     TOLERANCE = "exact: whole numbers"
 
     def inputs(self, random, size):
-        given = {}
+        data = {}
         for code in WHOLE:
             info = np.iinfo(code)
-            given[code] = random.integers(info.min, info.max, size=(2, size["n"]), dtype=np.dtype(code), endpoint=True)
+            data[code] = random.integers(info.min, info.max, size=(2, size["n"]), dtype=np.dtype(code), endpoint=True)
             # Neither a division by zero nor the one quotient that the type lacks (the least number over -1).
-            given[code][1][(given[code][1] == 0) | (given[code][1] == np.array(-1).astype(code))] = 3
-        return given
+            data[code][1][(data[code][1] == 0) | (data[code][1] == np.array(-1).astype(code))] = 3
+        return data
 
     def work(self, code, x, y):
         found = {"sum": x + y, "product": x * y, "quotient": x // y, "remainder": x % y, "bits": (x & y) ^ (x | y)}
         return {"%s_%s" % (name(code), key): value for key, value in found.items()}
 
-    def expect(self, given):
+    def expect(self, data):
         answers = {}
         with np.errstate(over="ignore"):
-            for code, (x, y) in given.items():
+            for code, (x, y) in data.items():
                 answers.update({key: exact(value) for key, value in self.work(code, x, y).items()})
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         got = {}
-        for code, (x, y) in given.items():
-            got.update({key: gpu.down(value) for key, value in self.work(code, gpu.up(x), gpu.up(y)).items()})
+        for code, (x, y) in data.items():
+            got.update(
+                {key: gpu.to_host(value) for key, value in self.work(code, gpu.to_device(x), gpu.to_device(y)).items()}
+            )
         return got
 
 
@@ -114,13 +116,13 @@ class Promotion(GpuTest):
                     key = "%s_%s_%s" % (operation, name(first), name(second))
                     yield key, getattr(package, operation)(left[first], right[second])
 
-    def expect(self, given):
-        return {key: exact(value) for key, value in self.results(np, **given)}
+    def expect(self, data):
+        return {key: exact(value) for key, value in self.results(np, **data)}
 
-    def run(self, gpu, given):
-        left = {code: gpu.up(x) for code, x in given["left"].items()}
-        right = {code: gpu.up(x) for code, x in given["right"].items()}
-        return {key: gpu.down(value) for key, value in self.results(gpu.cp, left, right, given["operations"])}
+    def run(self, gpu, data):
+        left = {code: gpu.to_device(x) for code, x in data["left"].items()}
+        right = {code: gpu.to_device(x) for code, x in data["right"].items()}
+        return {key: gpu.to_host(value) for key, value in self.results(gpu.cp, left, right, data["operations"])}
 
 
 class Special(GpuTest):
@@ -140,8 +142,8 @@ class Special(GpuTest):
         z = random.standard_normal((2, n)) + 1j * random.standard_normal((2, n))
         return {"x": x, "y": y, "half": half, "z": z}
 
-    def expect(self, given):
-        x, y, half, z = (given[name] for name in ("x", "y", "half", "z"))
+    def expect(self, data):
+        x, y, half, z = (data[name] for name in ("x", "y", "half", "z"))
         with np.errstate(all="ignore"):
             wide = half[0].astype("d") * half[1] + half[0]
             answers = {
@@ -159,18 +161,18 @@ class Special(GpuTest):
         answers["absolute"] = approx(np.abs(z[0]), 8 * UNIT["d"] * np.abs(z[0]), "d")
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        x, y, half, z = (gpu.up(given[name]) for name in ("x", "y", "half", "z"))
+        x, y, half, z = (gpu.to_device(data[name]) for name in ("x", "y", "half", "z"))
         return {
-            "isnan": gpu.down(cp.isnan(x + y)),
-            "maximum": gpu.down(cp.maximum(x, y)),
-            "fmax": gpu.down(cp.fmax(x, y)),
-            "sorted": gpu.down(cp.sort(x)),
-            "largest": gpu.down(cp.nanmax(cp.where(cp.isinf(x), cp.nan, x))),
-            "less": gpu.down(x < y),
-            "half": gpu.down(half[0] * half[1] + half[0]),
-            "product": gpu.down(z[0] * z[1]),
-            "conjugate": gpu.down(z[0].conj()),
-            "absolute": gpu.down(cp.abs(z[0])),
+            "isnan": gpu.to_host(cp.isnan(x + y)),
+            "maximum": gpu.to_host(cp.maximum(x, y)),
+            "fmax": gpu.to_host(cp.fmax(x, y)),
+            "sorted": gpu.to_host(cp.sort(x)),
+            "largest": gpu.to_host(cp.nanmax(cp.where(cp.isinf(x), cp.nan, x))),
+            "less": gpu.to_host(x < y),
+            "half": gpu.to_host(half[0] * half[1] + half[0]),
+            "product": gpu.to_host(z[0] * z[1]),
+            "conjugate": gpu.to_host(z[0].conj()),
+            "absolute": gpu.to_host(cp.abs(z[0])),
         }

@@ -56,16 +56,16 @@ class Complex(GpuTest):
     def inputs(self, random, size):
         return {str(n): random_signal(random, (n,)) for n in size["lengths"]}
 
-    def expect(self, given):
-        double = {"double_" + n: transform(x, (0,), "D") for n, x in given.items()}
-        single = {"single_" + n: transform(x.astype(np.complex64), (0,), "F") for n, x in given.items()}
+    def expect(self, data):
+        double = {"double_" + n: transform(x, (0,), "D") for n, x in data.items()}
+        single = {"single_" + n: transform(x.astype(np.complex64), (0,), "F") for n, x in data.items()}
         return dict(double, **single)
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         got = {}
-        for n, x in given.items():
-            got["double_" + n] = gpu.down(gpu.cp.fft.fft(gpu.up(x)))
-            got["single_" + n] = gpu.down(gpu.cp.fft.fft(gpu.up(x.astype(np.complex64))))
+        for n, x in data.items():
+            got["double_" + n] = gpu.to_host(gpu.cp.fft.fft(gpu.to_device(x)))
+            got["single_" + n] = gpu.to_host(gpu.cp.fft.fft(gpu.to_device(x.astype(np.complex64))))
         return got
 
     def memory(self, size):
@@ -83,9 +83,9 @@ class Real(GpuTest):
     def inputs(self, random, size):
         return {str(n): random.standard_normal((3, n)) for n in size["lengths"]}
 
-    def expect(self, given):
+    def expect(self, data):
         answers = {}
-        for n, x in given.items():
+        for n, x in data.items():
             value = np.fft.rfft(x, axis=1)
             bound = np.broadcast_to(1.1 * transform_bound(x, (1,), UNIT["d"]), value.shape)
             answers["spectrum_" + n] = approx(value, bound, "D")
@@ -93,14 +93,14 @@ class Real(GpuTest):
             answers["plane_" + n] = back(x, (0, 1), "d")
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         fft, got = gpu.cp.fft, {}
-        for n, x in given.items():
-            there = gpu.up(x)
+        for n, x in data.items():
+            there = gpu.to_device(x)
             spectrum = fft.rfft(there, axis=1)
-            got["spectrum_" + n] = gpu.down(spectrum)
-            got["back_" + n] = gpu.down(fft.irfft(spectrum, n=x.shape[1], axis=1))
-            got["plane_" + n] = gpu.down(fft.irfft2(fft.rfft2(there), s=x.shape))
+            got["spectrum_" + n] = gpu.to_host(spectrum)
+            got["back_" + n] = gpu.to_host(fft.irfft(spectrum, n=x.shape[1], axis=1))
+            got["plane_" + n] = gpu.to_host(fft.irfft2(fft.rfft2(there), s=x.shape))
         return got
 
     def memory(self, size):
@@ -126,11 +126,13 @@ class Dimensions(GpuTest):
         shapes = {name: (shape[0] * size["scale"],) + shape[1:] for name, (shape, _) in self.CASES.items()}
         return {name: random_signal(random, shape) for name, shape in shapes.items()}
 
-    def expect(self, given):
-        return {name: transform(x, self.CASES[name][1], "D") for name, x in given.items()}
+    def expect(self, data):
+        return {name: transform(x, self.CASES[name][1], "D") for name, x in data.items()}
 
-    def run(self, gpu, given):
-        return {name: gpu.down(gpu.cp.fft.fftn(gpu.up(x), axes=self.CASES[name][1])) for name, x in given.items()}
+    def run(self, gpu, data):
+        return {
+            name: gpu.to_host(gpu.cp.fft.fftn(gpu.to_device(x), axes=self.CASES[name][1])) for name, x in data.items()
+        }
 
 
 class Inverse(GpuTest):
@@ -144,8 +146,8 @@ class Inverse(GpuTest):
     def inputs(self, random, size):
         return {"x": random_signal(random, (size["n"],))}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {
             "spectrum": transform(x, (0,), "D"),
             "again": transform(x, (0,), "D"),
@@ -154,17 +156,17 @@ class Inverse(GpuTest):
             "plans": exact(np.array([0, 1, 1, 1, 0])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         fft = gpu.cp.fft
         cache = fft.config.get_plan_cache()
         cache.clear()
         cache.set_size(8)
-        x, plans = gpu.up(given["x"]), [cache.get_curr_size()]
+        x, plans = gpu.to_device(data["x"]), [cache.get_curr_size()]
         spectrum = fft.fft(x)
         plans.append(cache.get_curr_size())
         again = fft.fft(x)
         plans.append(cache.get_curr_size())
-        got = {"spectrum": gpu.down(spectrum), "again": gpu.down(again), "back": gpu.down(fft.ifft(spectrum))}
+        got = {"spectrum": gpu.to_host(spectrum), "again": gpu.to_host(again), "back": gpu.to_host(fft.ifft(spectrum))}
         plans.append(cache.get_curr_size())
         cache.clear()
         plans.append(cache.get_curr_size())
@@ -190,20 +192,20 @@ class Rates(GpuTest):
     def inputs(self, random, size):
         return {"few": random_signal(random, (8, size["n"]), np.complex64), "batch": size["batch"]}
 
-    def expect(self, given):
-        return {"last": transform(given["few"][-1:], (1,), "F")}
+    def expect(self, data):
+        return {"last": transform(data["few"][-1:], (1,), "F")}
 
-    def run(self, gpu, given):
-        few, batch = given["few"], given["batch"]
+    def run(self, gpu, data):
+        few, batch = data["few"], data["batch"]
         n, copies = few.shape[1], max(batch // few.shape[0], 1)
         # Not what tile gives, which is a view: CuPy copies a view before each transform.
-        x = gpu.cp.tile(gpu.up(few), (copies, 1)).copy()
-        took = gpu.steady(lambda: gpu.cp.fft.fft(x, axis=1))
-        gpu.rate("fft_c64", 5.0 * n * np.log2(n) * x.shape[0], x.nbytes, took, "FLOP/s")
+        x = gpu.cp.tile(gpu.to_device(few), (copies, 1)).copy()
+        took = gpu.steady_time(lambda: gpu.cp.fft.fft(x, axis=1))
+        gpu.measure_rate("fft_c64", 5.0 * n * np.log2(n) * x.shape[0], x.nbytes, took, "FLOP/s")
         started = time.perf_counter()
         np.fft.fft(few, axis=1)
         gpu.measure("numpy_fft", 5.0 * n * np.log2(n) * few.shape[0] / (time.perf_counter() - started), "FLOP/s")
-        return {"last": gpu.down(gpu.cp.fft.fft(x, axis=1)[-1:])}
+        return {"last": gpu.to_host(gpu.cp.fft.fft(x, axis=1)[-1:])}
 
     def memory(self, size):
         return size["batch"] * size["n"] * 8 * 5

@@ -35,16 +35,16 @@ class Interfaces(GpuTest):
     def inputs(self, random, size):
         return {"x": random.integers(-(2**60), 2**60, size=(3, size["n"]), dtype=np.int64)}
 
-    def expect(self, given):
-        x = given["x"] + 1
+    def expect(self, data):
+        x = data["x"] + 1
         return {"dlpack": exact(x), "interface": exact(x[:, ::2].copy()), "shared": exact(np.array([1, 1]))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, gpu.up(given["x"])
+    def run(self, gpu, data):
+        cp, x = gpu.cp, gpu.to_device(data["x"])
         dlpack, interface = cp.from_dlpack(x), cp.asarray(OtherLibrary(x[:, ::2]))
         shared = [int(dlpack.data.ptr == x.data.ptr), int(interface.data.ptr == x.data.ptr)]
         x += 1  # what was only lent sees it
-        return {"dlpack": gpu.down(dlpack), "interface": gpu.down(interface), "shared": np.array(shared)}
+        return {"dlpack": gpu.to_host(dlpack), "interface": gpu.to_host(interface), "shared": np.array(shared)}
 
 
 def run_with_library(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
@@ -99,9 +99,9 @@ class _Library(GpuTest):
 
     BY_ITSELF = ""
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         name = type(self).__name__.lower()
-        return run_with_library(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, given))
+        return run_with_library(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, data))
 
 
 class Torch(_Library):
@@ -118,26 +118,26 @@ import torch
 print((torch.arange(8, device="cuda") * 3 + 1).cpu())
 """
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"there": exact(x * 3 + 1), "back": exact(x - 9), "shared": exact(np.array([1, 1]))}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         import torch
 
         if not torch.cuda.is_available():
             raise Skip("this torch (%s) sees no GPU: it may be a CPU-only build" % torch.__version__)
-        cp, x = gpu.cp, gpu.up(given["x"])
+        cp, x = gpu.cp, gpu.to_device(data["x"])
         tensor = torch.from_dlpack(x)
         shared = [int(tensor.data_ptr() == x.data.ptr)]
         # torch works on its own current stream, which need not be CuPy's.
         cp.cuda.Device().synchronize()
         there = cp.from_dlpack(tensor * 3 + 1)
-        other = torch.as_tensor(given["x"], device="cuda") - 9
+        other = torch.as_tensor(data["x"], device="cuda") - 9
         torch.cuda.synchronize()
         back = cp.asarray(other)
         shared.append(int(back.data.ptr == other.data_ptr()))
-        return {"there": gpu.down(there), "back": gpu.down(back), "shared": np.array(shared)}
+        return {"there": gpu.to_host(there), "back": gpu.to_host(back), "shared": np.array(shared)}
 
 
 class Numba(_Library):
@@ -162,10 +162,10 @@ double[1, 32](cuda.to_device(numpy.arange(8)))
 cuda.synchronize()
 """
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 2 + 5)}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 2 + 5)}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         try:
             from numba import cuda
         except ImportError as error:
@@ -179,11 +179,11 @@ cuda.synchronize()
             if place < x.size:
                 x[place] = x[place] * 2 + 5
 
-        x = gpu.up(given["x"])
+        x = gpu.to_device(data["x"])
         gpu.cp.cuda.Device().synchronize()
         double[(x.size + 127) // 128, 128](cuda.as_cuda_array(x))
         cuda.synchronize()
-        return {"x": gpu.down(x)}
+        return {"x": gpu.to_host(x)}
 
 
 class Jax(_Library):
@@ -206,20 +206,20 @@ import jax
     def inputs(self, random, size):
         return {"x": random.integers(-(2**20), 2**20, size=size["n"], dtype=np.int32)}
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 3 + 7)}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 3 + 7)}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         import jax
         import jax.dlpack
 
         if jax.default_backend() != "gpu":
             raise Skip("this jax computes on %s: it may be a CPU-only build" % jax.default_backend())
-        x = gpu.up(given["x"])
+        x = gpu.to_device(data["x"])
         gpu.cp.cuda.Device().synchronize()
         y = jax.dlpack.from_dlpack(x) * 3 + 7
         y.block_until_ready()
-        return {"x": gpu.down(gpu.cp.from_dlpack(y))}
+        return {"x": gpu.to_host(gpu.cp.from_dlpack(y))}
 
     def memory(self, size):
         return 1 << 30

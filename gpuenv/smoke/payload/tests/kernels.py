@@ -31,15 +31,15 @@ extern "C" __global__ void gpuenv_mix(const long long *x, const long long *y, lo
         whole = random.integers(-(2**40), 2**40, size=(2, size["n"]), dtype=np.int64)
         return {"x": whole[0], "y": whole[1]}
 
-    def expect(self, given):
-        x, y = given["x"], given["y"]
+    def expect(self, data):
+        x, y = data["x"], data["y"]
         return {"z": exact((x << 1) - y + np.arange(x.size, dtype=np.int64))}
 
-    def run(self, gpu, given):
-        x, y = gpu.up(given["x"]), gpu.up(given["y"])
+    def run(self, gpu, data):
+        x, y = gpu.to_device(data["x"]), gpu.to_device(data["y"])
         z = gpu.cp.full(x.size, -1, dtype=np.int64)
         self.kernel(gpu, "gpuenv_mix")(((x.size + 255) // 256,), (256,), (x, y, z, np.int64(x.size)))
-        return {"z": gpu.down(z)}
+        return {"z": gpu.to_host(z)}
 
 
 class RawModule(GpuTest):
@@ -69,24 +69,24 @@ __global__ void gpuenv_scaled(const T *x, T *y, int n) {
             "factors": random.integers(2, 100, size=4, dtype=np.int32),
         }
 
-    def expect(self, given):
-        x, factors = given["x"], given["factors"]
+    def expect(self, data):
+        x, factors = data["x"], data["factors"]
         place = np.arange(x.size)
         value = x.astype(np.int64) * factors[place % 4] + place % 3
         return {"whole": exact(value.astype(np.int32)), "single": exact(value.astype(np.float32))}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp, code = gpu.cp, gpu.source(self.KERNELS["gpuenv_scaled"])
         module = cp.RawModule(code=code, options=("-std=c++11",), name_expressions=list(self.EXPRESSIONS))
         # The functions first: asking for one is what compiles the module.
         kernels = [module.get_function(name) for name in self.EXPRESSIONS]
         constant = cp.ndarray((4,), dtype=np.int32, memptr=module.get_global("factors"))
-        constant[...] = gpu.up(given["factors"])
-        n, got = given["x"].size, {}
+        constant[...] = gpu.to_device(data["factors"])
+        n, got = data["x"].size, {}
         for name, dtype, kernel in zip(("whole", "single"), (np.int32, np.float32), kernels):
-            x, y = gpu.up(given["x"].astype(dtype)), cp.full(n, -1, dtype=dtype)
+            x, y = gpu.to_device(data["x"].astype(dtype)), cp.full(n, -1, dtype=dtype)
             kernel(((n + 127) // 128,), (128,), (x, y, np.int32(n)))
-            got[name] = gpu.down(y)
+            got[name] = gpu.to_host(y)
         return got
 
 
@@ -112,15 +112,15 @@ extern "C" __global__ void gpuenv_stride(const int *x, int *y, long long n) {
     def inputs(self, random, size):
         return {"x": random.integers(-(2**20), 2**20, size=size["n"], dtype=np.int32)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"y": exact(x * 5 - (np.arange(x.size) % 1000).astype(np.int32))}
 
-    def run(self, gpu, given):
-        x = gpu.up(given["x"])
+    def run(self, gpu, data):
+        x = gpu.to_device(data["x"])
         y = gpu.cp.full(x.size, -1, dtype=np.int32)
         self.kernel(gpu, "gpuenv_stride")((64,), (256,), (x, y, np.int64(x.size)))
-        return {"y": gpu.down(y)}
+        return {"y": gpu.to_host(y)}
 
     def memory(self, size):
         return size["n"] * 12
@@ -151,20 +151,20 @@ extern "C" __global__ void gpuenv_reverse(const int *x, int *y, int words, int n
     def inputs(self, random, size):
         return {"x": random.integers(-(2**30), 2**30, size=size["words"], dtype=np.int32)}
 
-    def expect(self, given):
+    def expect(self, data):
         # The block's size is a multiple of the array's: element words - 1 - i of the block is element n - 1 - i of x.
-        return {"y": exact(given["x"][::-1].copy())}
+        return {"y": exact(data["x"][::-1].copy())}
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["x"].size
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["x"].size
         most = gpu.attribute(self.OPT_IN) // 4
         words = most // n * n
-        x, y = gpu.up(given["x"]), cp.full(n, -1, dtype=np.int32)
+        x, y = gpu.to_device(data["x"]), cp.full(n, -1, dtype=np.int32)
         kernel = self.kernel(gpu, "gpuenv_reverse")
         kernel.max_dynamic_shared_size_bytes = most * 4
         kernel((1,), (256,), (x, y, np.int32(words), np.int32(n)), shared_mem=most * 4)
         gpu.measure("shared_memory", most * 4, "B")
-        return {"y": gpu.down(y)}
+        return {"y": gpu.to_host(y)}
 
 
 class Atomics(GpuTest):
@@ -216,20 +216,20 @@ extern "C" __global__ void gpuenv_histogram(const int *x, unsigned long long *bi
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**30, size=size["n"], dtype=np.int32)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {
             "bins": exact(np.bincount(x & 63, minlength=64).astype(np.uint64)),
             "largest": exact(np.array([x.max()], dtype=np.int32)),
             "mixed": exact(np.array([np.bitwise_xor.reduce(x)], dtype=np.uint32)),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        x, bins = gpu.up(given["x"]), cp.zeros(64, dtype=np.uint64)
+        x, bins = gpu.to_device(data["x"]), cp.zeros(64, dtype=np.uint64)
         largest, mixed = cp.full(1, -1, dtype=np.int32), cp.zeros(1, dtype=np.uint32)
         self.kernel(gpu, "gpuenv_histogram")((96,), (256,), (x, bins, largest, mixed, np.int64(x.size)))
-        return {"bins": gpu.down(bins), "largest": gpu.down(largest), "mixed": gpu.down(mixed)}
+        return {"bins": gpu.to_host(bins), "largest": gpu.to_host(largest), "mixed": gpu.to_host(mixed)}
 
     def memory(self, size):
         return size["n"] * 4
@@ -258,13 +258,13 @@ extern "C" __global__ void gpuenv_count(int *x, int n) {
     def inputs(self, random, size):
         return {"n": size["n"], "start": int(random.integers(1, 2**20))}
 
-    def expect(self, given):
-        after = np.arange(given["n"], dtype=np.int32) + np.int32(given["start"])
+    def expect(self, data):
+        after = np.arange(data["n"], dtype=np.int32) + np.int32(data["start"])
         return {"refused": exact(np.array([1] * len(self.BEYOND))), "after": exact(after)}
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["n"]
-        x = cp.full(n, given["start"], dtype=np.int32)
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["n"]
+        x = cp.full(n, data["start"], dtype=np.int32)
         kernel, refused = self.kernel(gpu, "gpuenv_count"), []
         for grid, block, shared in self.BEYOND:
             try:
@@ -273,7 +273,7 @@ extern "C" __global__ void gpuenv_count(int *x, int n) {
             except (cp.cuda.driver.CUDADriverError, cp.cuda.runtime.CUDARuntimeError):
                 refused.append(1)
         kernel(((n + 255) // 256,), (256,), (x, np.int32(n)))
-        return {"refused": np.array(refused), "after": gpu.down(x)}
+        return {"refused": np.array(refused), "after": gpu.to_host(x)}
 
 
 class CompileError(GpuTest):
@@ -297,12 +297,12 @@ extern "C" __global__ void gpuenv_right(int *x, int n, int start) {
     def inputs(self, random, size):
         return {"n": size["n"], "start": int(random.integers(1, 2**20))}
 
-    def expect(self, given):
-        after = np.arange(given["n"], dtype=np.int32) * 3 + np.int32(given["start"])
+    def expect(self, data):
+        after = np.arange(data["n"], dtype=np.int32) * 3 + np.int32(data["start"])
         return {"refused": exact(np.array([1, 1])), "after": exact(after)}
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["n"]
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["n"]
         refused = [0, 0]
         try:
             cp.RawKernel(self.FAULTY, "gpuenv_faulty").compile()
@@ -310,8 +310,8 @@ extern "C" __global__ void gpuenv_right(int *x, int n, int start) {
             refused = [1, int("no_such_word" in str(error))]
         x = cp.full(n, -1, dtype=np.int32)
         right = self.kernel(gpu, "gpuenv_right")
-        right(((n + 127) // 128,), (128,), (x, np.int32(n), np.int32(given["start"])))
-        return {"refused": np.array(refused), "after": gpu.down(x)}
+        right(((n + 127) // 128,), (128,), (x, np.int32(n), np.int32(data["start"])))
+        return {"refused": np.array(refused), "after": gpu.to_host(x)}
 
 
 class Cache(GpuTest):
@@ -336,18 +336,18 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
     def inputs(self, random, size):
         return {"x": random.integers(-1000, 1000, size=size["n"], dtype=np.int32)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         value = x * 7 + np.arange(x.size, dtype=np.int32)
         return {"cold": exact(value), "warm": exact(value), "kept": exact(np.array([0, 1, 1]))}
 
-    def run(self, gpu, given):
-        cp, n, folder = gpu.cp, given["x"].size, os.environ["CUPY_CACHE_DIR"]
+    def run(self, gpu, data):
+        cp, n, folder = gpu.cp, data["x"].size, os.environ["CUPY_CACHE_DIR"]
 
         def files():
             return {name for name in os.listdir(folder) if name.endswith(".cubin")} if os.path.isdir(folder) else set()
 
-        x = gpu.up(given["x"])
+        x = gpu.to_device(data["x"])
         gpu.compile('extern "C" __global__ void gpuenv_first() { }', "gpuenv_first").compile()  # NVRTC itself is loaded
         y = cp.empty(n, dtype=np.int32)
         y.fill(-1)  # CuPy's own kernel for this has its file too, and it is another than that of cupy.full
@@ -361,7 +361,7 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
             gpu.measure("compile_" + name, time.perf_counter() - started, "s")
             y.fill(-1)
             kernel(((n + 127) // 128,), (128,), (x, y, np.int32(n)))
-            got[name] = gpu.down(y)
+            got[name] = gpu.to_host(y)
             kept.append(len(files() - before))
         got["kept"] = np.array(kept)
         return got
@@ -389,18 +389,18 @@ class Elementwise(_OfPairs):
         whole = random.integers(-(2**31), 2**31, size=(2, n), dtype=np.int64)
         return {"i": whole[0], "j": whole[1], "x": random.standard_normal(n), "y": random.standard_normal(n), "a": 1.75}
 
-    def expect(self, given):
-        i, j, x, y, a = (given[name] for name in "ijxya")
+    def expect(self, data):
+        i, j, x, y, a = (data[name] for name in "ijxya")
         bound = 2 * UNIT["d"] * (np.abs(a * x) + np.abs(y)) * 1.01
         return {"whole": exact((i * 3 + j) ^ (i >> 5)), "axpy": approx(a * x + y, bound, "d")}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         # Not i: CuPy keeps that name for the number of the element.
         whole = gpu.cp.ElementwiseKernel("int64 p, int64 q", "int64 z", "z = (p * 3 + q) ^ (p >> 5)", "gpuenv_whole")
-        x, y = gpu.up(given["x"]), gpu.up(given["y"])
+        x, y = gpu.to_device(data["x"]), gpu.to_device(data["y"])
         return {
-            "whole": gpu.down(whole(gpu.up(given["i"]), gpu.up(given["j"]))),
-            "axpy": gpu.down(given["a"] * x + y),
+            "whole": gpu.to_host(whole(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
+            "axpy": gpu.to_host(data["a"] * x + y),
         }
 
 
@@ -418,8 +418,8 @@ class Fusion(_OfPairs):
         whole = random.integers(-1000, 1000, size=(2, n), dtype=np.int64)
         return {"i": whole[0], "j": whole[1], "x": random.uniform(1, 2, n), "y": random.uniform(0.1, 0.9, n)}
 
-    def expect(self, given):
-        i, j, x, y = (given[name] for name in "ijxy")
+    def expect(self, data):
+        i, j, x, y = (data[name] for name in "ijxy")
         spread = np.abs(x * y) + np.abs(x) + np.abs(y)
         return {
             "whole": exact(i * j + i - j),
@@ -427,7 +427,7 @@ class Fusion(_OfPairs):
             "sum": approx((x * y + x - y).sum(), gamma(x.size + 3, UNIT["d"]) * float(spread.sum()), "d"),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
 
         def formula(x, y):
@@ -437,11 +437,11 @@ class Fusion(_OfPairs):
             return cp.sum(x * y + x - y)
 
         fused, summed = cp.fuse(formula), cp.fuse(total)
-        x, y = gpu.up(given["x"]), gpu.up(given["y"])
+        x, y = gpu.to_device(data["x"]), gpu.to_device(data["y"])
         return {
-            "whole": gpu.down(fused(gpu.up(given["i"]), gpu.up(given["j"]))),
-            "real": gpu.down(fused(x, y)),
-            "sum": gpu.down(summed(x, y)),
+            "whole": gpu.to_host(fused(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
+            "real": gpu.to_host(fused(x, y)),
+            "sum": gpu.to_host(summed(x, y)),
         }
 
 
@@ -461,8 +461,8 @@ class Reduction(GpuTest):
             "x": random.uniform(0.5, 1.5, size=(n, n + 3)),
         }
 
-    def expect(self, given):
-        whole, x = given["whole"], given["x"]
+    def expect(self, data):
+        whole, x = data["whole"], data["x"]
         bound = gamma(x.size, UNIT["d"]) * np.abs(x).sum()
         rows = gamma(x.shape[1], UNIT["d"]) * np.abs(x).sum(axis=1)
         squares = gamma(x.size + 2, UNIT["d"]) * float((x * x).sum())
@@ -476,17 +476,17 @@ class Reduction(GpuTest):
             "squares": approx((x * x).sum(), squares, "d"),
         }
 
-    def run(self, gpu, given):
-        whole, x = gpu.up(given["whole"]), gpu.up(given["x"])
+    def run(self, gpu, data):
+        whole, x = gpu.to_device(data["whole"]), gpu.to_device(data["x"])
         squares = gpu.cp.ReductionKernel("float64 x", "float64 y", "x * x", "a + b", "y = a", "0", "gpuenv_squares")
         return {
-            "sum": gpu.down(whole.sum()),
-            "by_column": gpu.down(whole.sum(axis=0)),
-            "largest": gpu.down(whole.max(axis=1)),
-            "where": gpu.down(x.argmax()),
-            "real": gpu.down(x.sum()),
-            "real_by_row": gpu.down(x.sum(axis=1)),
-            "squares": gpu.down(squares(x)),
+            "sum": gpu.to_host(whole.sum()),
+            "by_column": gpu.to_host(whole.sum(axis=0)),
+            "largest": gpu.to_host(whole.max(axis=1)),
+            "where": gpu.to_host(x.argmax()),
+            "real": gpu.to_host(x.sum()),
+            "real_by_row": gpu.to_host(x.sum(axis=1)),
+            "squares": gpu.to_host(squares(x)),
         }
 
     def memory(self, size):

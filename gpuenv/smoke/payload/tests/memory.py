@@ -26,11 +26,11 @@ class Pool(GpuTest):
             "y": random.integers(0, 2**62, size=n, dtype=np.int64),
         }
 
-    def expect(self, given):
-        n = given["x"].nbytes
+    def expect(self, data):
+        n = data["x"].nbytes
         return {
-            "x": exact(given["x"]),
-            "y": exact(given["y"]),
+            "x": exact(data["x"]),
+            "y": exact(data["y"]),
             # After each step: an array, given back, a second one in its place, a third one, all given back.
             "used": exact(np.array([n, 0, n, 2 * n, 0])),
             "held": exact(np.array([n, n, n, 2 * n, 2 * n])),
@@ -38,7 +38,7 @@ class Pool(GpuTest):
             "returned": exact(np.array([0, 0])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         # A pool of its own: the limit and the allocator that the caller's environment sets stay what they are.
         pool = cp.cuda.MemoryPool()
@@ -50,19 +50,19 @@ class Pool(GpuTest):
             held.append(pool.total_bytes())
 
         with cp.cuda.using_allocator(pool.malloc):
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"])
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"])
             note()
-            got["x"] = gpu.down(x)
+            got["x"] = gpu.to_host(x)
             place = x.data.ptr
             del x
             note()
-            y = cp.empty(given["y"].shape, dtype=np.int64)
-            y.set(given["y"])
+            y = cp.empty(data["y"].shape, dtype=np.int64)
+            y.set(data["y"])
             note()
             got["same_place"] = np.array([int(y.data.ptr == place)])
-            got["y"] = gpu.down(y)
-            z = cp.empty(given["y"].shape, dtype=np.int64)
+            got["y"] = gpu.to_host(y)
+            z = cp.empty(data["y"].shape, dtype=np.int64)
             note()
             del y, z
             note()
@@ -87,9 +87,9 @@ class Fragmentation(GpuTest):
     def inputs(self, random, size):
         return {"blocks": size["blocks"], "start": int(random.integers(1, 2**30))}
 
-    def expect(self, given):
-        blocks = given["blocks"]
-        values = given["start"] + np.arange(blocks, dtype=np.int64)
+    def expect(self, data):
+        blocks = data["blocks"]
+        values = data["start"] + np.arange(blocks, dtype=np.int64)
         whole = blocks * self.BLOCK
         return {
             # One large block is split for the small ones; they become one again when all are given back, and it is
@@ -100,8 +100,8 @@ class Fragmentation(GpuTest):
             "large": exact(values),
         }
 
-    def run(self, gpu, given):
-        cp, blocks, start, words = gpu.cp, given["blocks"], given["start"], self.BLOCK // 8
+    def run(self, gpu, data):
+        cp, blocks, start, words = gpu.cp, data["blocks"], data["start"], self.BLOCK // 8
         pool, held, used = cp.cuda.MemoryPool(), [], []
 
         def note():
@@ -116,13 +116,13 @@ class Fragmentation(GpuTest):
             note()
             del pieces[::2]
             note()
-            values = np.array([int(gpu.down(piece[-1:])[0]) for piece in pieces])
+            values = np.array([int(gpu.to_host(piece[-1:])[0]) for piece in pieces])
             del pieces
             note()
             large = cp.empty(blocks * words, dtype=np.int64)
             note()
             large[::words] = cp.arange(start, start + blocks, dtype=np.int64)
-            got = {"large": gpu.down(large[::words]), "values": values}
+            got = {"large": gpu.to_host(large[::words]), "values": values}
             del large
         pool.free_all_blocks()
         got["held"], got["used"] = np.array(held), np.array(used)
@@ -147,15 +147,15 @@ class Leak(GpuTest):
     def inputs(self, random, size):
         return {"x": random.integers(0, 1000, size=self.N, dtype=np.int64), "rounds": size["rounds"]}
 
-    def expect(self, given):
+    def expect(self, data):
         return {
-            "x": exact(given["x"] + given["rounds"]),
+            "x": exact(data["x"] + data["rounds"]),
             "grown": exact(np.array([1, 1])),
             "free": approx(np.array(1.0), self.MAY_GO / float(1 << 30), "d"),
         }
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, gpu.up(given["x"])
+    def run(self, gpu, data):
+        cp, x = gpu.cp, gpu.to_device(data["x"])
 
         def one(x):
             kept = [cp.empty(self.N + 512 * number, dtype=np.float64) for number in range(4)]
@@ -169,12 +169,12 @@ class Leak(GpuTest):
 
         def all_rounds():
             nonlocal x
-            free = gpu.room()
-            for _ in range(given["rounds"]):
+            free = gpu.free_memory()
+            for _ in range(data["rounds"]):
                 x = one(x)
             cp.cuda.Device().synchronize()
-            lost = free - gpu.room()
-            answers.append(gpu.down(x))
+            lost = free - gpu.free_memory()
+            answers.append(gpu.to_host(x))
             return lost
 
         lost = self.leaked(all_rounds)
@@ -202,15 +202,15 @@ class Limit(GpuTest):
         limit = size["mib"] << 20
         return {"limit": limit, "x": random.integers(0, 2**62, size=limit // 2 // 8, dtype=np.int64)}
 
-    def expect(self, given):
+    def expect(self, data):
         return {
             "refused": exact(np.array([1, 0, 1])),
-            "limit": exact(np.array(given["limit"])),
-            "x": exact(given["x"]),
+            "limit": exact(np.array(data["limit"])),
+            "x": exact(data["x"]),
         }
 
-    def run(self, gpu, given):
-        cp, limit = gpu.cp, given["limit"]
+    def run(self, gpu, data):
+        cp, limit = gpu.cp, data["limit"]
         pool = cp.cuda.MemoryPool()
         pool.set_limit(size=limit)
         refused, kept = [], []
@@ -223,12 +223,12 @@ class Limit(GpuTest):
                     refused.append(1)
             kept.clear()
             pool.free_all_blocks()
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"])
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"])
             got = {"x": x.get(), "limit": np.array(pool.get_limit())}
             del x
         # Copied once more by the usual way, by the usual pool.
-        got["x"] = gpu.down(gpu.up(got["x"]))
+        got["x"] = gpu.to_host(gpu.to_device(got["x"]))
         got["refused"] = np.array(refused)
         pool.free_all_blocks()
         return got
@@ -250,12 +250,12 @@ class Chunks(GpuTest):
         n = max(size["mib"], 1) * (1 << 20) // 8 // size["pieces"]
         return {"x": random.integers(0, 2**40, size=(size["pieces"], n), dtype=np.int64)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"x": exact((x ^ 0x5A5A5A) + 1), "within": exact(np.array([1]))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, x = gpu.cp, data["x"]
         pool, answer, most = cp.cuda.MemoryPool(), np.empty_like(x), 0
         limit = 3 * x[0].nbytes + (1 << 20)
         pool.set_limit(size=limit)
@@ -269,7 +269,7 @@ class Chunks(GpuTest):
                 most = max(most, pool.total_bytes())
                 del piece
         pool.free_all_blocks()
-        answer[-1] = gpu.down(gpu.up(answer[-1]))
+        answer[-1] = gpu.to_host(gpu.to_device(answer[-1]))
         return {"x": answer, "within": np.array([int(0 < most <= limit)])}
 
     def memory(self, size):
@@ -291,8 +291,8 @@ class Exhausted(_Whole):
     TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
     WSL = "/dev/dxg"
 
-    def expect(self, given):
-        return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(given["x"] - 5)}
+    def expect(self, data):
+        return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(data["x"] - 5)}
 
     def obstacle(self, *, integrated, wsl):
         """Why nothing is asked for beyond what there is; empty where it can be."""
@@ -300,7 +300,7 @@ class Exhausted(_Whole):
             return "this GPU has no memory of its own: beyond what there is, the whole machine may stand still"
         return "this GPU has no bound in WSL: Windows lends the host's memory to its programs" if wsl else ""
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         hindered = self.obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(self.WSL))
         if hindered:
             raise Skip(hindered)
@@ -318,7 +318,7 @@ class Exhausted(_Whole):
         return {
             "refused": np.array([refused]),
             "blamed_others": np.array([blamed]),
-            "x": gpu.down(gpu.up(given["x"]) - 5),
+            "x": gpu.to_host(gpu.to_device(data["x"]) - 5),
         }
 
 
@@ -333,22 +333,22 @@ class AsyncPool(_Whole):
     def inputs(self, random, size):
         return dict(super().inputs(random, size), rounds=size["rounds"])
 
-    def expect(self, given):
-        return {"x": exact(given["x"] + 3 * given["rounds"])}
+    def expect(self, data):
+        return {"x": exact(data["x"] + 3 * data["rounds"])}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         if not gpu.attribute(self.SUPPORTED):
             raise Skip("this GPU or driver has no stream-ordered memory pools")
         pool = cp.cuda.MemoryAsyncPool()
         stream = cp.cuda.Stream(non_blocking=True)
         with cp.cuda.using_allocator(pool.malloc), stream:
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"], stream=stream)
-            for _ in range(given["rounds"]):
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"], stream=stream)
+            for _ in range(data["rounds"]):
                 x = x + 3
             stream.synchronize()
-            answer = gpu.down(x)
+            answer = gpu.to_host(x)
             del x
             stream.synchronize()
         return {"x": answer}
@@ -366,20 +366,20 @@ class Managed(_Whole):
     MANAGED = 83  # cudaDevAttrManagedMemory (driver_types.h)
     NOT_SUPPORTED = 801  # cudaErrorNotSupported (driver_types.h)
 
-    def expect(self, given):
-        return {"device": exact(given["x"] + 11), "host": exact(given["x"] + 11)}
+    def expect(self, data):
+        return {"device": exact(data["x"] + 11), "host": exact(data["x"] + 11)}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         if not gpu.attribute(self.MANAGED):
             raise Skip("this GPU has no managed memory")
         pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)
         with cp.cuda.using_allocator(pool.malloc):
-            x = self.lent(lambda: cp.empty(given["x"].shape, dtype=np.int64))
-            x.set(given["x"])
+            x = self.lent(lambda: cp.empty(data["x"].shape, dtype=np.int64))
+            x.set(data["x"])
             x += 11
             cp.cuda.Device().synchronize()
-            got = {"device": gpu.down(x)}
+            got = {"device": gpu.to_host(x)}
             raw = (ctypes.c_int64 * x.size).from_address(x.data.ptr)
             got["host"] = np.frombuffer(raw, dtype=np.int64).copy()
             del raw, x
@@ -409,11 +409,11 @@ class PinnedPool(_Whole):
     LEVELS = {"normal": {"n": 300007}}
     TOLERANCE = "exact: whole numbers"
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 3), "y": exact(given["x"] * 5), "same_place": exact(np.array([1]))}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 3), "y": exact(data["x"] * 5), "same_place": exact(np.array([1]))}
 
-    def run(self, gpu, given):
-        cp, host = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, host = gpu.cp, data["x"]
         pool, got, places = cp.cuda.PinnedMemoryPool(), {}, []
         for name, factor in (("x", 3), ("y", 5)):
             block = pool.malloc(host.nbytes)
@@ -423,7 +423,7 @@ class PinnedPool(_Whole):
             there = cp.empty(host.shape, dtype=np.int64)
             there.set(pinned)
             cp.cuda.Device().synchronize()
-            got[name] = gpu.down(there * factor)
+            got[name] = gpu.to_host(there * factor)
             del pinned, block
         got["same_place"] = np.array([int(places[0] == places[1])])
         pool.free_all_blocks()

@@ -23,21 +23,21 @@ class Each(GpuTest):
     def inputs(self, random, size):
         return {"x": random.integers(-(2**40), 2**40, size=(MOST, size["n"]), dtype=np.int64)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"z": exact((x << 1) - x[::-1] + np.arange(x.shape[1], dtype=np.int64))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, x = gpu.cp, data["x"]
         count, n, rows = gpu.runtime.getDeviceCount(), x.shape[1], []
         for number in range(max(MOST, count)):
             with cp.cuda.Device(number % count):
-                first, second = gpu.up(x[number % MOST]), gpu.up(x[MOST - 1 - number % MOST])
+                first, second = gpu.to_device(x[number % MOST]), gpu.to_device(x[MOST - 1 - number % MOST])
                 z = cp.full(n, -1, dtype=np.int64)
                 self.kernel(gpu, "gpuenv_mix")(((n + 255) // 256,), (256,), (first, second, z, np.int64(n)))
                 if z.device.id != number % count:
                     raise ValueError("the array is on device %d, not on %d" % (z.device.id, number % count))
-                rows.append(gpu.down(z))
+                rows.append(gpu.to_host(z))
         gpu.measure("devices", count, "1")
         return {"z": np.stack(rows[:MOST])}
 
@@ -56,31 +56,31 @@ class Peer(GpuTest):
     )
     SHRINKS = "n"
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"copied": exact(x), "back": exact(x + 1), "raw": exact(x), "used": exact(x * 2)}
 
-    def run(self, gpu, given):
-        cp, host = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, host = gpu.cp, data["x"]
         first, second = cp.cuda.Device(0), cp.cuda.Device(1)
         with first:
-            x = gpu.up(host)
+            x = gpu.to_device(host)
         first.synchronize()  # the default streams of two devices, one a thread, know nothing of each other
         with second:
             y = cp.asarray(x)  # CuPy copies what another device has
             raw = cp.zeros(host.shape, dtype=host.dtype)
             gpu.runtime.memcpyPeer(raw.data.ptr, 1, x.data.ptr, 0, x.nbytes)
-            got = {"copied": gpu.down(y), "raw": gpu.down(raw)}
+            got = {"copied": gpu.to_host(y), "raw": gpu.to_host(raw)}
             y += 1
         second.synchronize()
         with first:
-            got["back"] = gpu.down(cp.asarray(y))
+            got["back"] = gpu.to_host(cp.asarray(y))
         # Computed on the second GPU from the array on the first; by an explicit copy where that is refused.
         with second:
             try:
-                got["used"] = gpu.down(x * 2)
+                got["used"] = gpu.to_host(x * 2)
             except ValueError:  # Array device must be same as the current device
-                got["used"] = gpu.down(cp.asarray(x) * 2)
+                got["used"] = gpu.to_host(cp.asarray(x) * 2)
         gpu.measure("peer_access", gpu.runtime.deviceCanAccessPeer(0, 1), "1")
         return got
 
@@ -100,13 +100,13 @@ class Nccl(GpuTest):
     def inputs(self, random, size):
         return {"x": random.integers(-(2**30), 2**30, size=(MOST, size["n"]), dtype=np.int64)}
 
-    def expect(self, given):
+    def expect(self, data):
         # As many rows as there are GPUs are summed; the rest is added on the host, so that the answer is the same
         # anywhere.
-        return {"sum": exact(given["x"].sum(axis=0))}
+        return {"sum": exact(data["x"].sum(axis=0))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, x = gpu.cp, data["x"]
         try:
             from cupy.cuda import nccl
         except ImportError as error:
@@ -119,7 +119,7 @@ class Nccl(GpuTest):
         for number in range(count):
             with cp.cuda.Device(number):
                 streams.append(cp.cuda.Stream(non_blocking=True))
-                arrays.append(gpu.up(x[number]))
+                arrays.append(gpu.to_device(x[number]))
                 sums.append(cp.zeros(x.shape[1], dtype=np.int64))
                 cp.cuda.Device(number).synchronize()
         nccl.groupStart()
@@ -132,7 +132,7 @@ class Nccl(GpuTest):
         for number in range(count):
             with cp.cuda.Device(number):
                 streams[number].synchronize()
-                totals.append(gpu.down(sums[number]))
+                totals.append(gpu.to_host(sums[number]))
         if any(not np.array_equal(totals[0], total) for total in totals):
             raise ValueError("the GPUs do not agree on the sum")
         return {"sum": totals[0] + x[count:].sum(axis=0)}

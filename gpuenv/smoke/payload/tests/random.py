@@ -27,10 +27,10 @@ class Moments(GpuTest):
         seed = int(random.integers(1, 2**31 - 1))
         return {"n": size["n"], "seed": seed, "distance": float(random.uniform(0.5, 2.0))}
 
-    def expect(self, given):
-        n, answers = given["n"], {}
+    def expect(self, data):
+        n, answers = data["n"], {}
         for name, (origin, second, third, fourth) in self.MOMENTS.items():
-            mean = origin + given["distance"]
+            mean = origin + data["distance"]
             square = mean * mean + second
             spread = fourth - second**2 + 4 * mean * third + 4 * mean**2 * second  # the variance of the square
             error = 7.0 * np.sqrt(np.array([second, spread]) / n)
@@ -39,20 +39,20 @@ class Moments(GpuTest):
         answers["halves"] = approx(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
         return answers
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["n"]
-        generator = cp.random.default_rng(given["seed"])
-        cp.random.seed(given["seed"])
-        distance = given["distance"]
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["n"]
+        generator = cp.random.default_rng(data["seed"])
+        cp.random.seed(data["seed"])
+        distance = data["distance"]
         draws = {
             "uniform": generator.random(n) + distance,
             # From the older interface, which has a generator of its own.
             "normal": cp.random.normal(distance, 1.0, size=n),
             "exponential": generator.standard_exponential(n) + distance,
         }
-        got = {name: gpu.down(cp.stack([x.mean(), (x * x).mean()])) for name, x in draws.items()}
+        got = {name: gpu.to_host(cp.stack([x.mean(), (x * x).mean()])) for name, x in draws.items()}
         upper = (draws["uniform"] >= 0.5 + distance).astype(cp.float64).mean()
-        got["halves"] = gpu.down(cp.stack([1.0 - upper, upper]))
+        got["halves"] = gpu.to_host(cp.stack([1.0 - upper, upper]))
         return got
 
     def memory(self, size):
@@ -71,8 +71,8 @@ class Reproducible(GpuTest):
     def inputs(self, random, size):
         return {"n": size["n"] + int(random.integers(1000)), "seed": int(random.integers(1, 2**31 - 2))}
 
-    def expect(self, given):
-        n = given["n"]
+    def expect(self, data):
+        n = data["n"]
         return {
             "same": exact(np.array([n, n], dtype=np.int64)),
             "other": approx(np.array([n, n]), 3 + n // 10**6, np.int64),
@@ -81,8 +81,8 @@ class Reproducible(GpuTest):
             "moved": approx(np.array(n), 20, np.int64),
         }
 
-    def run(self, gpu, given):
-        cp, n, seed = gpu.cp, given["n"], given["seed"]
+    def run(self, gpu, data):
+        cp, n, seed = gpu.cp, data["n"], data["seed"]
 
         def draw(number):
             old = cp.random.RandomState(number)
@@ -92,10 +92,10 @@ class Reproducible(GpuTest):
         permutation = cp.random.RandomState(seed).permutation(n)
         count = cp.count_nonzero
         return {
-            "same": gpu.down(cp.stack([count(x == y) for x, y in zip(first, again)])).astype(np.int64),
-            "other": gpu.down(cp.stack([count(x != y) for x, y in zip(first, other)])).astype(np.int64),
-            "permutation": gpu.down(cp.sort(permutation)).astype(np.int64),
-            "moved": gpu.down(count(permutation != cp.arange(n))).astype(np.int64),
+            "same": gpu.to_host(cp.stack([count(x == y) for x, y in zip(first, again)])).astype(np.int64),
+            "other": gpu.to_host(cp.stack([count(x != y) for x, y in zip(first, other)])).astype(np.int64),
+            "permutation": gpu.to_host(cp.sort(permutation)).astype(np.int64),
+            "moved": gpu.to_host(count(permutation != cp.arange(n))).astype(np.int64),
         }
 
     def memory(self, size):

@@ -31,8 +31,8 @@ class Systems(_Solver):
         tall = np.concatenate([full, random.uniform(-0.5 / n, 0.5 / n, size=(n // 2, n))])
         return {"full": full, "tall": tall, "x": random.standard_normal((n, 5))}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         bound = 64 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max())
         return {
             "solve": approx(x, bound, "d"),
@@ -40,14 +40,14 @@ class Systems(_Solver):
             "lstsq": approx(x, 8 * bound, "d"),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         linalg = gpu.cp.linalg
-        full, tall, x = gpu.up(given["full"]), gpu.up(given["tall"]), given["x"]
-        side, long_side = gpu.up(given["full"] @ x), gpu.up(given["tall"] @ x)
+        full, tall, x = gpu.to_device(data["full"]), gpu.to_device(data["tall"]), data["x"]
+        side, long_side = gpu.to_device(data["full"] @ x), gpu.to_device(data["tall"] @ x)
         return {
-            "solve": gpu.down(linalg.solve(full, side)),
-            "inverse": gpu.down(linalg.inv(full) @ side),
-            "lstsq": gpu.down(linalg.lstsq(tall, long_side, rcond=1e-12)[0]),
+            "solve": gpu.to_host(linalg.solve(full, side)),
+            "inverse": gpu.to_host(linalg.inv(full) @ side),
+            "lstsq": gpu.to_host(linalg.lstsq(tall, long_side, rcond=1e-12)[0]),
         }
 
 
@@ -65,8 +65,8 @@ class Eigen(_Solver):
         a = (q * values) @ q.T
         return {"a": (a + a.T) / 2, "values": values}
 
-    def expect(self, given):
-        a, values = given["a"], given["values"]
+    def expect(self, data):
+        a, values = data["a"], data["values"]
         bound = 2 * gamma(40 * values.size, UNIT["d"]) * float(values[-1])
         return {
             "values": approx(values, bound, "d"),
@@ -75,14 +75,14 @@ class Eigen(_Solver):
             "factor": approx(np.linalg.cholesky(a), 8 * bound, "d"),
         }
 
-    def run(self, gpu, given):
-        linalg, a = gpu.cp.linalg, gpu.up(given["a"])
+    def run(self, gpu, data):
+        linalg, a = gpu.cp.linalg, gpu.to_device(data["a"])
         values, vectors = linalg.eigh(a)
-        values, vectors = gpu.down(values), gpu.down(vectors)
+        values, vectors = gpu.to_host(values), gpu.to_host(vectors)
         return {
             "values": values,
             "product": (vectors * values) @ vectors.T,
-            "factor": np.tril(gpu.down(linalg.cholesky(a))),
+            "factor": np.tril(gpu.to_host(linalg.cholesky(a))),
         }
 
 
@@ -97,8 +97,8 @@ class Qr(_Solver):
         n = size["n"]
         return {"a": random.standard_normal((n + 30, n))}
 
-    def expect(self, given):
-        a = given["a"]
+    def expect(self, data):
+        a = data["a"]
         bound, norm = gamma(40 * a.shape[0], UNIT["d"]), float(np.linalg.norm(a, 2))
         # The rows of R are determined but for their signs.
         r = np.linalg.qr(a, mode="r")
@@ -108,9 +108,9 @@ class Qr(_Solver):
             "diagonal": approx(np.abs(np.diag(r)), 64 * bound * norm, "d"),
         }
 
-    def run(self, gpu, given):
-        q, r = gpu.cp.linalg.qr(gpu.up(given["a"]))
-        q, r = gpu.down(q), gpu.down(r)
+    def run(self, gpu, data):
+        q, r = gpu.cp.linalg.qr(gpu.to_device(data["a"]))
+        q, r = gpu.to_host(q), gpu.to_host(r)
         return {"product": q @ np.triu(r), "orthogonal": q.T @ q, "diagonal": np.abs(np.diag(r))}
 
 
@@ -125,8 +125,8 @@ class Svd(_Solver):
         n = size["n"]
         return {"a": random.standard_normal((n + 20, n))}
 
-    def expect(self, given):
-        a = given["a"]
+    def expect(self, data):
+        a = data["a"]
         unity = gamma(40 * a.shape[0], UNIT["d"])
         bound = unity * float(np.linalg.norm(a, 2))
         return {
@@ -135,7 +135,7 @@ class Svd(_Solver):
             "orthogonal": approx(np.eye(a.shape[1]), unity, "d"),
         }
 
-    def run(self, gpu, given):
-        u, s, v = gpu.cp.linalg.svd(gpu.up(given["a"]), full_matrices=False)
-        u, s, v = gpu.down(u), gpu.down(s), gpu.down(v)
+    def run(self, gpu, data):
+        u, s, v = gpu.cp.linalg.svd(gpu.to_device(data["a"]), full_matrices=False)
+        u, s, v = gpu.to_host(u), gpu.to_host(s), gpu.to_host(v)
         return {"values": s, "product": (u * s) @ v, "orthogonal": u.T @ u}

@@ -28,7 +28,7 @@ def on_gpu(gpu, matrix):
     """The matrix as CuPy holds it."""
     from cupyx.scipy import sparse
 
-    parts = tuple(gpu.up(matrix[name]) for name in ("data", "indices", "indptr"))
+    parts = tuple(gpu.to_device(matrix[name]) for name in ("data", "indices", "indptr"))
     return sparse.csr_matrix(parts, shape=matrix["shape"])
 
 
@@ -49,14 +49,14 @@ class Matrix(GpuTest):
             "c": random_csr(random, n, n + 20, 5),
         }
 
-    def expect(self, given):
-        a, b, c = dense(given["a"]), dense(given["b"]), dense(given["c"])
+    def expect(self, data):
+        a, b, c = dense(data["a"]), dense(data["b"]), dense(data["c"])
         return {"product": exact(a @ b), "sum": exact(a + 2.0 * c), "transposed": exact(a.T.copy())}
 
-    def run(self, gpu, given):
-        a, b, c = (on_gpu(gpu, given[name]) for name in "abc")
+    def run(self, gpu, data):
+        a, b, c = (on_gpu(gpu, data[name]) for name in "abc")
         found = {"product": a.dot(b), "sum": a + c * 2.0, "transposed": a.T.tocsr()}
-        return {name: np.ascontiguousarray(gpu.down(matrix.toarray())) for name, matrix in found.items()}
+        return {name: np.ascontiguousarray(gpu.to_host(matrix.toarray())) for name, matrix in found.items()}
 
     def memory(self, size):
         return (size["n"] + 20) ** 2 * 8 * 6
@@ -79,16 +79,16 @@ class Vector(GpuTest):
             "b": random.integers(-50, 50, size=(n + 50, 7)).astype("d"),
         }
 
-    def expect(self, given):
-        a = dense(given["a"])
-        return {"vector": exact(a @ given["x"]), "matrix": exact(a @ given["b"]), "dense": exact(a)}
+    def expect(self, data):
+        a = dense(data["a"])
+        return {"vector": exact(a @ data["x"]), "matrix": exact(a @ data["b"]), "dense": exact(a)}
 
-    def run(self, gpu, given):
-        a = on_gpu(gpu, given["a"])
+    def run(self, gpu, data):
+        a = on_gpu(gpu, data["a"])
         return {
-            "vector": gpu.down(a.dot(gpu.up(given["x"]))),
-            "matrix": np.ascontiguousarray(gpu.down(a.dot(gpu.up(given["b"])))),
-            "dense": np.ascontiguousarray(gpu.down(a.toarray())),
+            "vector": gpu.to_host(a.dot(gpu.to_device(data["x"]))),
+            "matrix": np.ascontiguousarray(gpu.to_host(a.dot(gpu.to_device(data["b"])))),
+            "dense": np.ascontiguousarray(gpu.to_host(a.toarray())),
         }
 
     def memory(self, size):

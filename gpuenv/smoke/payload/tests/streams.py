@@ -72,28 +72,28 @@ class Order(Delayed):
     TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
     N = 2048
 
-    def expect(self, given):
-        rounds = given["delays"].size
-        seen = [self.filled(self.N, given["start"] + 7 * number) for number in range(rounds)]
+    def expect(self, data):
+        rounds = data["delays"].size
+        seen = [self.filled(self.N, data["start"] + 7 * number) for number in range(rounds)]
         return {"seen": exact(np.stack(seen))}
 
-    def run(self, gpu, given):
-        cp, rounds = gpu.cp, given["delays"].size
+    def run(self, gpu, data):
+        cp, rounds = gpu.cp, data["delays"].size
         producer, consumer = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
         x, seen = cp.full(self.N, -1, dtype=np.int32), cp.full((rounds, self.N), -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
         cp.cuda.Device().synchronize()
-        for number, seconds in enumerate(given["delays"]):
+        for number, seconds in enumerate(data["delays"]):
             with producer:
-                self.produce(fill, x, given["start"] + 7 * number, seconds)
-            gpu.order(producer, consumer)
+                self.produce(fill, x, data["start"] + 7 * number, seconds)
+            gpu.order_streams(producer, consumer)
             with consumer:
                 self.consume(take, x, seen[number])
             # The next round may not overwrite what this one still reads; this order is never removed.
             producer.wait_event(consumer.record())
         producer.synchronize()
         consumer.synchronize()
-        return {"seen": gpu.down(seen)}
+        return {"seen": gpu.to_host(seen)}
 
 
 class Default(Delayed):
@@ -107,12 +107,12 @@ class Default(Delayed):
     N = 1024
     DELAYS = (0.001, 0.004)
 
-    def expect(self, given):
-        rounds, start = given["delays"].size, given["start"]
+    def expect(self, data):
+        rounds, start = data["delays"].size, data["start"]
         seen = np.stack([self.filled(self.N, start + number) for number in range(rounds)])
         return {"null": exact(seen), "per_thread": exact(seen)}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         """The null stream synchronises with blocking streams, and the per-thread one with the null stream.
 
         CUDA Runtime API, Stream synchronization behavior.
@@ -120,18 +120,18 @@ class Default(Delayed):
         cp = gpu.cp
         blocking = cp.cuda.Stream(non_blocking=False)
         return {
-            "null": gpu.down(self.rounds(gpu, given, blocking, cp.cuda.Stream.null)),
-            "per_thread": gpu.down(self.rounds(gpu, given, cp.cuda.Stream.ptds, cp.cuda.Stream.null)),
+            "null": gpu.to_host(self.rounds(gpu, data, blocking, cp.cuda.Stream.null)),
+            "per_thread": gpu.to_host(self.rounds(gpu, data, cp.cuda.Stream.ptds, cp.cuda.Stream.null)),
         }
 
-    def rounds(self, gpu, given, before, after):
-        cp, rounds = gpu.cp, given["delays"].size
+    def rounds(self, gpu, data, before, after):
+        cp, rounds = gpu.cp, data["delays"].size
         x, seen = cp.full(self.N, -1, dtype=np.int32), cp.full((rounds, self.N), -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
         cp.cuda.Device().synchronize()
-        for number, seconds in enumerate(given["delays"]):
+        for number, seconds in enumerate(data["delays"]):
             with before:
-                self.produce(fill, x, given["start"] + number, seconds)
+                self.produce(fill, x, data["start"] + number, seconds)
             with after:
                 self.consume(take, x, seen[number])
         cp.cuda.Device().synchronize()
@@ -152,11 +152,11 @@ class Overlap(Delayed):
         n = (size["mib"] << 20) // 8
         return {"x": random.integers(0, 2**62, size=n, dtype=np.int64), "start": int(random.integers(1, 1000))}
 
-    def expect(self, given):
-        return {"copied": exact(given["x"]), "seen": exact(self.filled(self.N, given["start"]))}
+    def expect(self, data):
+        return {"copied": exact(data["x"]), "seen": exact(self.filled(self.N, data["start"]))}
 
-    def run(self, gpu, given):
-        cp, host, n = gpu.cp, given["x"], self.N
+    def run(self, gpu, data):
+        cp, host, n = gpu.cp, data["x"], self.N
         pinned = gpu.pinned(host.size, host.dtype)
         pinned[...] = host[: pinned.size]
         there, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(n, dtype=np.int32), cp.zeros(n, dtype=np.int32)
@@ -169,23 +169,23 @@ class Overlap(Delayed):
         def copy():
             part.set(pinned, stream=copier)
 
-        copy_time = gpu.best(copy)
+        copy_time = gpu.best_time(copy)
 
         def compute():
             with worker:
-                self.produce(fill, x, given["start"], copy_time)
+                self.produce(fill, x, data["start"], copy_time)
 
         def both():
             compute()
             copy()
 
         compute()
-        compute_time, both_time = gpu.best(compute), gpu.best(both)
+        compute_time, both_time = gpu.best_time(compute), gpu.best_time(both)
         hidden = (compute_time + copy_time - both_time) / min(compute_time, copy_time)
         gpu.measure("overlap", max(0.0, min(1.0, hidden)), "1")
         cp.cuda.Device().synchronize()
         self.consume(take, x, y)
-        return {"copied": gpu.down(there), "seen": gpu.down(y)}
+        return {"copied": gpu.to_host(there), "seen": gpu.to_host(y)}
 
     def memory(self, size):
         return (size["mib"] << 20) * 2
@@ -204,15 +204,15 @@ class Timing(Delayed):
     def inputs(self, random, size):
         return {"milliseconds": float(size["milliseconds"]), "start": int(random.integers(1, 1000))}
 
-    def expect(self, given):
-        wait = given["milliseconds"]
+    def expect(self, data):
+        wait = data["milliseconds"]
         return {
             "milliseconds": approx(np.array(1.5 * wait), 0.51 * wait, "d"),
             "done": exact(np.array([0, 1])),
-            "seen": exact(self.filled(self.N, given["start"])),
+            "seen": exact(self.filled(self.N, data["start"])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         x, y = cp.full(self.N, -1, dtype=np.int32), cp.full(self.N, -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
@@ -220,7 +220,7 @@ class Timing(Delayed):
         start, end = cp.cuda.Event(), cp.cuda.Event()
         cp.cuda.Device().synchronize()
         start.record()
-        self.produce(fill, x, given["start"], given["milliseconds"] / 1000)
+        self.produce(fill, x, data["start"], data["milliseconds"] / 1000)
         end.record()
         done = [int(end.done)]
         end.synchronize()
@@ -228,9 +228,9 @@ class Timing(Delayed):
         milliseconds = cp.cuda.get_elapsed_time(start, end)
         self.consume(take, x, y)
         # From one launch of a tiny kernel to the next, as the host submits them.
-        took = gpu.best(lambda: [self.consume(take, x, y) for _ in range(self.ROUNDS)], rounds=3)
+        took = gpu.best_time(lambda: [self.consume(take, x, y) for _ in range(self.ROUNDS)], rounds=3)
         gpu.measure("launch_latency", took / self.ROUNDS, "s")
-        return {"milliseconds": np.array(float(milliseconds)), "done": np.array(done), "seen": gpu.down(y)}
+        return {"milliseconds": np.array(float(milliseconds)), "done": np.array(done), "seen": gpu.to_host(y)}
 
 
 class Graphs(GpuTest):
@@ -254,15 +254,15 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**32, size=self.N, dtype=np.uint32), "launches": size["launches"]}
 
-    def expect(self, given):
-        x = given["x"].astype(np.uint64)
-        for _ in range(2 * given["launches"]):
+    def expect(self, data):
+        x = data["x"].astype(np.uint64)
+        for _ in range(2 * data["launches"]):
             x = (x * np.uint64(3) + np.arange(self.N, dtype=np.uint64)) & np.uint64(0xFFFFFFFF)
-        return {"x": exact(x.astype(np.uint32)), "captured": exact(given["x"])}
+        return {"x": exact(x.astype(np.uint32)), "captured": exact(data["x"])}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        x, step = gpu.up(given["x"]), self.kernel(gpu, "gpuenv_step")
+        x, step = gpu.to_device(data["x"]), self.kernel(gpu, "gpuenv_step")
         step((1,), (1,), (x, np.int32(0)))  # loaded before the capture, and nothing done
         stream = cp.cuda.Stream(non_blocking=True)
         cp.cuda.Device().synchronize()
@@ -272,12 +272,12 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
                 step(((self.N + 127) // 128,), (128,), (x, np.int32(self.N)))
             graph = stream.end_capture()
         stream.synchronize()
-        captured = gpu.down(x)  # capturing runs nothing
+        captured = gpu.to_host(x)  # capturing runs nothing
         with stream:
-            for _ in range(given["launches"]):
+            for _ in range(data["launches"]):
                 graph.launch()
         stream.synchronize()
-        return {"x": gpu.down(x), "captured": captured}
+        return {"x": gpu.to_host(x), "captured": captured}
 
 
 class AsyncError(GpuTest):
@@ -298,19 +298,19 @@ class AsyncError(GpuTest):
     # 215).
     ILLEGAL_ACCESS = (700, 719)
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {
             "before": exact((x << 1) - x + np.arange(x.size, dtype=np.int64)),
             "told": exact(np.array([0, 700, 700])),
         }
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["x"].size
-        x, z = gpu.up(given["x"]), cp.zeros(n, dtype=np.int64)
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["x"].size
+        x, z = gpu.to_device(data["x"]), cp.zeros(n, dtype=np.int64)
         sound = gpu.compile(RawKernel.KERNELS["gpuenv_mix"], "gpuenv_mix")
         sound(((n + 255) // 256,), (256,), (x, x, z, np.int64(n)))
-        before = gpu.down(z)
+        before = gpu.to_host(z)
         kernel = self.kernel(gpu, "gpuenv_illegal")
         kernel.compile()
         stream = cp.cuda.Stream(non_blocking=True)
