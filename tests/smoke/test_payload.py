@@ -96,7 +96,7 @@ def test_what_a_test_needs_is_looked_for() -> None:
     assert unmet_need(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability >= 8.0; found: 7.5"
     assert unmet_need(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs >= 2; found: 1"
     assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.2") is None
-    assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy 2.1.2 or more; here: 2.1.1"
+    assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy >= 2.1.2; found: 2.1.1"
     assert missing_module(["module:json"]) is None
     trouble = missing_module(["module:no_such_module"])
     assert trouble is not None

@@ -82,7 +82,7 @@ def test_a_term_that_is_left_out_is_still_seen(test: Any) -> None:  # noqa: ANN4
 
 def test_a_product_that_would_take_seconds_is_cut_down() -> None:
     assert blas_rates.rows_of(8192, 0.001) == 8192
-    assert blas_rates.rows_of(8192, 0.17) == blas_rates.FEW, "as in double precision on what is made for games"
+    assert blas_rates.rows_of(8192, 0.17) == blas_rates.SAMPLE_ROWS, "as in double precision on what is made for games"
     assert blas_rates.rows_of(64, 0.001) == 64
 
 

@@ -14,7 +14,7 @@ from tests.smoke.payload import NAMES, gpu_test
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTEROP = [which for which in NAMES if hasattr(gpu_test(which), "BY_ITSELF")]
+INTEROP = [which for which in NAMES if hasattr(gpu_test(which), "STANDALONE")]
 # As numba-cuda 0.30.4 fails with NumPy 2.5, whatever the GPU (its issue 907): nothing of CuPy's is in it.
 BROKEN = "raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\")"
 SOUND = "print('fine')"
@@ -42,7 +42,7 @@ def test_what_works_together_is_not_asked_again() -> None:
 def test_a_library_that_fails_by_itself_too_says_nothing_of_cupy() -> None:
     with pytest.raises(Skip) as skip:
         run_with_library("numba", BROKEN, shared, raising(AttributeError("row_stack")))
-    said = "numba does not work here by itself: AttributeError: module 'numpy' has no attribute 'row_stack'"
+    said = "numba does not work here even without CuPy: AttributeError: module 'numpy' has no attribute 'row_stack'"
     assert str(skip.value) == said
 
 
@@ -99,7 +99,7 @@ def test_files_of_the_working_folder_take_no_part() -> None:
 def test_each_library_has_a_program_that_leaves_cupy_out() -> None:
     assert INTEROP == ["interop.jax", "interop.numba", "interop.torch"]
     for which in INTEROP:
-        program = ast.parse(gpu_test(which).BY_ITSELF)
+        program = ast.parse(gpu_test(which).STANDALONE)
         imports = [node for node in ast.walk(program) if isinstance(node, ast.Import | ast.ImportFrom)]
         assert not any("cupy" in ast.unparse(node) for node in imports)
         assert any(which.partition(".")[2] in ast.unparse(node) for node in imports)

@@ -44,8 +44,8 @@ def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> No
     ],
 )
 def test_an_illegal_access_is_one_by_either_of_its_names(codes: list[int], right: bool) -> None:  # noqa: FBT001
-    expected = {"told": example("streams.async_error").expected["told"]}
-    assert (find_wrong(expected, {"told": gpu_test("streams.async_error").told(codes)}) == []) is right
+    expected = {"codes": example("streams.async_error").expected["codes"]}
+    assert (find_wrong(expected, {"codes": gpu_test("streams.async_error").unified(codes)}) == []) is right
 
 
 @pytest.mark.parametrize(

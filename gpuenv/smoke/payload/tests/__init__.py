@@ -64,7 +64,7 @@ class GpuTest:
 
 # Makes CuPy compile its incidental reductions quickly. CuPy generates a reduction from CUB's headers where possible
 # (_cub_reduction.pyx of CuPy 12 to 14), a full one in two kernels. NVRTC 13.5 took 1.5 to 4 s of a server's processor
-# for each, and 0.1 s for one without CUB: with an empty kernel cache the four that make a sparse matrix dense used up the
-# budget of the quick level, and on a slow host came near its deadline. Tests of reductions use CUB: kernels.reduction,
-# random.reproducible.
+# for each, and 0.1 s for one without CUB: with an empty kernel cache the four that make a sparse matrix dense used up
+# the budget of the quick level, and on a slow host came near its deadline. Tests of reductions use CUB:
+# kernels.reduction, random.reproducible.
 PLAIN_REDUCTIONS = {"CUPY_ACCELERATORS": ""}

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, triangular systems, and the rate of the product by type."""
+"""Products of matrices and vectors, triangular systems, and the rate of matrix products by dtype."""
 
 import time
 
@@ -11,12 +11,12 @@ from gpuenv.smoke.payload.tests import GpuTest
 TENSOR_UNIT = 2.0**-23
 BFLOAT16_UNIT = 2.0**-8
 TF32_UNIT = 2.0**-11
-# Whatever the caller has set: many turn TF32 on for other libraries.
+# Overrides the caller's setting: many enable TF32 for other libraries.
 NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 
 
 def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
-    """A @ B within gamma(2 k) |A| |B| for the sums, and what is rounded to a coarser type.
+    """Returns A @ B with the bound gamma(2 k) |A| |B| for the sums, plus rounding to a coarser dtype.
 
     A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
     cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is not set unless asked for): each part is rounded
@@ -33,31 +33,31 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
     wide = np.complex128 if np.iscomplexobj(a) else np.float64
     a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
     value, spread = a @ b, np.abs(a) @ np.abs(b)
-    # A complex product takes two products and a sum a part.
+    # Each part of a complex product takes two products and a sum.
     terms = 2 * a.shape[-1] * (2 if wide is np.complex128 else 1)
     bound = gamma(terms, unit) * spread
     return approx(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
 
 
 def loosened(answer, factor):
-    """The same answer with a larger bound."""
+    """Returns the same expected array with a larger bound."""
     return answer._replace(bound=factor * answer.bound)
 
 
 def product_memory(size, item):
-    """Bytes of A, B, their product and a workspace."""
+    """Returns the bytes of A, B, their product and a workspace."""
     return 5 * (size["n"] + 16) ** 2 * item
 
 
 class _Product(GpuTest):
-    """A @ B of two random matrices of one type."""
+    """A @ B of two random matrices of one dtype."""
 
     SHRINKS = "n"
     TYPE = "f"
     ITEM = 4  # bytes
 
     def inputs(self, random, size):
-        # Of different shapes, so that a swapped axis cannot pass, with entries that the type holds exactly.
+        # Different shapes, so that a swapped axis fails; entries are exact in the dtype.
         n = size["n"]
         a, b = random.standard_normal((n, n + 8)), random.standard_normal((n + 8, n + 16))
         return {"a": a.astype(self.TYPE), "b": b.astype(self.TYPE)}
@@ -85,7 +85,7 @@ class MatmulF16(_Product):
 
 
 class MatmulF32(_Product):
-    """The matrix product in single precision, with TF32 switched off."""
+    """The matrix product in single precision, with TF32 disabled."""
 
     TITLE = "matrix product in single precision"
     LEVELS = {"quick": {"n": 256}, "normal": {"n": 512}, "deep": {"n": 2048}}
@@ -104,7 +104,7 @@ class MatmulF64(_Product):
 
     TITLE = "matrix product in double precision"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 1536}}
-    TOLERANCE = "gamma(2 k) |A| |B| on either side: NumPy's own product rounds too"
+    TOLERANCE = "gamma(2 k) |A| |B| on both sides: NumPy's product rounds too"
     EXACT_REPEAT = True
     TYPE, ITEM = "d", 8
 
@@ -130,12 +130,12 @@ class MatmulC64(_Product):
 
 
 class MatmulTf32(_Product):
-    """The matrix product in single precision with TF32: operands lose 13 bits, sums do not."""
+    """The matrix product in single precision with TF32, which drops 13 bits of the operands but not of the sums."""
 
     TITLE = "matrix product with TF32"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
     NEEDS = ["capability:8.0"]
-    TOLERANCE = "each operand keeps 11 bits, which may be cut off: 2 * 2**-10 |A| |B|, and the sums in single precision"
+    TOLERANCE = "operands keep 11 bits, possibly truncated: 2 * 2**-10 |A| |B|, plus the sums in single precision"
     ENVIRONMENT = {"CUPY_TF32": "1"}
 
     def expect(self, data):
@@ -146,9 +146,9 @@ class MatmulTf32(_Product):
 
 
 class MatmulInt8(_Product):
-    """The matrix product of whole numbers: int8, which wraps around, and int32."""
+    """The matrix product of integers: int8, which wraps around, and int32."""
 
-    TITLE = "matrix product of whole numbers"
+    TITLE = "matrix product of integers"
     LEVELS = {"normal": {"n": 256}, "deep": {"n": 768}}
     TOLERANCE = "exact: sums of int8 wrap around as NumPy's do"
     EXACT_REPEAT = True
@@ -171,26 +171,26 @@ class MatmulInt8(_Product):
 
 
 class MatmulBf16(_Product):
-    """The matrix product in bfloat16, which CuPy has from 14 on, by way of ml_dtypes."""
+    """The matrix product in bfloat16, supported from CuPy 14 on with ml_dtypes."""
 
     TITLE = "matrix product in bfloat16"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
-    # With an older NumPy CuPy leaves bfloat16 out: those crash on loops of a type that is not theirs.
+    # CuPy disables bfloat16 with older NumPy versions, which crash on loops over custom dtypes.
     NEEDS = ["module:ml_dtypes", "cupy:14", "numpy:2.1.2", "capability:8.0"]
     TOLERANCE = (
-        "whole numbers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
+        "integers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
         " single precision, cut off by tensor cores, and two roundings to bfloat16 of what they are summed from"
     )
     ITEM = 8
-    TERMS = 100  # of a sum of the whole numbers, on average: bfloat16 holds every whole number up to 256
+    TERMS = 100  # nonzero terms of an integer sum on average: bfloat16 represents every integer up to 256
 
     def inputs(self, random, size):
         k = size["n"] + 8
         shapes = {"a": (size["n"], k), "b": (k, size["n"] + 16)}
-        # Eighths up to 8 have seven significant bits: bfloat16 holds them exactly.
+        # Multiples of 1/8 up to 8 have seven significant bits and are exact in bfloat16.
         data = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
         for name, shape in shapes.items():
-            # 1, -1, and so many zeros that of k products about TERMS are none.
+            # 1, -1 and enough zeros that about TERMS of k products are nonzero.
             kept = random.random(shape) < (self.TERMS / float(k)) ** 0.5
             data["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
         return data
@@ -224,7 +224,7 @@ class Batched(GpuTest):
 
     TITLE = "batched, strided and transposed products"
     LEVELS = {"normal": {"n": 96, "batch": 12}, "deep": {"n": 256, "batch": 64}}
-    TOLERANCE = "gamma(2 k) |A| |B| on either side, in double precision"
+    TOLERANCE = "gamma(2 k) |A| |B| on both sides, in double precision"
     SHRINKS = "batch"
 
     def inputs(self, random, size):
@@ -266,7 +266,7 @@ class Vectors(GpuTest):
 
     TITLE = "products with vectors"
     LEVELS = {"normal": {"n": 1500}, "deep": {"n": 6000}}
-    TOLERANCE = "gamma(2 k) |A| |x| on either side, in double precision; an outer product rounds once"
+    TOLERANCE = "gamma(2 k) |A| |x| on both sides, in double precision; an outer product rounds once"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -311,7 +311,7 @@ class Triangular(GpuTest):
 
     TITLE = "triangular systems"
     LEVELS = {"normal": {"n": 256}, "deep": {"n": 1024}}
-    NEEDS = ["module:scipy"]  # cupyx.scipy.linalg takes parts of it over
+    NEEDS = ["module:scipy"]  # cupyx.scipy.linalg uses parts of it
     TOLERANCE = (
         "the right-hand side is made from a known solution; substitution errs by cond(T) gamma(n), and T, with rows"
         " that sum to less than half its diagonal, has a condition number below 4: 16 gamma(n) max|x|"
@@ -349,19 +349,19 @@ class Triangular(GpuTest):
 
 
 class Rates(GpuTest):
-    """The rate of the matrix product by type, and NumPy's on this host; a corner of each product is checked."""
+    """The rate of the matrix product by dtype, and NumPy's on this host; a corner of each product is checked."""
 
     TITLE = "rates of the matrix product"
     LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
     HOST = 0.3  # two matrices in half precision
-    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
+    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each dtype; only a corner is checked to save host time"
     ALONE = ["normal", "deep"]
     ENVIRONMENT = NO_TF32
     SHRINKS = "n"
     CORNER = 24
-    LEAST = 2048  # rows and columns: the time of a smaller product is that of its launch, and says nothing of the GPU
-    LONGEST = 0.5  # seconds of a product: where a GPU shows a picture too, its driver ends a kernel that takes seconds
-    FEW = 256  # rows that tell how long all of them would take
+    MIN_ROWS = 2048  # rows and columns: smaller products measure the launch instead of the GPU
+    MAX_SECONDS = 0.5  # of a product: on a GPU with a display, the driver kills kernels that take seconds
+    SAMPLE_ROWS = 256  # for an estimate of the total time
 
     def inputs(self, random, size):
         n = size["n"]
@@ -377,28 +377,28 @@ class Rates(GpuTest):
         }
 
     def run(self, gpu, data):
-        n, few, got = data["a"].shape[0], self.FEW, {}
+        n, few, got = data["a"].shape[0], self.SAMPLE_ROWS, {}
         for name, kind in (("f16", "e"), ("f32", "f"), ("f64", "d")):
             a, b = gpu.to_device(data["a"]).astype(kind), gpu.to_device(data["b"]).astype(kind)
             a = a[-self.rows_of(n, gpu.round_time(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
-            # Not into an array that is there already: CuPy would copy the product once more.
+            # Without an output array: CuPy would copy the product into it.
             took = gpu.steady_time(lambda a=a, b=b: a @ b)
             c = a @ b
-            if n >= self.LEAST:
+            if n >= self.MIN_ROWS:
                 gpu.measure("matmul_" + name, 2.0 * a.shape[0] * n * n / took, "FLOP/s")
             got[name] = gpu.to_host(c[-self.CORNER :, : self.CORNER + 2])
             del a, b, c
         n = data["host"]
         a, b = data["a"][:n, :n].astype("f"), data["b"][:n, :n].astype("f")
-        a @ b  # the library starts its threads
+        a @ b  # warm-up: the library starts its threads
         started = time.perf_counter()
         a @ b
         gpu.measure("numpy_matmul_f32", 2.0 * a.shape[0] ** 3 / (time.perf_counter() - started), "FLOP/s")
         return got
 
     def rows_of(self, n, seconds):
-        """How many rows of A to multiply, where ``FEW`` of them took that long: all, unless that takes too long."""
-        return n if seconds * n <= self.LONGEST * self.FEW else self.FEW
+        """Returns how many rows of A to multiply if ``SAMPLE_ROWS`` take ``seconds``: all, unless that is too long."""
+        return n if seconds * n <= self.MAX_SECONDS * self.SAMPLE_ROWS else self.SAMPLE_ROWS
 
     def memory(self, size):
         return product_memory(size, 12)

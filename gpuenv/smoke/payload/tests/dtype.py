@@ -1,4 +1,4 @@
-"""Types: casts, promotion, overflow, and the special values."""
+"""Dtypes: casts, promotion, overflow and special values."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ WHOLE = "bBhHiIqQ"
 
 
 def small_numbers(random, code, n):
-    """Numbers from 1 to 9, exact in every type; of a bool, true and false by turns."""
+    """Returns numbers from 1 to 9, exact in every dtype; for bool, alternating values."""
     whole = random.integers(1, 10, size=n)
     if code == "?":
         return whole % 2 == 1
@@ -17,18 +17,18 @@ def small_numbers(random, code, n):
 
 
 def name(code):
-    """``int32`` for ``i``."""
+    """Returns ``int32`` for ``i``."""
     return np.dtype(code).name
 
 
 class Casting(GpuTest):
-    """Casts between every two types where the number is in both."""
+    """Casts between every pair of dtypes, with numbers that both represent."""
 
-    TITLE = "casts between every two types"
-    # Each pair is a kernel that CuPy compiles when its cache is cold.
+    TITLE = "casts between every pair of dtypes"
+    # With a cold cache CuPy compiles a kernel for each pair.
     LEVELS = {"normal": {"n": 9, "codes": "?biqQefdD"}, "deep": {"n": 9, "codes": "?bBhHiIqQefdFD"}}
     SECONDS = {"normal": 120, "deep": 600}
-    TOLERANCE = "exact: numbers that both types hold; whole numbers that are cut down wrap around as NumPy's do"
+    TOLERANCE = "exact: numbers that both dtypes represent; narrowed integers wrap around as in NumPy"
 
     def inputs(self, random, size):
         data = {code: small_numbers(random, code, size["n"]) for code in size["codes"]}
@@ -37,7 +37,7 @@ class Casting(GpuTest):
 
     def casts(self, data):
         codes = [code for code in data if code != "wide"]
-        # From complex to real drops a part, which both warn of.
+        # Both warn when a cast from complex to real drops the imaginary part.
         for a, b in ((a, b) for a in codes for b in codes if a != b and (a not in "FD" or b in "FD")):
             yield "%s_to_%s" % (name(a), name(b)), data[a].astype(b)
         for code in WHOLE:
@@ -51,18 +51,18 @@ class Casting(GpuTest):
 
 
 class Overflow(GpuTest):
-    """Whole numbers wrap around: sums, products, shifts, division and remainder as NumPy has them."""
+    """Integer arithmetic wraps around: sums, products, shifts, division and remainder as in NumPy."""
 
     TITLE = "integer overflow, division and remainder"
     LEVELS = {"normal": {"n": 5003}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
 
     def inputs(self, random, size):
         data = {}
         for code in WHOLE:
             info = np.iinfo(code)
             data[code] = random.integers(info.min, info.max, size=(2, size["n"]), dtype=np.dtype(code), endpoint=True)
-            # Neither a division by zero nor the one quotient that the type lacks (the least number over -1).
+            # No division by zero, nor of the minimum by -1, whose quotient the dtype cannot represent.
             data[code][1][(data[code][1] == 0) | (data[code][1] == np.array(-1).astype(code))] = 3
         return data
 
@@ -87,17 +87,17 @@ class Overflow(GpuTest):
 
 
 class Promotion(GpuTest):
-    """The type and the value of each operation between two types, as NumPy has them."""
+    """The dtype and the value of each operation between two dtypes, as in NumPy."""
 
-    TITLE = "promotion of types, per operation"
-    # Each pair is a kernel that CuPy compiles when its cache is cold: a quarter of a second each.
+    TITLE = "type promotion per operation"
+    # With a cold cache CuPy compiles a kernel for each pair, in a quarter of a second.
     LEVELS = {
         "quick": {"codes": "iqfd", "operations": ["add"]},
         "normal": {"codes": "?bBiqQefdD", "operations": ["add", "multiply"]},
         "deep": {"codes": "?bBhHiIqQefdFD", "operations": ["add", "multiply", "maximum"]},
     }
     SECONDS = {"normal": 120, "deep": 900}
-    TOLERANCE = "exact: small whole numbers in every type, whose sums and products every type holds"
+    TOLERANCE = "exact: small integers, whose sums and products every dtype represents"
     N = 11
 
     def inputs(self, random, size):
@@ -126,7 +126,7 @@ class Promotion(GpuTest):
 
 
 class Special(GpuTest):
-    """NaN, infinities, half precision and complex numbers behave as NumPy's do."""
+    """NaN, infinities, half precision and complex numbers behave as in NumPy."""
 
     TITLE = "NaN, infinities, half precision, complex numbers"
     LEVELS = {"normal": {"n": 3001}}

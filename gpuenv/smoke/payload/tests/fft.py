@@ -1,4 +1,4 @@
-"""Fourier transforms; the expected ones are computed in double precision."""
+"""Fourier transforms; the host computes the expected ones in double precision."""
 
 import math
 import time
@@ -10,7 +10,7 @@ from gpuenv.smoke.payload.tests import GpuTest
 
 
 def transform_bound(x, axes, unit):
-    """The largest error of one element of an unnormalised transform.
+    """Returns the error bound of an element of an unnormalized transform.
 
     A transform of n points errs, in the 2-norm, by at most log2(n) eta relative to its result, with eta a small
     multiple of the unit roundoff (Higham, Accuracy and Stability, section 24.1); 16 log2(n) u leaves room for lengths
@@ -23,33 +23,33 @@ def transform_bound(x, axes, unit):
 
 
 def transform(x, axes, dtype) -> ExpectedArray:
-    """The forward transform along axes; the bound has room for NumPy's own errors too."""
+    """Returns the expected forward transform along axes; the bound includes NumPy's errors."""
     value = np.fft.fftn(x.astype(np.complex128), axes=axes)
     return approx(value, np.broadcast_to(1.1 * transform_bound(x, axes, UNIT[dtype]), value.shape), dtype)
 
 
 def back(x, axes, dtype) -> ExpectedArray:
-    """The input itself, after a transform forth and back: two errors, the second on a normalised transform."""
+    """Returns the input as expected after a round trip: two errors, the second of a normalized transform."""
     points = float(np.prod([x.shape[axis] for axis in axes]))
     bound = np.broadcast_to(2.2 * transform_bound(x, axes, UNIT[dtype]) / math.sqrt(points), x.shape)
     return approx(x, bound, dtype)
 
 
 def random_signal(random, shape, dtype=np.complex128):
-    """Complex noise."""
+    """Returns complex noise."""
     return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype)
 
 
 class Complex(GpuTest):
-    """Complex transforms in one dimension: powers of two, primes, products of both."""
+    """One-dimensional complex transforms of powers of two, primes and products of both."""
 
-    TITLE = "complex transforms in one dimension"
+    TITLE = "one-dimensional complex transforms"
     LEVELS = {
         "quick": {"lengths": [4096]},
         "normal": {"lengths": [2, 4096, 65536, 4099, 6000, 100003]},
         "deep": {"lengths": [2, 4096, 1048576, 4099, 6000, 1000003, 16777216]},
     }
-    HOST = 1.5  # the memory of the GPU is mostly that of plans
+    HOST = 1.5  # plans take most of the GPU memory
     TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element"
     EXACT_REPEAT = True
 
@@ -73,12 +73,12 @@ class Complex(GpuTest):
 
 
 class Real(GpuTest):
-    """Transforms of real signals, and back to real ones."""
+    """Transforms of real signals and their inverses."""
 
-    TITLE = "real to complex and back"
+    TITLE = "real transforms and their inverses"
     LEVELS = {"normal": {"lengths": [1024, 1009, 30000]}, "deep": {"lengths": [1024, 1009, 30000, 4194304]}}
     HOST = 1.5  # as fft.complex
-    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; forth and back twice that over sqrt(n)"
+    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; for the round trip twice that over sqrt(n)"
 
     def inputs(self, random, size):
         return {str(n): random.standard_normal((3, n)) for n in size["lengths"]}
@@ -108,11 +108,11 @@ class Real(GpuTest):
 
 
 class Dimensions(GpuTest):
-    """Complex transforms in two and three dimensions, and batches of them."""
+    """Two- and three-dimensional complex transforms and batches of them."""
 
-    TITLE = "transforms in two and three dimensions, batched"
+    TITLE = "two- and three-dimensional and batched transforms"
     LEVELS = {"normal": {"scale": 1}, "deep": {"scale": 4}}
-    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element, n being all points of one transform"
+    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; n is the number of points of one transform"
     EXACT_REPEAT = True
     CASES = {
         "plane": ((96, 130), (0, 1)),
@@ -136,9 +136,9 @@ class Dimensions(GpuTest):
 
 
 class Inverse(GpuTest):
-    """The inverse transform gives the input back, and the plan cache serves the same plan again."""
+    """The inverse transform restores the input, and the plan cache reuses a plan."""
 
-    TITLE = "the inverse gives the input; the plan cache"
+    TITLE = "inverse transforms and the plan cache"
     LEVELS = {"normal": {"n": 12000}, "deep": {"n": 2000000}}
     TOLERANCE = "twice 16 log2(n) u |x|_2 for each element; the number of plans exactly"
     SHRINKS = "n"
@@ -152,7 +152,7 @@ class Inverse(GpuTest):
             "spectrum": transform(x, (0,), "D"),
             "again": transform(x, (0,), "D"),
             "back": back(x, (0,), "D"),
-            # None, then one that the second transform and the inverse use as well; none once it is cleared.
+            # None, then one that the second transform and the inverse reuse; none after clearing.
             "plans": exact(np.array([0, 1, 1, 1, 0])),
         }
 
@@ -180,9 +180,9 @@ class Inverse(GpuTest):
 class Rates(GpuTest):
     """The rate of a large batch of transforms, and NumPy's on this host."""
 
-    TITLE = "the rate of transforms"
-    # So large that a transform takes the GPU longer than the host, which needs tens of microseconds to ask for the
-    # next: 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
+    TITLE = "rate of transforms"
+    # Large enough that a transform takes longer than the tens of microseconds that the host needs to launch the next:
+    # 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
     LEVELS = {"normal": {"batch": 2048, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
     HOST = 0.1  # eight rows
     TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element of the last transform, in single precision"
@@ -198,7 +198,7 @@ class Rates(GpuTest):
     def run(self, gpu, data):
         few, batch = data["few"], data["batch"]
         n, copies = few.shape[1], max(batch // few.shape[0], 1)
-        # Not what tile gives, which is a view: CuPy copies a view before each transform.
+        # Not the view that tile returns: CuPy copies a view before each transform.
         x = gpu.cp.tile(gpu.to_device(few), (copies, 1)).copy()
         took = gpu.steady_time(lambda: gpu.cp.fft.fft(x, axis=1))
         gpu.measure_rate("fft_c64", 5.0 * n * np.log2(n) * x.shape[0], x.nbytes, took, "FLOP/s")

@@ -1,4 +1,4 @@
-"""The GPU's health: what memory keeps, and the same bits under load."""
+"""The GPU's health: memory patterns, and reproducible results under load."""
 
 import time
 
@@ -37,16 +37,16 @@ extern "C" __global__ void gpuenv_read(const unsigned long long *x, unsigned lon
 
 
 class Pattern(GpuTest):
-    """Patterns written over memory and read back; in the deep level over nearly all that is free."""
+    """Patterns written to memory and read back; in the deep level to nearly all free memory."""
 
-    TITLE = "memory keeps what is written"
+    TITLE = "memory patterns"
     LEVELS = {
         "quick": {"mib": 256, "share": 0.0},
         "normal": {"mib": 2048, "share": 0.0},
         "deep": {"mib": 2048, "share": 0.85},
     }
-    HOST = 0.1  # nothing but sums
-    TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of words that differ"
+    HOST = 0.1  # only sums
+    TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of wrong words"
     SHRINKS = "mib"
     ALONE = ["deep"]
     SECONDS = {"deep": 600}
@@ -60,12 +60,12 @@ class Pattern(GpuTest):
         return {"bytes": size["mib"] << 20, "share": size["share"], "seed": int(random.integers(1, 2**62))}
 
     def checksum(self, words, seed, flip):
-        """The sum modulo 2**64 of the words 0 to n - 1, by the formula for 0 + 1 + ... + (n - 1)."""
+        """Returns the sum modulo 2**64 of the words 0 to n - 1, by the formula for 0 + 1 + ... + (n - 1)."""
         total = (words * (words - 1) // 2 * self.FACTOR + words * seed) & self.MASK
         return (words * self.MASK - total) & self.MASK if flip else total
 
     def expect(self, data):
-        """Of the first piece; all others hold the same words."""
+        """Returns the sums of the first piece; all pieces hold the same words."""
         words = min(data["bytes"], self.PIECE) // self.WORD
         return {
             "sums": exact(np.array([self.checksum(words, data["seed"], flip) for flip in (0, 1)], dtype=np.uint64)),
@@ -75,7 +75,7 @@ class Pattern(GpuTest):
     def run(self, gpu, data):
         cp = gpu.cp
         words = min(data["bytes"], self.PIECE) // self.WORD
-        # What an integrated GPU takes, the rest of the machine lacks.
+        # An integrated GPU takes its memory from the host.
         share = data["share"] / 2 if gpu.is_integrated() else data["share"]
         wanted = max(data["bytes"], int(gpu.free * share))
         pieces = [cp.empty(words, dtype=np.uint64) for _ in range(max(wanted // (words * self.WORD), 1))]
@@ -89,7 +89,7 @@ class Pattern(GpuTest):
             for number, piece in enumerate(pieces):
                 read((1024,), (256,), (piece, n, seed, np.int32(flip), found[number]))
             host = gpu.to_host(found)
-            # All pieces hold the same words: the first whose sum is not that of the first piece, else that one.
+            # All pieces hold the same words: report the first with another sum, else the first piece.
             odd = np.nonzero(host[:, 0] != host[0, 0])[0]
             sums.append(host[odd[0] if odd.size else 0, 0])
             wrong[flip] = host[:, 1].sum()
@@ -101,12 +101,12 @@ class Pattern(GpuTest):
 
 
 class Sustained(GpuTest):
-    """Sustained load: the same product again and again, each result compared bit for bit, the rate watched."""
+    """Sustained load: repeats one product, compares each result bitwise, and measures the rate."""
 
-    TITLE = "sustained load gives the same bits"
+    TITLE = "reproducible results under sustained load"
     LEVELS = {"deep": {"n": 4096, "seconds": 30}}
     HOST = 1.5  # two matrices
-    TOLERANCE = "exact: every later product has the bits of the first; a corner of that within gamma(2 k) |A| |B|"
+    TOLERANCE = "exact: every product is bitwise equal to the first; a corner of that within gamma(2 k) |A| |B|"
     ALONE = ["normal", "deep"]
     ENVIRONMENT = NO_TF32
     SHRINKS = "n"

@@ -10,11 +10,11 @@ from gpuenv.smoke.payload.tests import GpuTest
 
 
 class RawKernel(GpuTest):
-    """A kernel of one's own in CUDA C++: it adds and shifts whole numbers, so that every bit is known."""
+    """A kernel of one's own in CUDA C++: it adds and shifts integers, so that every bit is known."""
 
     TITLE = "a raw kernel"
     LEVELS = {"quick": {"n": 100003}, "normal": {"n": 1000003}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     EXACT_REPEAT = True
     KERNELS = {
         "gpuenv_mix": r"""
@@ -47,7 +47,7 @@ class RawModule(GpuTest):
 
     TITLE = "a raw module: templates and constant memory"
     LEVELS = {"normal": {"n": 100003}}
-    TOLERANCE = "exact: whole numbers, and products of small ones in single precision"
+    TOLERANCE = "exact: integers, and products of small ones in single precision"
     EXPRESSIONS = ("gpuenv_scaled<int>", "gpuenv_scaled<float>")
     KERNELS = {
         "gpuenv_scaled": r"""
@@ -95,7 +95,7 @@ class GridStride(GpuTest):
 
     TITLE = "a grid-stride loop over more than one launch covers"
     LEVELS = {"normal": {"n": 3000017}, "deep": {"n": 200000033}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     SHRINKS = "n"
     EXACT_REPEAT = True
     KERNELS = {
@@ -131,7 +131,7 @@ class SharedMemory(GpuTest):
 
     TITLE = "shared memory at its maximum"
     LEVELS = {"normal": {"words": 4096}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     OPT_IN = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin (driver_types.h)
     KERNELS = {
         "gpuenv_reverse": r"""
@@ -173,7 +173,7 @@ class Atomics(GpuTest):
     TITLE = "atomic operations"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 50000017}}
     HOST = 6  # counting takes wide numbers
-    TOLERANCE = "exact: whole numbers, whose sum does not depend on the order"
+    TOLERANCE = "exact: integers, whose sum does not depend on the order"
     SHRINKS = "n"
     EXACT_REPEAT = True
     KERNELS = {
@@ -240,7 +240,7 @@ class LaunchLimits(GpuTest):
 
     TITLE = "launches beyond the limits are refused"
     LEVELS = {"normal": {"n": 4096}}
-    TOLERANCE = "exact: whole numbers; 1 for each launch that was refused"
+    TOLERANCE = "exact: integers; 1 for each launch that was refused"
     KERNELS = {
         "gpuenv_count": r"""
 extern "C" __global__ void gpuenv_count(int *x, int n) {
@@ -281,7 +281,7 @@ class CompileError(GpuTest):
 
     TITLE = "a compile error is reported as such"
     LEVELS = {"normal": {"n": 1031}}
-    TOLERANCE = "exact: whole numbers; 1 where the error named the unknown word"
+    TOLERANCE = "exact: integers; 1 where the error named the unknown word"
     FAULTY = 'extern "C" __global__ void gpuenv_faulty(int *x) { x[0] = no_such_word; }'
     KERNELS = {
         "gpuenv_right": r"""
@@ -319,7 +319,7 @@ class Cache(GpuTest):
 
     TITLE = "compiling with a cold cache, loading from a warm one"
     LEVELS = {"normal": {"n": 4099}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     ALONE = ["normal", "deep"]
     ENVIRONMENT = {"CUPY_CACHE_DIR": "(temporary folder)", "CUPY_CACHE_IN_MEMORY": "0"}
     KERNELS = {
@@ -377,7 +377,7 @@ class _OfPairs(GpuTest):
 
 
 class Elementwise(_OfPairs):
-    """An element-wise kernel that CuPy generates, in whole numbers and in double precision."""
+    """An element-wise kernel that CuPy generates, in integers and in double precision."""
 
     TITLE = "element-wise kernels"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 20000003}}
@@ -446,7 +446,7 @@ class Fusion(_OfPairs):
 
 
 class Reduction(GpuTest):
-    """Reductions: whole numbers exactly, floating point within the bound of the longest sum."""
+    """Reductions: integers exactly, floating point within the bound of the longest sum."""
 
     TITLE = "reductions over all and over one axis, and a reduction kernel"
     LEVELS = {"normal": {"n": 1003}, "deep": {"n": 6007}}

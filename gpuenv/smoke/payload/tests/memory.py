@@ -16,7 +16,7 @@ class Pool(GpuTest):
 
     TITLE = "pool: reuse, growth and return"
     LEVELS = {"quick": {"kib": 4096}, "normal": {"kib": 65536}}
-    TOLERANCE = "exact: bytes, and whole numbers"
+    TOLERANCE = "exact: bytes, and integers"
 
     def inputs(self, random, size):
         # A multiple of 512 bytes, which is what CuPy rounds allocations up to.
@@ -81,7 +81,7 @@ class Fragmentation(GpuTest):
     TITLE = "fragmentation: neighbours are joined again"
     LEVELS = {"normal": {"blocks": 64}, "deep": {"blocks": 512}}
     HOST = 0.1  # nothing
-    TOLERANCE = "exact: bytes, and whole numbers"
+    TOLERANCE = "exact: bytes, and integers"
     BLOCK = 1 << 20
 
     def inputs(self, random, size):
@@ -196,7 +196,7 @@ class Limit(GpuTest):
 
     TITLE = "a limit is respected, and what follows works"
     LEVELS = {"normal": {"mib": 64}}
-    TOLERANCE = "exact: 1 where an allocation was refused with OutOfMemoryError, and whole numbers"
+    TOLERANCE = "exact: 1 where an allocation was refused with OutOfMemoryError, and integers"
 
     def inputs(self, random, size):
         limit = size["mib"] << 20
@@ -243,7 +243,7 @@ class Chunks(GpuTest):
     TITLE = "an array larger than the pool, in pieces"
     LEVELS = {"normal": {"mib": 64, "pieces": 16}, "deep": {"mib": 512, "pieces": 32}}
     HOST = 30  # all the pieces
-    TOLERANCE = "exact: whole numbers, and the bytes that the pool held at most"
+    TOLERANCE = "exact: integers, and the bytes that the pool held at most"
     SHRINKS = "mib"
 
     def inputs(self, random, size):
@@ -277,7 +277,7 @@ class Chunks(GpuTest):
 
 
 class _Whole(GpuTest):
-    """An array of whole numbers."""
+    """An array of integers."""
 
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**40, size=size["n"], dtype=np.int64)}
@@ -288,7 +288,7 @@ class Exhausted(_Whole):
 
     TITLE = "more than there is: refused, and recovered from"
     LEVELS = {"normal": {"n": 500009}}
-    TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
+    TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and integers"
     WSL = "/dev/dxg"
 
     def expect(self, data):
@@ -327,7 +327,7 @@ class AsyncPool(_Whole):
 
     TITLE = "the asynchronous pool"
     LEVELS = {"normal": {"n": 1000003, "rounds": 30}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     SUPPORTED = 115  # cudaDevAttrMemoryPoolsSupported (driver_types.h)
 
     def inputs(self, random, size):
@@ -362,7 +362,7 @@ class Managed(_Whole):
 
     TITLE = "managed memory"
     LEVELS = {"normal": {"n": 1000003}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     MANAGED = 83  # cudaDevAttrManagedMemory (driver_types.h)
     NOT_SUPPORTED = 801  # cudaErrorNotSupported (driver_types.h)
 
@@ -407,7 +407,7 @@ class PinnedPool(_Whole):
 
     TITLE = "the pool of pinned memory"
     LEVELS = {"normal": {"n": 300007}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
 
     def expect(self, data):
         return {"x": exact(data["x"] * 3), "y": exact(data["x"] * 5), "same_place": exact(np.array([1]))}

@@ -7,21 +7,21 @@ from gpuenv.smoke.payload.expected import exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.kernels import RawKernel
 
-MOST = 16  # GPUs
+MAX_GPUS = 16
 
 
 class Each(GpuTest):
-    """Each GPU by itself within one process: its own memory, its own kernel, its own answer."""
+    """Each GPU in one process computes its own answer in its own memory."""
 
-    TITLE = "each GPU of several in one process"
+    TITLE = "each of several GPUs in one process"
     LEVELS = {"quick": {"n": 20011}, "normal": {"n": 500009}}
     NEEDS = ["gpus:2"]
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     KERNELS = RawKernel.KERNELS
-    HOST = 16  # all rows, and few at a time on a GPU
+    HOST = 16  # all rows; a GPU has few at a time
 
     def inputs(self, random, size):
-        return {"x": random.integers(-(2**40), 2**40, size=(MOST, size["n"]), dtype=np.int64)}
+        return {"x": random.integers(-(2**40), 2**40, size=(MAX_GPUS, size["n"]), dtype=np.int64)}
 
     def expect(self, data):
         x = data["x"]
@@ -30,30 +30,28 @@ class Each(GpuTest):
     def run(self, gpu, data):
         cp, x = gpu.cp, data["x"]
         count, n, rows = gpu.runtime.getDeviceCount(), x.shape[1], []
-        for number in range(max(MOST, count)):
+        for number in range(max(MAX_GPUS, count)):
             with cp.cuda.Device(number % count):
-                first, second = gpu.to_device(x[number % MOST]), gpu.to_device(x[MOST - 1 - number % MOST])
+                first, second = gpu.to_device(x[number % MAX_GPUS]), gpu.to_device(x[MAX_GPUS - 1 - number % MAX_GPUS])
                 z = cp.full(n, -1, dtype=np.int64)
                 self.kernel(gpu, "gpuenv_mix")(((n + 255) // 256,), (256,), (first, second, z, np.int64(n)))
                 if z.device.id != number % count:
                     raise ValueError("the array is on device %d, not on %d" % (z.device.id, number % count))
                 rows.append(gpu.to_host(z))
         gpu.measure("devices", count, "1")
-        return {"z": np.stack(rows[:MOST])}
+        return {"z": np.stack(rows[:MAX_GPUS])}
 
     def memory(self, size):
         return size["n"] * 8 * 4
 
 
 class Peer(GpuTest):
-    """Copies from one GPU to another, with the content checked, and an array of one used on the other."""
+    """Copies between GPUs, and the use of an array from another GPU."""
 
-    TITLE = "peer copies, and an array of one GPU used on another"
+    TITLE = "peer copies, and arrays of another GPU"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 30000001}}
     NEEDS = ["gpus:2"]
-    TOLERANCE = (
-        "exact: whole numbers; an array of another GPU is refused, or used rightly where peer access is possible"
-    )
+    TOLERANCE = "exact: integers; an array of another GPU is rejected, or works through peer access"
     SHRINKS = "n"
 
     def expect(self, data):
@@ -65,9 +63,9 @@ class Peer(GpuTest):
         first, second = cp.cuda.Device(0), cp.cuda.Device(1)
         with first:
             x = gpu.to_device(host)
-        first.synchronize()  # the default streams of two devices, one a thread, know nothing of each other
+        first.synchronize()  # the per-thread default streams of two devices are not ordered
         with second:
-            y = cp.asarray(x)  # CuPy copies what another device has
+            y = cp.asarray(x)  # CuPy copies an array of another device
             raw = cp.zeros(host.shape, dtype=host.dtype)
             gpu.runtime.memcpyPeer(raw.data.ptr, 1, x.data.ptr, 0, x.nbytes)
             got = {"copied": gpu.to_host(y), "raw": gpu.to_host(raw)}
@@ -75,7 +73,7 @@ class Peer(GpuTest):
         second.synchronize()
         with first:
             got["back"] = gpu.to_host(cp.asarray(y))
-        # Computed on the second GPU from the array on the first; by an explicit copy where that is refused.
+        # Computes on the second GPU with the array of the first; with an explicit copy if that is rejected.
         with second:
             try:
                 got["used"] = gpu.to_host(x * 2)
@@ -89,20 +87,19 @@ class Peer(GpuTest):
 
 
 class Nccl(GpuTest):
-    """NCCL: a sum over all GPUs."""
+    """A sum over all GPUs with NCCL."""
 
-    TITLE = "a sum over all GPUs by NCCL"
+    TITLE = "a sum over all GPUs with NCCL"
     LEVELS = {"normal": {"n": 100003}}
     NEEDS = ["gpus:2"]
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     SECONDS = {"normal": 120}
 
     def inputs(self, random, size):
-        return {"x": random.integers(-(2**30), 2**30, size=(MOST, size["n"]), dtype=np.int64)}
+        return {"x": random.integers(-(2**30), 2**30, size=(MAX_GPUS, size["n"]), dtype=np.int64)}
 
     def expect(self, data):
-        # As many rows as there are GPUs are summed; the rest is added on the host, so that the answer is the same
-        # anywhere.
+        # One row per GPU is summed and the host adds the rest, so that the answer does not depend on the machine.
         return {"sum": exact(data["x"].sum(axis=0))}
 
     def run(self, gpu, data):
@@ -113,7 +110,7 @@ class Nccl(GpuTest):
             raise Skip("NCCL is not installed: %s" % error) from error
         if not getattr(nccl, "available", True):
             raise Skip("NCCL is not installed, or not found by CuPy")
-        count = min(gpu.runtime.getDeviceCount(), MOST)
+        count = min(gpu.runtime.getDeviceCount(), MAX_GPUS)
         ranks = nccl.NcclCommunicator.initAll(list(range(count)))
         arrays, sums, streams = [], [], []
         for number in range(count):

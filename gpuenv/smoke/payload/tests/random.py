@@ -9,14 +9,14 @@ from gpuenv.smoke.payload.tests import GpuTest
 
 
 class Moments(GpuTest):
-    """Uniform, normal and exponential numbers have the moments that they should have."""
+    """Uniform, normal and exponential numbers have the expected moments."""
 
     TITLE = "moments of random numbers"
     LEVELS = {"quick": {"n": 200000}, "normal": {"n": 2000000}, "deep": {"n": 50000000}}
-    HOST = 0.1  # nothing but the moments
-    TOLERANCE = "7 standard errors of each mean: a sound generator misses one in 4e11 times"
+    HOST = 0.1  # only the moments
+    TOLERANCE = "7 standard errors of each mean: a correct generator exceeds them once in 4e11 times"
     SHRINKS = "n"
-    # Distribution -> its mean, and its central moments from the second to the fourth; each is then moved by a distance.
+    # Distribution -> its mean and its second to fourth central moments; each is then shifted by an offset.
     MOMENTS = {
         "uniform": (0.5, 1 / 12.0, 0.0, 1 / 80.0),
         "normal": (0.0, 1.0, 0.0, 3.0),
@@ -35,7 +35,7 @@ class Moments(GpuTest):
             spread = fourth - second**2 + 4 * mean * third + 4 * mean**2 * second  # the variance of the square
             error = 7.0 * np.sqrt(np.array([second, spread]) / n)
             answers[name] = approx(np.array([mean, square]), error, "d")
-        # For each half of the interval the share of the numbers in it: a constant has the mean of one alone.
+        # The share of numbers in each half of the interval, which detects a constant.
         answers["halves"] = approx(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
         return answers
 
@@ -46,7 +46,7 @@ class Moments(GpuTest):
         distance = data["distance"]
         draws = {
             "uniform": generator.random(n) + distance,
-            # From the older interface, which has a generator of its own.
+            # The legacy interface has its own generator.
             "normal": cp.random.normal(distance, 1.0, size=n),
             "exponential": generator.standard_exponential(n) + distance,
         }
@@ -60,12 +60,12 @@ class Moments(GpuTest):
 
 
 class Reproducible(GpuTest):
-    """The same seed gives the same numbers, another seed others; a permutation holds every number once."""
+    """Seeds reproduce numbers, other seeds give others; a permutation has every number once."""
 
     TITLE = "reproducible seeds, and permutations"
     LEVELS = {"normal": {"n": 100003}, "deep": {"n": 3000017}}
     HOST = 0.75  # a permutation alone
-    TOLERANCE = "exact where the seed is the same; of other seeds at most 3 doubles in a million agree by chance"
+    TOLERANCE = "exact for equal seeds; for other seeds at most 3 doubles in a million agree by chance"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -77,7 +77,7 @@ class Reproducible(GpuTest):
             "same": exact(np.array([n, n], dtype=np.int64)),
             "other": approx(np.array([n, n]), 3 + n // 10**6, np.int64),
             "permutation": exact(np.arange(n, dtype=np.int64)),
-            # As many numbers stay in their place as a Poisson distribution of mean 1 says.
+            # The number of fixed points has a Poisson distribution with mean 1.
             "moved": approx(np.array(n), 20, np.int64),
         }
 

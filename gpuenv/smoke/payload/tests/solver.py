@@ -1,4 +1,4 @@
-"""Linear systems and decompositions, of matrices of which the answer is known."""
+"""Linear systems and decompositions of matrices with known answers."""
 
 import numpy as np
 
@@ -52,11 +52,11 @@ class Systems(_Solver):
 
 
 class Eigen(_Solver):
-    """Eigenvalues and eigenvectors of a symmetric matrix that is made from known ones, and Cholesky's factor."""
+    """Eigenvalues and eigenvectors of a symmetric matrix with known ones, and the Cholesky factor."""
 
-    TITLE = "eigenvalues, eigenvectors and Cholesky's factor"
+    TITLE = "eigenvalues, eigenvectors and the Cholesky factor"
     LEVELS = {"normal": {"n": 130}, "deep": {"n": 700}}
-    TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled since A itself was rounded"
+    TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled because A itself was rounded"
 
     def inputs(self, random, size):
         n = size["n"]
@@ -71,7 +71,7 @@ class Eigen(_Solver):
         return {
             "values": approx(values, bound, "d"),
             "product": approx(a, bound, "d"),
-            # The factor's error is the matrix's, times the condition number, which is at most 3.
+            # The error of the factor is that of the matrix times the condition number, at most 3.
             "factor": approx(np.linalg.cholesky(a), 8 * bound, "d"),
         }
 
@@ -87,11 +87,11 @@ class Eigen(_Solver):
 
 
 class Qr(_Solver):
-    """The QR decomposition: the factors multiplied again, Q orthogonal, R triangular."""
+    """The QR decomposition: the product of the factors, Q orthogonal, R triangular."""
 
     TITLE = "QR decomposition"
     LEVELS = {"normal": {"n": 150}, "deep": {"n": 900}}
-    TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; what must be unity errs by gamma(40 n)"
+    TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; gamma(40 n) for the orthogonality"
 
     def inputs(self, random, size):
         n = size["n"]
@@ -100,7 +100,7 @@ class Qr(_Solver):
     def expect(self, data):
         a = data["a"]
         bound, norm = gamma(40 * a.shape[0], UNIT["d"]), float(np.linalg.norm(a, 2))
-        # The rows of R are determined but for their signs.
+        # The rows of R are determined up to their signs.
         r = np.linalg.qr(a, mode="r")
         return {
             "product": approx(a, bound * norm, "d"),
@@ -115,7 +115,7 @@ class Qr(_Solver):
 
 
 class Svd(_Solver):
-    """The singular value decomposition: values against NumPy's, and the factors multiplied again."""
+    """The singular value decomposition: singular values as in NumPy, and the product of the factors."""
 
     TITLE = "singular value decomposition"
     LEVELS = {"normal": {"n": 120}, "deep": {"n": 600}}

@@ -1,4 +1,4 @@
-"""Sparse matrices in the CSR form, made without SciPy, in small whole numbers."""
+"""Sparse CSR matrices of small integers, built without SciPy."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 
 def random_csr(random, rows, columns, each):
-    """``each`` small whole numbers a row, at increasing columns; an empty row now and then."""
+    """Returns a matrix with ``each`` small integers per row in increasing columns, and some empty rows."""
     counts = np.where(random.random(rows) < 0.05, 0, each)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     picked = [np.sort(random.choice(columns, size=count, replace=False)) for count in counts]
@@ -17,7 +17,7 @@ def random_csr(random, rows, columns, each):
 
 
 def dense(matrix):
-    """The same matrix with all its zeros."""
+    """Returns the dense matrix."""
     full = np.zeros(matrix["shape"])
     rows = np.repeat(np.arange(matrix["shape"][0]), np.diff(matrix["indptr"]))
     full[rows, matrix["indices"]] = matrix["data"]
@@ -25,7 +25,7 @@ def dense(matrix):
 
 
 def on_gpu(gpu, matrix):
-    """The matrix as CuPy holds it."""
+    """Returns the matrix as a CuPy object."""
     from cupyx.scipy import sparse
 
     parts = tuple(gpu.to_device(matrix[name]) for name in ("data", "indices", "indptr"))
@@ -37,8 +37,8 @@ class Matrix(GpuTest):
 
     TITLE = "CSR matrix times CSR matrix, sum and transpose"
     LEVELS = {"normal": {"n": 400}, "deep": {"n": 3000}}
-    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
-    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    ENVIRONMENT = PLAIN_REDUCTIONS  # the check for duplicate elements is a reduction
+    TOLERANCE = "exact: sums of products of small integers are exact in double precision, in any order"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -67,8 +67,8 @@ class Vector(GpuTest):
 
     TITLE = "CSR matrix times vector and dense matrix"
     LEVELS = {"quick": {"n": 300}, "normal": {"n": 1200}, "deep": {"n": 5000}}
-    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
-    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    ENVIRONMENT = PLAIN_REDUCTIONS  # the check for duplicate elements is a reduction
+    TOLERANCE = "exact: sums of products of small integers are exact in double precision, in any order"
     SHRINKS = "n"
 
     def inputs(self, random, size):

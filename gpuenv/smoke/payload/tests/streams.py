@@ -1,4 +1,4 @@
-"""Streams: order, the default streams, overlap, timing, graphs, and errors that surface late."""
+"""Streams: order, default streams, overlap, timing, graphs and asynchronous errors."""
 
 import numpy as np
 
@@ -32,21 +32,21 @@ extern "C" __global__ void gpuenv_take(const int *x, int *y, int n) {
 
 
 class Delayed(GpuTest):
-    """A test with a kernel that takes a known time, so that work that is not ordered shows."""
+    """A test with a kernel of known duration, which reveals a missing order."""
 
     KERNELS = {"gpuenv_delayed_fill": SOURCE}
-    # A caller may have set it to 1, to find a fault: each launch then waits for its kernel (CUDA C++ Programming Guide,
+    # Overrides a 1 set for debugging: each launch then waits for its kernel (CUDA C++ Programming Guide,
     # CUDA Environment Variables), and neither order nor time could be tested.
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
-    DELAYS = (0.001, 0.005)  # seconds: far longer than a launch takes, so that a missing order shows in every round
+    DELAYS = (0.001, 0.005)  # seconds: far longer than a launch, so that a missing order shows in every round
 
     def inputs(self, random, size):
         return {"delays": random.uniform(*self.DELAYS, size=size["rounds"]), "start": int(random.integers(1, 1000))}
 
     def kernels(self, gpu):
-        """The producer, which waits before it writes, and the consumer."""
+        """Returns the producer, which waits before it writes, and the consumer."""
         fill, take = gpu.compile(SOURCE, "gpuenv_delayed_fill"), gpu.compile(SOURCE, "gpuenv_take")
-        # Beforehand: a compiler takes longer than any delay here.
+        # Compiles both first: that takes longer than any delay.
         fill.compile()
         take.compile()
         return fill, take
@@ -56,20 +56,20 @@ class Delayed(GpuTest):
         kernel((1,), (256,), (x, np.int32(x.size), np.int32(value), np.uint64(int(seconds * 1e9))))
 
     def consume(self, kernel, x, y):
-        """Writes twice x into y, on the current stream."""
+        """Writes 2 * x into y, on the current stream."""
         kernel((1,), (256,), (x, y, np.int32(x.size)))
 
     def filled(self, n, value):
-        """What the consumer should have seen, doubled."""
+        """Returns the doubled values that the consumer should see."""
         return 2 * (np.arange(n, dtype=np.int32) + value).astype(np.int32)
 
 
 class Order(Delayed):
-    """A consumer on one stream waits by an event for a slow producer on another one, again and again."""
+    """A consumer stream repeatedly waits for a slow producer stream through an event."""
 
     TITLE = "order across streams by events"
     LEVELS = {"quick": {"rounds": 10}, "normal": {"rounds": 40}, "deep": {"rounds": 400}}
-    TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
+    TOLERANCE = "exact: integers; a consumer that does not wait sees those of the previous round"
     N = 2048
 
     def expect(self, data):
@@ -89,7 +89,7 @@ class Order(Delayed):
             gpu.order_streams(producer, consumer)
             with consumer:
                 self.consume(take, x, seen[number])
-            # The next round may not overwrite what this one still reads; this order is never removed.
+            # The next round must not overwrite what this one still reads; no fault removes this order.
             producer.wait_event(consumer.record())
         producer.synchronize()
         consumer.synchronize()
@@ -101,8 +101,8 @@ class Default(Delayed):
 
     TITLE = "null stream and per-thread default stream"
     LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
-    TOLERANCE = "exact: whole numbers"
-    # With 1, CuPy takes the per-thread stream wherever the null stream is asked for.
+    TOLERANCE = "exact: integers"
+    # With 1, CuPy replaces the null stream by the per-thread stream.
     ENVIRONMENT = {**Delayed.ENVIRONMENT, "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "0"}
     N = 1024
     DELAYS = (0.001, 0.004)
@@ -113,7 +113,7 @@ class Default(Delayed):
         return {"null": exact(seen), "per_thread": exact(seen)}
 
     def run(self, gpu, data):
-        """The null stream synchronises with blocking streams, and the per-thread one with the null stream.
+        """The null stream synchronizes with blocking streams, and the per-thread one with the null stream.
 
         CUDA Runtime API, Stream synchronization behavior.
         """
@@ -139,11 +139,11 @@ class Default(Delayed):
 
 
 class Overlap(Delayed):
-    """Copies run while a kernel computes: how much of the shorter one is hidden is measured, not demanded."""
+    """Copies run while a kernel computes; the overlap is measured, not required."""
 
-    TITLE = "copies that overlap with computing"
+    TITLE = "overlap of copies and computation"
     LEVELS = {"normal": {"mib": 64}, "deep": {"mib": 512}}
-    TOLERANCE = "exact: whole numbers; the overlap itself depends on the GPU's copy engines and is only measured"
+    TOLERANCE = "exact: integers; the overlap depends on the GPU's copy engines and is only measured"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
     N = 1024
@@ -159,9 +159,9 @@ class Overlap(Delayed):
         cp, host, n = gpu.cp, data["x"], self.N
         pinned = gpu.pinned(host.size, host.dtype)
         pinned[...] = host[: pinned.size]
-        there, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(n, dtype=np.int32), cp.zeros(n, dtype=np.int32)
-        there.set(host)
-        part = there[: pinned.size]
+        target, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(n, dtype=np.int32), cp.zeros(n, dtype=np.int32)
+        target.set(host)
+        part = target[: pinned.size]
         part.fill(0)
         fill, take = self.kernels(gpu)
         copier, worker = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
@@ -185,18 +185,18 @@ class Overlap(Delayed):
         gpu.measure("overlap", max(0.0, min(1.0, hidden)), "1")
         cp.cuda.Device().synchronize()
         self.consume(take, x, y)
-        return {"copied": gpu.to_host(there), "seen": gpu.to_host(y)}
+        return {"copied": gpu.to_host(target), "seen": gpu.to_host(y)}
 
     def memory(self, size):
         return (size["mib"] << 20) * 2
 
 
 class Timing(Delayed):
-    """Events measure the time that a kernel takes which waits for a known time."""
+    """Events measure the time of a kernel with a known duration."""
 
     TITLE = "timing by events"
     LEVELS = {"normal": {"milliseconds": 40}}
-    TOLERANCE = "from the time that the kernel waits to twice that: other work on the GPU may be let in between"
+    TOLERANCE = "from one to two times the duration of the kernel: other work on the GPU may run in between"
     ALONE = ["normal", "deep"]
     N = 512
     ROUNDS = 1000  # launches in a row
@@ -227,18 +227,18 @@ class Timing(Delayed):
         done.append(int(end.done))
         milliseconds = cp.cuda.get_elapsed_time(start, end)
         self.consume(take, x, y)
-        # From one launch of a tiny kernel to the next, as the host submits them.
+        # Time between two launches of a tiny kernel.
         took = gpu.best_time(lambda: [self.consume(take, x, y) for _ in range(self.ROUNDS)], rounds=3)
         gpu.measure("launch_latency", took / self.ROUNDS, "s")
         return {"milliseconds": np.array(float(milliseconds)), "done": np.array(done), "seen": gpu.to_host(y)}
 
 
 class Graphs(GpuTest):
-    """A graph: kernels captured from a stream once, launched many times."""
+    """A graph: kernels captured from a stream once and launched many times."""
 
     TITLE = "graphs"
     LEVELS = {"normal": {"launches": 50}, "deep": {"launches": 2000}}
-    TOLERANCE = "exact: whole numbers, modulo 2**32"
+    TOLERANCE = "exact: integers, modulo 2**32"
     KERNELS = {
         "gpuenv_step": r"""
 extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
@@ -263,7 +263,7 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
     def run(self, gpu, data):
         cp = gpu.cp
         x, step = gpu.to_device(data["x"]), self.kernel(gpu, "gpuenv_step")
-        step((1,), (1,), (x, np.int32(0)))  # loaded before the capture, and nothing done
+        step((1,), (1,), (x, np.int32(0)))  # loads the kernel before the capture, without work
         stream = cp.cuda.Stream(non_blocking=True)
         cp.cuda.Device().synchronize()
         with stream:
@@ -272,7 +272,7 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
                 step(((self.N + 127) // 128,), (128,), (x, np.int32(self.N)))
             graph = stream.end_capture()
         stream.synchronize()
-        captured = gpu.to_host(x)  # capturing runs nothing
+        captured = gpu.to_host(x)  # a capture runs nothing
         with stream:
             for _ in range(data["launches"]):
                 graph.launch()
@@ -281,20 +281,18 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
 
 
 class AsyncError(GpuTest):
-    """A kernel that writes where it may not: its launch succeeds, and the synchronisation and the next call fail."""
+    """After an illegal write the launch succeeds, and the synchronization and the next call fail."""
 
-    TITLE = "asynchronous errors surface at the synchronisation"
+    TITLE = "asynchronous errors surface at the synchronization"
     LEVELS = {"normal": {"n": 2053}}
-    TOLERANCE = (
-        "exact: 0 for the launch, 700 where the synchronisation and the call after it tell of the illegal access"
-    )
+    TOLERANCE = "exact: 0 for the launch, 700 if the synchronization and the next call report the illegal access"
     LOSES_CONTEXT = True
-    # With 1, a launch waits for its kernel and tells the error itself (CUDA C++ Programming Guide, CUDA Environment
+    # With 1, a launch waits for its kernel and reports the error itself (CUDA C++ Programming Guide, CUDA Environment
     # Variables), and a program whose kernel faults is ended with a core file (CUDA-GDB, GPU core dump support).
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
     KERNELS = {"gpuenv_illegal": FAULT_KERNELS["gpuenv_illegal"]}
     # cudaErrorIllegalAddress, and cudaErrorLaunchFailure, of which "common causes include dereferencing an invalid
-    # device pointer" (driver_types.h): it depends on the system. The second is what Jetson tells (jetson-utils, issue
+    # device pointer" (driver_types.h): it depends on the system. Jetson reports the second (jetson-utils, issue
     # 215).
     ILLEGAL_ACCESS = (700, 719)
 
@@ -302,7 +300,7 @@ class AsyncError(GpuTest):
         x = data["x"]
         return {
             "before": exact((x << 1) - x + np.arange(x.size, dtype=np.int64)),
-            "told": exact(np.array([0, 700, 700])),
+            "codes": exact(np.array([0, 700, 700])),
         }
 
     def run(self, gpu, data):
@@ -326,8 +324,8 @@ class AsyncError(GpuTest):
                 codes.append(0)
             except (cp.cuda.runtime.CUDARuntimeError, cp.cuda.driver.CUDADriverError) as error:
                 codes.append(error.status)
-        return {"before": before, "told": self.told(codes)}
+        return {"before": before, "codes": self.unified(codes)}
 
-    def told(self, codes):
-        """The first of its numbers for each that is an illegal access; any other as it is."""
+    def unified(self, codes):
+        """Replaces each code of an illegal access by the first of them."""
         return np.array([self.ILLEGAL_ACCESS[0] if code in self.ILLEGAL_ACCESS else code for code in codes])

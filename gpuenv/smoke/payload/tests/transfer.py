@@ -8,9 +8,9 @@ from gpuenv.smoke.payload.tests.streams import Delayed
 
 
 class Types(GpuTest):
-    """Every type there, copied on the GPU, and back: bit for bit."""
+    """Arrays of every dtype, copied to, on and from the GPU, compared bitwise."""
 
-    TITLE = "every type both ways"
+    TITLE = "every dtype in both directions"
     LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
     TOLERANCE = "exact: the bytes, NaN with its payload"
     SHRINKS = "n"
@@ -41,11 +41,11 @@ class Types(GpuTest):
 
 
 class Layouts(GpuTest):
-    """Views that are not contiguous, Fortran order, broadcasts and no elements at all, both ways."""
+    """Non-contiguous views, Fortran order and empty arrays in both directions."""
 
     TITLE = "non-contiguous arrays and Fortran order"
     LEVELS = {"normal": {"n": 120}, "deep": {"n": 900}}
-    TOLERANCE = "exact: whole numbers; 1 where the order in memory is the one asked for"
+    TOLERANCE = "exact: integers; 1 if the memory order is the requested one"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -69,9 +69,9 @@ class Layouts(GpuTest):
 
     def run(self, gpu, data):
         cp, x = gpu.cp, data["x"]
-        there = gpu.to_device(x)
+        on_gpu = gpu.to_device(x)
         got = {"up_" + name: gpu.to_host(gpu.to_device(view)) for name, view in self.views(x).items()}
-        for name, view in self.views(there).items():
+        for name, view in self.views(on_gpu).items():
             got["down_" + name] = gpu.to_host(view)
         fortran = cp.array(x[..., 0], order="F")
         back = cp.asnumpy(fortran, order="F")
@@ -86,12 +86,12 @@ class Layouts(GpuTest):
 
 
 class Mixing(GpuTest):
-    """Host and device arrays do not mix: the documented errors are raised, and explicit transfers work."""
+    """Mixing host and device arrays raises the documented errors; explicit transfers work."""
 
     TITLE = "mixing host and device arrays raises TypeError"
     LEVELS = {"normal": {"n": 1009}}
-    TOLERANCE = "exact: 1 for each attempt that raised TypeError, and whole numbers"
-    # The setting of CuPy (Environment variables) under which the conversion is allowed.
+    TOLERANCE = "exact: 1 for each attempt that raised TypeError, and integers"
+    # 1 allows the conversion (CuPy documentation, Environment variables).
     ENVIRONMENT = {"CUPY_ENABLE_UMP": "0"}
 
     def inputs(self, random, size):
@@ -102,44 +102,44 @@ class Mixing(GpuTest):
         return {"raised": exact(np.array([1, 1, 1])), "sum": exact(data["x"] + data["y"])}
 
     def run(self, gpu, data):
-        host, there = data["y"], gpu.to_device(data["x"])
+        host, on_gpu = data["y"], gpu.to_device(data["x"])
         raised = []
-        for attempt in (lambda: there + host, lambda: np.asarray(there), lambda: gpu.cp.add(there, host)):
+        for attempt in (lambda: on_gpu + host, lambda: np.asarray(on_gpu), lambda: gpu.cp.add(on_gpu, host)):
             try:
                 attempt()
                 raised.append(0)
             except TypeError:
                 raised.append(1)
-        return {"raised": np.array(raised), "sum": gpu.to_host(there + gpu.to_device(host))}
+        return {"raised": np.array(raised), "sum": gpu.to_host(on_gpu + gpu.to_device(host))}
 
 
 class InPlace(GpuTest):
-    """Operations in place change the array itself: no new memory, no copy to the host."""
+    """In-address operations change the array itself: no new memory, no copy to the host."""
 
-    TITLE = "operations in place"
+    TITLE = "in-address operations"
     LEVELS = {"normal": {"n": 200003}}
-    TOLERANCE = "exact: whole numbers; 1 where the place in memory is the same"
+    TOLERANCE = "exact: integers; 1 if the address is unchanged"
 
     def expect(self, data):
         x = (data["x"] + 7) * 3
         x[::2] -= 1
-        return {"x": exact(x), "view": exact(x[10:5000:7].copy()), "same_place": exact(np.array([1]))}
+        return {"x": exact(x), "view": exact(x[10:5000:7].copy()), "same_address": exact(np.array([1]))}
 
     def run(self, gpu, data):
         x = gpu.to_device(data["x"])
-        place, view = x.data.ptr, x[10:5000:7]
+        address, view = x.data.ptr, x[10:5000:7]
         x += 7
         x *= 3
         x[::2] -= 1
-        return {"x": gpu.to_host(x), "view": gpu.to_host(view), "same_place": np.array([int(x.data.ptr == place)])}
+        return {"x": gpu.to_host(x), "view": gpu.to_host(view), "same_address": np.array([int(x.data.ptr == address)])}
 
 
 class Async(Delayed):
-    """A copy back on a stream, behind slow work, into pinned memory: right once the stream was waited for."""
+    """A copy into pinned memory after slow work on a stream, read after a synchronization."""
 
-    TITLE = "asynchronous copies with synchronisation"
+    TITLE = "asynchronous copies with synchronization"
     LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
-    TOLERANCE = "exact: whole numbers; a copy that is read too early holds those of the round before"
+    TOLERANCE = "exact: integers; a copy that is read too early has those of the previous round"
     N = 4096
     DELAYS = (0.002, 0.006)
 
@@ -160,7 +160,7 @@ class Async(Delayed):
         for number, seconds in enumerate(data["delays"]):
             with stream:
                 self.produce(fill, x, data["start"] + number, seconds)
-                # By the runtime: ndarray.get waits for the stream itself from CuPy 13 on.
+                # Through the runtime: ndarray.get synchronizes from CuPy 13 on.
                 gpu.runtime.memcpyAsync(pinned.ctypes.data, x.data.ptr, x.nbytes, 2, stream.ptr)  # 2: device to host
             gpu.wait(stream)
             seen[number] = pinned
@@ -173,7 +173,7 @@ class Rates(GpuTest):
 
     TITLE = "rates of copies"
     LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
 
@@ -186,26 +186,26 @@ class Rates(GpuTest):
     def run(self, gpu, data):
         gpu.use_local_cpus()
         cp, host = gpu.cp, data["x"]
-        there, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
+        on_gpu, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
         pageable, pinned = np.zeros_like(host), gpu.pinned(host.size, host.dtype)
         pinned[...] = host[: pinned.size]
-        part, got, size, less = there[: pinned.size], {}, float(host.nbytes), float(pinned.nbytes)
+        part, got, size, less = on_gpu[: pinned.size], {}, float(host.nbytes), float(pinned.nbytes)
 
-        gpu.measure("h2d_pageable", size / gpu.best_time(lambda: there.set(host)), "B/s")
-        got["pageable"] = gpu.to_host(there)
+        gpu.measure("h2d_pageable", size / gpu.best_time(lambda: on_gpu.set(host)), "B/s")
+        got["pageable"] = gpu.to_host(on_gpu)
         part.fill(0)
         gpu.measure_rate("h2d_pinned", less, less, gpu.best_time(lambda: part.set(pinned)), "B/s")
-        got["pinned"] = gpu.to_host(there)
-        gpu.measure("d2h_pageable", size / gpu.best_time(lambda: there.get(out=pageable)), "B/s")
+        got["pinned"] = gpu.to_host(on_gpu)
+        gpu.measure("d2h_pageable", size / gpu.best_time(lambda: on_gpu.get(out=pageable)), "B/s")
         pinned[...] = 0
         gpu.measure_rate("d2h_pinned", less, less, gpu.best_time(lambda: part.get(out=pinned)), "B/s")
         # A copy reads and writes every byte. 3: device to device.
-        to, of, stream = other.data.ptr, there.data.ptr, cp.cuda.get_current_stream().ptr
-        took = gpu.steady_time(lambda: gpu.runtime.memcpyAsync(to, of, there.nbytes, 3, stream))
+        to, of, stream = other.data.ptr, on_gpu.data.ptr, cp.cuda.get_current_stream().ptr
+        took = gpu.steady_time(lambda: gpu.runtime.memcpyAsync(to, of, on_gpu.nbytes, 3, stream))
         gpu.measure_rate("device_copy", 2.0 * size, size, took, "B/s")
         got["device"] = gpu.to_host(other)
         if not (np.array_equal(pageable, host) and np.array_equal(pinned, host[: pinned.size])):
-            raise ValueError("what was copied back while it was measured is not what was sent")
+            raise ValueError("the copies that were measured do not return the input")
         return got
 
     def memory(self, size):
