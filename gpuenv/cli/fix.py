@@ -88,7 +88,7 @@ def fix(
         )
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
-    status = statuses.get(outcome.status, RepairStatus.MENDED)
+    status = statuses.get(outcome.status, RepairStatus.REPAIRED)
     left = _codes(after)
     repair = Repair(
         status=status,
@@ -99,7 +99,7 @@ def fix(
         undo=outcome.undo.argv if outcome.undo else None,
     )
     # A failed repair has its own exit code.
-    exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
+    exit_code = after.exit_code if status is RepairStatus.REPAIRED else int(outcome.exit_code)
     return after._replace(repair=repair, exit_code=exit_code)
 
 

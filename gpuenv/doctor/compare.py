@@ -19,7 +19,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
 from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDifference
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.gpus import seen_to_be_absent
+from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
 from gpuenv.model.strings import NONE, format_value
@@ -253,7 +253,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     # What was looked for and not found is a fact as well; what is unknown is none.
     if not snapshot.driver.version.known and driver_absent(snapshot):
         yield "driver.version", NONE
-    if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
+    if not snapshot.gpu_count.known and gpu_is_absent(snapshot):
         yield "gpu_count", NONE
     for name in ("gpu_count", "visible_count", "rocm"):
         yield from _reading(name, getattr(snapshot, name))

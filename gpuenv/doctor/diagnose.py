@@ -32,7 +32,7 @@ from gpuenv.model.finding import (
     SuppressionState,
     ranked,
 )
-from gpuenv.model.gpus import contained
+from gpuenv.model.gpus import is_contained
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
@@ -139,7 +139,7 @@ def _skipped(
 def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: DiagnosisOptions) -> Finding:
     """A symptom as a finding: with fixes for this system, and milder where its absence is expected or allowed."""
     host, fixes = snapshot.host, symptom.fix
-    fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
+    fixes = adapt_for_container(fixes) if is_contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
     fixes = with_target_option(for_pixi(for_system(fixes, host.os.value), snapshot.target), options.python)
     found = replace(finding_of(check, symptom), fix=fixes)
     expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.absence is Absence.CUPY)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
-from gpuenv.model.nvidia import HARDWARE
+from gpuenv.model.nvidia import HARDWARE_XIDS
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.strings import format_value, pattern
@@ -74,7 +74,7 @@ def troubles(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
     """The lines of the kernel's log that report a fault of hardware."""
-    return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE)
+    return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE_XIDS)
 
 
 def event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuenv.model.gpus import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
@@ -82,7 +82,7 @@ def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
     """The libraries in use that are files of a container's image, and of another version than the host's module."""
     module = snapshot.driver.module_version.value
     used = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
-    if module is None or not contained(snapshot):
+    if module is None or not is_contained(snapshot):
         return ()
     return tuple(
         entry
@@ -100,7 +100,7 @@ def without_gpu(snapshot: Snapshot) -> bool:
     GPUs that nvidia-smi lists count: a paste of a container may have nothing else.
     """
     listed = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
-    return contained(snapshot) and not listed and not driver_sees_gpu(snapshot)
+    return is_contained(snapshot) and not listed and not driver_sees_gpu(snapshot)
 
 
 def newer_libcuda_to_come(snapshot: Snapshot) -> bool:

@@ -12,7 +12,7 @@ from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy
 from gpuenv.model.gpus import visible_entries
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
 from gpuenv.model.snapshot import (
     Container,
@@ -292,7 +292,7 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
             ASSUMED,
             release=str(level) if wanted.name == "nvrtc" else None,
         )
-        for wanted in WANTED.get(level.major, ())
+        for wanted in CUDA_LIBRARIES.get(level.major, ())
     )
     return snapshot._replace(target=target._replace(libraries=found))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import in_range, within
 from gpuenv.matrix.tables import Advisory, Matrix
-from gpuenv.model.gpus import is_tegra, seen_to_be_absent
+from gpuenv.model.gpus import gpu_is_absent, is_tegra
 from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
@@ -171,7 +171,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
             or tuple(gpu_on_bus(device, matrix) for device in snapshot.pci_gpus or () if device.vendor == NVIDIA)
         ),
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
-        gpus_not_there=seen_to_be_absent(snapshot),
+        gpus_not_there=gpu_is_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
         brings=cuda_packages(target.packages, matrix),

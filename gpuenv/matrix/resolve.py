@@ -19,7 +19,7 @@ from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
-    AS_TOLD,
+    BY_CALLER,
     Assumption,
     Candidate,
     CandidateKind,
@@ -98,7 +98,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _lasting(_reachable(judged), matrix)
-    given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
+    given = tuple(Assumption(path, BY_CALLER) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
@@ -294,7 +294,7 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
             lines.append(f"Also fits: {candidate.label}.")
     wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
     lines += _refused(wheels, {candidate.name for candidate in fitting})
-    unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
+    unknown = [entry for entry in resolution.assumptions if entry.value != BY_CALLER]
     if unknown:
         lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
     if resolution.conda is not None:

@@ -16,7 +16,7 @@ from gpuenv.matrix.constraints import fits
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, SharedCause, WhatIf, WhyNot
+from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, FleetAnswer, WhatIf, WhyNot
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 
@@ -177,14 +177,14 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     order = orders.pop() if len(orders) == 1 else by_preference(first._replace(toolkits=()), matrix)
     serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
     servable = frozenset(name for names in serves.values() for name in names)
-    answers: list[SharedCause] = []
+    answers: list[FleetAnswer] = []
     left = servable
     for wheel in _smallest(order, serves, servable):
         served = tuple(name for name in needs if name in serves[wheel] & left)
         left -= serves[wheel]
         # The requirements serve the GPUs of all these machines together.
         together = needs[served[0]]._replace(gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
-        answers.append(SharedCause(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
+        answers.append(FleetAnswer(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
     return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
 
 

@@ -9,7 +9,7 @@ from gpuenv.matrix.needs import cuda_of_branch, driver_absent
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy, line_of_build
-from gpuenv.model.nvidia import NVIDIA, WANTED, Cuda
+from gpuenv.model.nvidia import CUDA_LIBRARIES, NVIDIA, Cuda
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     AmdGpu,
@@ -350,7 +350,7 @@ def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: Map
     """The libraries whose release CuPy has, or that it could not load."""
     nvrtc = reading(pasted, "nvrtc", CudaVersion.parse).value
     major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
-    for entry in WANTED.get(major or 0, ()):
+    for entry in CUDA_LIBRARIES.get(major or 0, ()):
         library = Library(entry.name, entry.soname, found_via=forms.SHOW_CONFIG)
         missing = answers(pasted, f"missing.{entry.name}")
         if missing:

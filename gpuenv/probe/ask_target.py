@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
-from gpuenv.model.nvidia import OPTIONAL, WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES, OPTIONAL_LIBRARIES
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext, run_own, run_target
@@ -78,7 +78,7 @@ def ask_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[Raw
     major = cuda_major_of(found.distribution, packages, found.cuda_major)
     facts, lost, source = _attempts(partial(_ask_libraries, ctx, interpreter, found, major))
     # Of the other steps that ended a process only the source's detail tells.
-    sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
+    sonames = {entry.name: entry.soname for entry in CUDA_LIBRARIES.get(major or 0, ())}
     ended = [
         {"name": entry.step, "soname": sonames[entry.step], "error": f"loading it {entry.how}"}
         for entry in lost
@@ -121,8 +121,8 @@ def _ask_libraries(
         {
             "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
             "cupy": cupy.location,
-            "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
-            "optional": OPTIONAL,
+            "libraries": [encode(entry) for entry in CUDA_LIBRARIES.get(major or 0, ())],
+            "optional": OPTIONAL_LIBRARIES,
             "limit": max(0.1, _SHARE * (ctx.deadline - time.monotonic())),
             "without": without,
         }

@@ -11,8 +11,8 @@ from gpuenv.model.documents import (
     CauseMeaning,
     CheckMeaning,
     ListedCheck,
-    ListedKey,
     Meaning,
+    RequirementKey,
     Requirements,
 )
 from gpuenv.preflight.requirement import KEYS
@@ -133,7 +133,7 @@ def listed_checks(checks: Iterable[Explained]) -> tuple[ListedCheck, ...]:
 
 def listed_requirements() -> Requirements:
     """The keys and the grammar."""
-    keys = (ListedKey(key.name, key.meaning, key.example, tuple(key.kind.operators)) for key in KEYS.values())
+    keys = (RequirementKey(key.name, key.meaning, key.example, tuple(key.kind.operators)) for key in KEYS.values())
     return Requirements(tuple(keys), GRAMMAR)
 
 

@@ -21,7 +21,7 @@ from gpuenv.model.finding import (
 )
 from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
-from gpuenv.model.resolution import AS_TOLD, Resolution
+from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.lines import Line, Style, counted
 from gpuenv.report.report import Report, Status, is_proven, open_questions, verdict
@@ -142,7 +142,7 @@ def _repair_lines(repair: Repair | None) -> Iterator[Line]:
     """What was done about the findings, and what is left."""
     if repair is None:
         return
-    mended = repair.status is RepairStatus.MENDED
+    mended = repair.status is RepairStatus.REPAIRED
     yield Line("Mending", Style.HEADING)
     yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
     yield from (Line(f"  {line}", hang=4) for line in repair.plan)
@@ -215,11 +215,11 @@ def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterato
             yield Line(f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} serves every GPU here", Style.QUIET, 4)
         if wheel.needs_toolkit:
             yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
-        told = [entry.fact for entry in resolution.assumptions if entry.value == AS_TOLD]
+        told = [entry.fact for entry in resolution.assumptions if entry.value == BY_CALLER]
         if told:
             yield Line(f"  as told: {', '.join(told)}", Style.QUIET, 4)
         for entry in resolution.assumptions:
-            if entry.value != AS_TOLD:
+            if entry.value != BY_CALLER:
                 yield Line(f"  if {entry.fact} is {entry.value}", Style.QUIET, 4)
     elif resolution.reachable:
         which = "without an NVIDIA GPU. With one, it" if without_gpu else "as things are. It"

@@ -19,7 +19,7 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import assumed
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.strings import decode_text, error_reason
@@ -474,7 +474,7 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
 
 def _toolkit(top: _Part) -> str:
     """A toolkit of a major version whose libraries are known by name."""
-    majors = [str(major) for major in WANTED]
+    majors = [str(major) for major in CUDA_LIBRARIES]
     expected = f"a CUDA version such as 12.4, of major {', '.join(majors)}"
     return top.of_form("toolkit", rf"({'|'.join(majors)})\.\d", expected)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.model.gpus import is_tegra, to_be_opened
+from gpuenv.model.gpus import accessible_gpus, is_tegra
 from gpuenv.model.nvidia import uuid_key
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
@@ -92,7 +92,7 @@ def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple
 
 def _is_hidden(gpu: Gpu) -> bool:
     """Whether CUDA_VISIBLE_DEVICES or the kernel hides the GPU (CUDA itself may show one of its instances only)."""
-    return gpu.hidden_by.source == VISIBLE or not to_be_opened([gpu])
+    return gpu.hidden_by.source == VISIBLE or not accessible_gpus([gpu])
 
 
 def _visible_entry(number: int, named: str) -> str:

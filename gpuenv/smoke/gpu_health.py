@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import BY_PROGRAMS, HARDWARE, pci_key, xid_event
+from gpuenv.model.nvidia import HARDWARE_XIDS, PROGRAM_XIDS, pci_key, xid_event
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.probe.scripts.shared import records
@@ -83,7 +83,7 @@ def _health_result(
     status, trouble, detail, cause = TestStatus.PASSED, None, None, None
     if faults or logged:
         status, trouble, detail = TestStatus.FAILED, Trouble.ERROR, "; ".join([*faults, *logged])
-        cause = Cause.GPU_HARDWARE_FAULT if faults or any(number in HARDWARE for number in events) else None
+        cause = Cause.GPU_HARDWARE_FAULT if faults or any(number in HARDWARE_XIDS for number in events) else None
     elif throttled:
         status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_THROTTLED
         detail = f"the clock is throttled after the tests: {', '.join(throttled)}"
@@ -130,4 +130,4 @@ def xid_numbers(messages: Iterable[str], pci: str | None) -> list[int]:
     """
     events = (xid_event(line) for line in messages)
     ours = pci_key(pci)
-    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
+    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in PROGRAM_XIDS]

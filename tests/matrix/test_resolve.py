@@ -9,7 +9,7 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName
+from gpuenv.model.resolution import BY_CALLER, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 from tests.matrix.asking import resolved
@@ -163,7 +163,7 @@ def test_half_a_platform_is_completed_and_said(
     told: tuple[str, ...], assumed: tuple[str, str] | None, matrix: Matrix
 ) -> None:
     resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", *told), matrix), matrix)
-    guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != AS_TOLD]
+    guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != BY_CALLER]
     assert [entry for entry in guessed if entry[0].startswith(("host.os", "host.arch"))] == [assumed] * bool(assumed)
 
 

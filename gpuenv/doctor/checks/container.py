@@ -10,7 +10,7 @@ from gpuenv.doctor.predicates import libcuda_absent, libraries_absent, probed
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
+from gpuenv.model.gpus import CONTROL, driver_nodes, driver_sees_gpu, is_contained, is_tegra, module_loaded
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
@@ -34,7 +34,7 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
     snapshot = ctx.snapshot
-    if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
+    if not is_contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
     if not probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
         return
@@ -60,7 +60,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
+    if not is_contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -91,7 +91,7 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
     refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
     refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
-    if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
+    if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
     if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode keeps this user out; nothing was lost
@@ -127,7 +127,7 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     if (
-        not contained(snapshot)
+        not is_contained(snapshot)
         or not libcuda_absent(snapshot)
         or unfound(snapshot)
         or snapshot.source("nvml").state is not SourceState.ANSWERED
@@ -179,7 +179,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
         return
     lacking = [path for path in (CONTROL, _UVM) if path not in nodes]
     numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
-    if not numbered and (contained(snapshot) or driver_sees_gpu(snapshot)):
+    if not numbered and (is_contained(snapshot) or driver_sees_gpu(snapshot)):
         lacking.append("/dev/nvidia0")  # on a host, a GPU that the driver does not take has no node
     if not lacking:
         return
@@ -188,7 +188,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
-        with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
+        with_every_node(snapshot) if is_contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
 
@@ -211,7 +211,7 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     asked for.
     """
     snapshot = ctx.snapshot
-    by_group = contained(snapshot)  # a control group's doing is the other check's
+    by_group = is_contained(snapshot)  # a control group's doing is the other check's
     nodes = snapshot.driver.device_nodes
     closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
@@ -238,7 +238,7 @@ def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups)), None)
     words = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
-    if contained(snapshot):
+    if is_contained(snapshot):
         by_docker = snapshot.host.container.value is Container.DOCKER
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
         return (Fix(words, command),)
@@ -267,7 +267,7 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     GPU, nothing.
     """
     snapshot = ctx.snapshot
-    if contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
+    if is_contained(snapshot) or not driver_sees_gpu(snapshot) or not hands_over_nothing(snapshot):
         return
     of_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(

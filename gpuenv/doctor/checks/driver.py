@@ -47,7 +47,7 @@ from gpuenv.doctor.registry import NONE_EXPECTED, CheckContext, Outcome, Symptom
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.gpus import driver_sees_gpu, is_contained, module_loaded, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     DkmsBuild,
@@ -167,7 +167,7 @@ def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 def _is_usable(snapshot: Snapshot) -> bool:
     """Whether the module is loaded, or is not for this system to load."""
-    elsewhere = contained(snapshot) or bool(snapshot.host.wsl.value)
+    elsewhere = is_contained(snapshot) or bool(snapshot.host.wsl.value)
     return module_loaded(snapshot) or elsewhere or driver_sees_gpu(snapshot)
 
 
@@ -241,7 +241,7 @@ def does_not_answer(ctx: CheckContext) -> Outcome:
 def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
     """In a container the log is the host's, and a GPU that is not started is none of those that it was given."""
     lines, missing = lines_with(snapshot, words), left_out(snapshot)
-    if not lines or not missing or contained(snapshot):
+    if not lines or not missing or is_contained(snapshot):
         return
     devices = tuple(
         Evidence(f"PCI device {d.pci}", "not listed by the driver", "/sys/bus/pci/devices") for d in missing
@@ -315,7 +315,7 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
     update, rebuild it (DKMS) or restart.
     """
     snapshot = ctx.snapshot
-    if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
+    if module_loaded(snapshot) or is_contained(snapshot) or snapshot.host.wsl.value:
         return
     told = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     installed = snapshot.driver.module.value is Module.NOT_LOADED
@@ -427,7 +427,7 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
         )
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
-    if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
+    if is_contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
@@ -503,14 +503,14 @@ def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
     if place.startswith(OF_THE_OPERATOR):
         yield _OF_A_NODE
     elif place in _USUAL:
-        anew = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
+        anew = ("ldconfig",) if is_contained(snapshot) else ("sudo", "ldconfig")
         yield Fix("Let the loader's cache and the link libcuda.so.1 be made anew.", anew)
         yield _OWN_LOADER
     else:
-        if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not contained(snapshot):
+        if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not is_contained(snapshot):
             yield _TO_BE_LOADED
         yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
-        if contained(snapshot):
+        if is_contained(snapshot):
             yield Fix(f"For every program in the container: set LD_LIBRARY_PATH={place} where it is started.")
         elif library.origin is not LibraryOrigin.NIXOS:
             told = f"echo {place} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
@@ -559,7 +559,7 @@ def library_mismatch(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     if not versions_differ(snapshot, ctx.matrix):
         return
-    yield _in_a_container(snapshot) if contained(snapshot) else _on_a_host(snapshot)
+    yield _in_a_container(snapshot) if is_contained(snapshot) else _on_a_host(snapshot)
 
 
 def _on_a_host(snapshot: Snapshot) -> Symptom:

@@ -18,8 +18,8 @@ from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, prod
 from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_sees_gpu
-from gpuenv.model.nvidia import HARDWARE, Nvml, pci_key
+from gpuenv.model.gpus import driver_sees_gpu, is_contained
+from gpuenv.model.nvidia import HARDWARE_XIDS, Nvml, pci_key
 from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
@@ -44,11 +44,11 @@ def hardware_events(ctx: CheckContext) -> Outcome:
         return  # NVML tells of the same GPU
     names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
     events = hardware_lines(snapshot)
-    if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with GPUs of others
+    if is_contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with GPUs of others
         events = tuple(event for event in events if event.pci in names)
     if not events:
         return
-    kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE[event.xid]})" for event in events if event.xid)
+    kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE_XIDS[event.xid]})" for event in events if event.xid)
     named = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
     yield Symptom(
         f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
@@ -160,7 +160,7 @@ def _of_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom 
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
         fixes = none_left or _other_branch(product.name, ctx)
         return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
-    if ctx.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
+    if ctx.needs.tegra or (is_contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
     # The kind of the loaded module, or of the last load in the kernel's log.
     loads = [match[1] for line in _lines(snapshot) if (match := _LOADED.search(line))]

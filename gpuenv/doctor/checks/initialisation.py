@@ -11,7 +11,7 @@ from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, che
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.gpus import driver_nodes, driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
 from gpuenv.model.strings import pattern
@@ -63,7 +63,7 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
         (
             Fix(
                 "Remove them; JetPack's own toolkit in /usr/local/cuda serves CuPy"
-                + (", once it is mounted into the container." if contained(snapshot) else ".")
+                + (", once it is mounted into the container." if is_contained(snapshot) else ".")
             ),
         ),
         Severity.WARNING,
@@ -131,7 +131,7 @@ def no_firmware(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     lines = lines_with(snapshot, _NO_FIRMWARE)
-    if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
+    if not lines or driver_sees_gpu(snapshot) or is_contained(snapshot) or not snapshot.driver.cuda_init.value:
         return
     yield Symptom(
         "The driver does not find its firmware, so the GPU is not started",
@@ -436,12 +436,12 @@ _UNCONFINED = {
 def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     """What may help, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
     snapshot = ctx.snapshot
-    look = _LOOK_OUTSIDE if contained(snapshot) else LOOK
+    look = _LOOK_OUTSIDE if is_contained(snapshot) else LOOK
     if code == Cuda.OUT_OF_MEMORY:
         return (_LIMITS, look)
     if code == Cuda.OPERATING_SYSTEM:
         unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
-        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if contained(snapshot) else ()
+        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if is_contained(snapshot) else ()
         return (*seccomp, _REFUSED_CALL, look)
     if snapshot.host.wsl.value:
         again = restart(snapshot, "so that its connection to the driver is made anew")
@@ -449,7 +449,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
-    load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
+    load = _LOAD_OUTSIDE if is_contained(snapshot) else _LOAD
     may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
     special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
@@ -460,7 +460,7 @@ def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Sym
 
     An instance's nodes lie below /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
     """
-    inside = contained(snapshot)
+    inside = is_contained(snapshot)
     handed = Fix(
         "Where the host has an instance, give it to the container: by its UUID in NVIDIA_VISIBLE_DEVICES, or with its "
         "nodes below /dev/nvidia-caps beside the GPU's own."
@@ -504,7 +504,7 @@ MPS_TROUBLES = {
 def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
     title, first = MPS_TROUBLES[Cuda(code)]
-    where = " on the host" if contained(snapshot) else ""
+    where = " on the host" if is_contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
     return Symptom(

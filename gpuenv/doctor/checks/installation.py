@@ -25,7 +25,7 @@ from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import seen_to_be_absent
+from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
 from gpuenv.model.strings import pattern
@@ -129,7 +129,7 @@ def _later(ctx: CheckContext) -> tuple[Fix, ...]:
     """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
     snapshot, better = ctx.snapshot, ctx.resolution.next_better
     instead = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
-    if better is None or seen_to_be_absent(snapshot) or (instead and not ctx.needs.gpus):
+    if better is None or gpu_is_absent(snapshot) or (instead and not ctx.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 

@@ -19,14 +19,14 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import is_rocm, rocm_of
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import (
-    bus_is_own,
-    contained,
+    accessible_gpus,
+    bus_is_reliable,
     driver_nodes,
     driver_sees_gpu,
+    is_contained,
     is_old_instance,
     nvidia_on_bus,
     parse_visible,
-    to_be_opened,
     uuids_of,
     visible_entries,
 )
@@ -93,7 +93,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
         return
     if on_bus or driver_nodes(snapshot):
         return
-    if bus_is_own(snapshot):
+    if bus_is_reliable(snapshot):
         yield _nothing(snapshot)
     elif snapshot.host.sandbox.known:
         yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
@@ -186,7 +186,7 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
 def _cut_short(ctx: CheckContext, told: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
     snapshot = ctx.snapshot
-    counted = to_be_opened(snapshot.gpus)
+    counted = accessible_gpus(snapshot.gpus)
     found = parse_visible(
         told.rstrip(", "), len(counted), uuids_of(counted)
     )  # nothing stands behind a comma at the end
@@ -211,7 +211,7 @@ def _cut_short(ctx: CheckContext, told: str) -> Outcome:
 
 
 def _names(snapshot: Snapshot) -> str:
-    last = len(to_be_opened(snapshot.gpus)) - 1
+    last = len(accessible_gpus(snapshot.gpus)) - 1
     return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
@@ -251,7 +251,7 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification
-    kept_out = contained(snapshot) and not driver_nodes(snapshot) and not driver_sees_gpu(snapshot)
+    kept_out = is_contained(snapshot) and not driver_nodes(snapshot) and not driver_sees_gpu(snapshot)
     if mounted in _HIDING and kept_out:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from gpuenv.doctor.driver_requirements import OPEN, PROPRIETARY, Wants, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import contained, driver_nodes
+from gpuenv.model.gpus import driver_nodes, is_contained
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
 from gpuenv.model.strings import pattern
 
@@ -87,7 +87,7 @@ def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
     looked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
-    if not snapshot.host.wsl.value or contained(snapshot) or driver_nodes(snapshot) or not looked:
+    if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not looked:
         return (install,)
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # that of WSL 2 ends in -microsoft-standard-WSL2
         return (Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 shows no GPU."), install)
@@ -140,7 +140,7 @@ def driver_location(snapshot: Snapshot) -> str:
     """Where the driver is to be changed, where that is not here: on a container's host, in Windows for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
-    return " on the host" if contained(snapshot) else ""
+    return " on the host" if is_contained(snapshot) else ""
 
 
 def other_kernel_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
@@ -194,7 +194,7 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
     """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
     if snapshot.host.wsl.value:
         return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
-    if contained(snapshot):
+    if is_contained(snapshot):
         return Fix(f"Restart the host, there, {why}.", ("sudo", "reboot"))
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
@@ -202,9 +202,11 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
 def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
     install = (
-        None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+        None
+        if is_contained(snapshot)
+        else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
     )
-    where = "If that is refused: on the host, install" if contained(snapshot) else "Install"
+    where = "If that is refused: on the host, install" if is_contained(snapshot) else "Install"
     first = Fix(f"{where} the NVIDIA container toolkit.", install)
     if snapshot.host.container.value is Container.PODMAN:
         describe = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
@@ -351,7 +353,7 @@ _PACKAGES = {
 def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:
     """How to install the driver of a branch, by package where its name is known; ``words`` has no full stop."""
     name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
-    if contained(snapshot):
+    if is_contained(snapshot):
         return Fix(f"{words}.")
     if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
         return Fix(f"{words} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))

@@ -24,7 +24,7 @@ from gpuenv.doctor.fixes.distributions import (
 from gpuenv.doctor.predicates import NOVA, held_by_nova, libraries_absent
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import SWITCHED_OFF
+from gpuenv.model.gpus import TURNED_OFF
 from gpuenv.model.snapshot import Module, Snapshot
 from gpuenv.model.strings import pattern
 
@@ -114,7 +114,7 @@ def keeps_out(block: str) -> bool:
 def by_prime_select(snapshot: Snapshot) -> bool:
     """Whether Ubuntu's prime-select has switched the GPU off: its line, in its file, on its system."""
     ours = family(snapshot) == "ubuntu"
-    return ours and any(b.startswith(_OF_PRIME_SELECT) and b.endswith(SWITCHED_OFF) for b in blocks(snapshot))
+    return ours and any(b.startswith(_OF_PRIME_SELECT) and b.endswith(TURNED_OFF) for b in blocks(snapshot))
 
 
 def switched_off(snapshot: Snapshot) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def let_through(snapshot: Snapshot) -> Iterator[Fix]:
 
 
 def _is_switched_off(block: str) -> bool:
-    return block.endswith(SWITCHED_OFF)
+    return block.endswith(TURNED_OFF)
 
 
 def free_driver(snapshot: Snapshot) -> str:
