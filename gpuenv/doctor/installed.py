@@ -9,7 +9,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
-from gpuenv.model.snapshot import CupyInstallation, LeftMetadata, PackagePlace, SourceState, Target
+from gpuenv.model.snapshot import CupyInstallation, PackageLocation, SourceState, StaleMetadata, Target
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
@@ -134,7 +134,7 @@ def within_reach(entry: CupyInstallation, target: Target) -> bool:
     Outside of virtual environments pip removes from the user's own packages too: they are where it installs for a user
     who may not write elsewhere (pip, User Installs). In a virtual environment it leaves them, and uv does everywhere.
     """
-    if entry.place is not PackagePlace.USER:
+    if entry.place is not PackageLocation.USER:
         return entry.is_own
     managed = target.externally_managed.value
     return target.kind.value == "system" and "pip" in target.packages and not managed
@@ -169,19 +169,19 @@ def _is_installers(folder: str, prefix: str) -> bool:
     return folder.startswith(f"{prefix}/") and bool(_INSTALLED_INTO.fullmatch(folder[len(prefix) + 1 :]))
 
 
-def empty_metadata(target: Target) -> list[LeftMetadata]:
+def empty_metadata(target: Target) -> list[StaleMetadata]:
     """Unreadable metadata of CuPy next to its files: a power cut, or dangling links."""
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
 
 
-def other_releases(target: Target) -> list[LeftMetadata]:
+def other_releases(target: Target) -> list[StaleMetadata]:
     """Metadata of another release than the installed one."""
     there = target.packages
     known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
     return [entry for entry in known if not same_release(entry.release or "", there[entry.name])]
 
 
-def is_clearable(entry: LeftMetadata, target: Target) -> bool:
+def is_clearable(entry: StaleMetadata, target: Target) -> bool:
     """Whether a transaction in the target removes it: a wheel's metadata, in the folder that its installers use."""
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
     prefix = (target.prefix.value or "").replace("\\", "/")

@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
     @property
     def to_the_point(self) -> bool:
-        """Whether it supports the finding; irrelevant evidence is listed to rule it out."""
+        """Whether it supports the finding; some evidence is listed so that it is not taken for a reason."""
         return not self.source.startswith("not to the point")
 
 

@@ -18,7 +18,7 @@ from gpuenv.model.snapshot import (
     MigInstance,
     NvLink,
     PcieLink,
-    Peer,
+    PeerAccess,
     Virtualization,
 )
 from gpuenv.model.strings import MAX_INTEGER, pattern
@@ -304,14 +304,14 @@ def _fabric(gpu: Raw | None) -> Fabric:
     return Fabric(known(STATES[state], "nvml"), known(status, "nvml"))
 
 
-def _peers(gpu: Raw | None) -> tuple[Peer, ...]:
+def _peers(gpu: Raw | None) -> tuple[PeerAccess, ...]:
     """Every other GPU that NVML can compare this one with; a number without a name is none."""
     found = []
     for entry in gpu.all("peers", tuple[int | None, ...]) if gpu else ():
         index, distance, read = entry if len(entry) == _PEER else (None, None, None)
         if index is not None:
             status = READS[read] if read is not None and 0 <= read < len(READS) else None
-            found.append(Peer(index, CONNECTIONS.get(-1 if distance is None else distance), status))
+            found.append(PeerAccess(index, CONNECTIONS.get(-1 if distance is None else distance), status))
     return tuple(found)
 
 

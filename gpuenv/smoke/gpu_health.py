@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import HARDWARE_XIDS, PROGRAM_XIDS, pci_key, xid_event
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device
 
@@ -79,7 +79,7 @@ def _health_result(
     faults = list(_faults(before, after) if after else [] if silent else ["NVML no longer lists the GPU"])
     logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
     health = after.health if after else GpuHealth()
-    throttled = [reason for reason in health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+    throttled = [reason for reason in health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
     status, trouble, detail, cause = TestStatus.PASSED, None, None, None
     if faults or logged:
         status, trouble, detail = TestStatus.FAILED, Trouble.ERROR, "; ".join([*faults, *logged])

@@ -107,7 +107,7 @@ def test_a_folder_among_the_journals(tmp_path: Path) -> None:
 @odd_numbers
 def test_a_gpu_that_is_to_be_tested(odd: str) -> None:
     device = Device(visible="0", index=0)
-    with pytest.raises(ValueError, match="is none of the GPUs"):
+    with pytest.raises(ValueError, match="matches none of the visible GPUs"):
         select_devices([device], [odd])
 
 

@@ -20,7 +20,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_sees_gpu, is_contained
 from gpuenv.model.nvidia import HARDWARE_XIDS, Nvml, pci_key
-from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
@@ -419,7 +419,7 @@ def held_down(ctx: CheckContext) -> Outcome:
     What to do: look at fans, dust, the room's temperature and the power cables; put less load on the server.
     """
     for place, gpu in enumerate(ctx.snapshot.gpus):
-        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
         if not grave:
             continue
         yield Symptom(

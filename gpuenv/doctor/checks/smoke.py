@@ -21,7 +21,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, Snapshot
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, Snapshot
 from gpuenv.model.strings import format_quantity, format_share, join_words
 
 _MOST = 6  # tests that a finding lists
@@ -283,7 +283,7 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
 
 
 # To be at the power limit is usual under load, and explains where a GPU is slow.
-_TELLING = GRAVE_REASONS | {"software-power-cap"}
+_TELLING = SEVERE_THROTTLE_REASONS | {"software-power-cap"}
 
 
 def _blame(snapshot: Snapshot, place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
