@@ -114,10 +114,10 @@ def probing(subject: MachineSource) -> Iterator[Callable[[Matrix | None], Snapsh
     with ExitStack() as stack:
         begun = _begin(subject, stack)
         if subject.assume:
-            from gpuenv.matrix.assume import AssumeError, refuse_unread
+            from gpuenv.matrix.assume import AssumeError, validate_assumptions
 
             with usage_errors(AssumeError):
-                refuse_unread(subject.assume)  # before the matrix is read
+                validate_assumptions(subject.assume)  # before the matrix is read
 
         def finish(matrix: Matrix | None) -> Snapshot:
             if subject.paste is None and not subject.assume:
@@ -286,7 +286,7 @@ def usage_first(look: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def refuse_unread(subject: MachineSource, matrix: Path | None = None) -> None:
+def validate_assumptions(subject: MachineSource, matrix: Path | None = None) -> None:
     """Reads what the options name though the answer does not need it, without probing.
 
     Raises:

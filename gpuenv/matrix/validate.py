@@ -1,4 +1,4 @@
-"""What must hold in a matrix beyond its form: proofs are there, versions grow, names are known; and its faults."""
+"""Validates a matrix beyond its form: citations, order of versions, known names."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class MatrixFault(NamedTuple):
-    """What is wrong, and the path of the row (``wheel_lines[1].releases[0]``)."""
+    """A fault and the path of its row (``wheel_lines[1].releases[0]``)."""
 
     path: str
     text: str
 
 
 class MatrixError(Exception):
-    """The matrix is invalid; ``faults`` has one text a fault, with file and line."""
+    """The matrix is invalid; ``faults`` has one text per fault, with file and line."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -41,7 +41,7 @@ class MatrixError(Exception):
 
 
 def faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """Every fault of a matrix."""
+    """Yields every fault of a matrix."""
     for name, source in matrix.sources.items():
         yield from _source_faults(f"sources.{name}", source)
     yield from _citation_faults(matrix)
@@ -59,7 +59,7 @@ def faults(matrix: Matrix) -> Iterator[MatrixFault]:
 
 
 def _rows(matrix: Matrix, *tables: str) -> Iterator[tuple[str, Any]]:
-    """Every row of some tables, with its path."""
+    """Yields the rows of some tables with their paths."""
     return ((f"{table}[{number}]", row) for table in tables for number, row in enumerate(getattr(matrix, table)))
 
 
@@ -79,7 +79,7 @@ def _source_faults(path: str, source: MatrixSource) -> Iterator[MatrixFault]:
 
 
 def _citation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """Every source that a row names is there."""
+    """Every source that a row cites exists."""
     for path, row in (*_rows(matrix, *_TABLES), *_releases(matrix)):
         for key in ("source", "driver_source", "state_source"):
             cited = getattr(row, key, None)
@@ -88,7 +88,7 @@ def _citation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
 
 
 def _growth_faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """Newer branches report no older CUDA; a minor is released with a driver no older than the minor before it."""
+    """Newer branches report no older CUDA; newer minor versions have no older drivers."""
     branches = sorted(_rows(matrix, "driver_branches"), key=lambda pair: pair[1].branch)
     yield from _repeated("driver_branches", [row.branch for row in matrix.driver_branches])
     for (_, older), (path, newer) in pairwise(branches):
@@ -124,7 +124,7 @@ def _minor_faults(row: CudaMinor) -> Iterator[str]:
 
 
 def _generation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """A capability stands once, and under the name that NVIDIA gives its generation."""
+    """Each capability occurs once, under NVIDIA's name of its generation."""
     yield from _repeated_names("generations", [row.capabilities for row in matrix.generations])
     for path, row in _rows(matrix, "generations"):
         for capability in row.capabilities:
@@ -136,7 +136,7 @@ def _generation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
 
 
 def _line_faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """Majors have rising floors, lines do not overlap, and every line stands on rows that are there."""
+    """Major versions have rising minimum drivers, lines do not overlap, and their rows exist."""
     majors = sorted(_rows(matrix, "cuda_majors"), key=lambda pair: pair[1].major)
     yield from _repeated("cuda_majors", [row.major for row in matrix.cuda_majors])
     for (_, older), (path, newer) in pairwise(majors):
@@ -169,7 +169,7 @@ def _one_line_faults(line: WheelLine, matrix: Matrix) -> Iterator[str]:
 
 
 def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
-    """What conda builds, images, companions and advisories refer to is there, and their ranges are ranges."""
+    """References of conda builds, images, companions and advisories exist, and their ranges are valid."""
     releases = {(line.name, row.cupy) for line in matrix.wheel_lines for row in line.releases}
     for path, build in _rows(matrix, "conda_builds"):
         line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
@@ -208,7 +208,7 @@ def _abi_faults(path: str, tags: Sequence[str]) -> Iterator[MatrixFault]:
 def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
     try:
         Version(release.cupy)
-    except ValueError:  # InvalidVersion, or more digits than int takes
+    except ValueError:  # InvalidVersion, or more digits than int accepts
         yield MatrixFault(path, f"{release.cupy} is no version")
     yield from _range_faults(f"{path}.numpy", release.numpy)
     range_faults = list(_range_faults(f"{path}.requires_python", release.requires_python or ""))
@@ -229,7 +229,7 @@ def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
 
 
 def _build_faults(line: WheelLine, release: Release) -> Iterator[str]:
-    """What a release says of CUDA is within its line."""
+    """The CUDA facts of a release match its line."""
     if release.built_with is not None and not line.serves(release.built_with):
         yield f"built with CUDA {release.built_with}, which {line.name} does not serve"
     for start in release.nvrtc_caps or {}:
@@ -246,10 +246,10 @@ def _repeated(path: str, names: Sequence[object]) -> Iterator[MatrixFault]:
 
 
 def _repeated_names(path: str, rows: Sequence[Sequence[object]]) -> Iterator[MatrixFault]:
-    """The row in which a name stands that an earlier one has."""
+    """Yields each row with a name of an earlier row."""
     seen: set[object] = set()
     for number, names in enumerate(rows):
         for name in names:
             if name in seen:
-                yield MatrixFault(f"{path}[{number}]", f"{name} stands there twice")
+                yield MatrixFault(f"{path}[{number}]", f"{name} occurs twice")
             seen.add(name)

@@ -661,8 +661,8 @@ class Target(NamedTuple):
         writable: whether this user may install into it.
         user_site: the user's site-packages folder, if this interpreter uses it.
         cupy: its CuPy distributions.
-        cupy_module: the file that ``import cupy`` loads in the current folder with ``python -m`` or ``python -c``; ``python
-            script.py`` searches the script's folder first instead.
+        cupy_module: the file that ``import cupy`` loads in the current folder with ``python -m`` or ``python -c``;
+            ``python script.py`` searches the script's folder first instead.
         numpy: NumPy's release.
         numpy_module: the file that ``import numpy`` loads.
         numpy_fault: why this interpreter cannot import it as NumPy.
@@ -689,8 +689,8 @@ class Target(NamedTuple):
         unstartable: why it cannot be executed: its link target is missing or inaccessible.
         unreadable: package folders of the environment that this user cannot read.
         lost_environment: the interpreter's virtual environment, if its pyvenv.cfg is missing.
-        environments_near: other environments that the user may have intended: the target of the interpreter's link and, for
-            a system Python, those in the current folder.
+        environments_near: other environments that the user may have intended: the target of the interpreter's link and,
+            for a system Python, those in the current folder.
     """
 
     executable: Reading[str] = Reading()

@@ -16,7 +16,7 @@ from typing import TypeVar
 from gpuenv.data import data_path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
+from gpuenv.matrix.strict_yaml import MAX_CHARACTERS, Plain, YamlError, parse
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import CUDA_LIBRARIES
@@ -413,7 +413,7 @@ def load(path: Path) -> Profile:
         ProfileError: for anything that is not as expected.
     """
     try:
-        document = parse(decode_text(read_at_most(path, LARGEST)))
+        document = parse(decode_text(read_at_most(path, MAX_CHARACTERS)))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:

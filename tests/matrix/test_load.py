@@ -170,7 +170,7 @@ def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> Non
         ("a: !!python/object:os.system x\n", "line 1: the tag"),
         ("a: !mine x\n", "line 1: the tag !mine"),
         ("a: [1, 2\nb: 3\n", "line 2"),
-        ("? [1]\n: 2\n", "line 1: a key that is no text"),
+        ("? [1]\n: 2\n", "line 1: a key that is not text"),
     ],
 )
 def test_yaml_that_is_not_plain_is_refused(text: str, message: str) -> None:

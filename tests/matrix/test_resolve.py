@@ -234,8 +234,8 @@ def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
 def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
     resolution = resolved(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
     assert resolution.wheel is None
-    assert "Driver 390.157 is below what the matrix covers: branch 418 and newer." in resolution.explanation
-    assert "cupy-cuda102 10.6.0 is below what the matrix covers: CuPy 11.3.0 and newer." in resolution.explanation
+    assert "Driver 390.157 is older than the matrix covers (branch 418 and newer)." in resolution.explanation
+    assert "cupy-cuda102 10.6.0 is older than the matrix covers (CuPy 11.3.0 and newer)." in resolution.explanation
 
 
 @pytest.mark.parametrize(

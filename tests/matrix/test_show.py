@@ -40,7 +40,7 @@ def test_a_measured_row_shows_the_file_and_its_whole_digest(matrix: Matrix) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "has", "lacks"),
+    ("filters", "has", "lacks"),
     [
         (RowFilter(line="13x"), {"cupy-cuda13x/14.2.0", "cuda/13.0", "cuda/13"}, {"cupy-cuda12x/14.2.0", "cuda/12.9"}),
         (
@@ -64,7 +64,7 @@ def test_filters(filters: RowFilter, has: set[str], lacks: set[str], matrix: Mat
 
 
 @pytest.mark.parametrize(
-    "asked", [RowFilter(row="cuda/99.0"), RowFilter(line="cupy"), RowFilter(gpu="H1000"), RowFilter(driver="new")]
+    "filters", [RowFilter(row="cuda/99.0"), RowFilter(line="cupy"), RowFilter(gpu="H1000"), RowFilter(driver="new")]
 )
 def test_a_filter_that_means_nothing(filters: RowFilter, matrix: Matrix) -> None:
     with pytest.raises(ValueError, match=r"99\.0|cupy|H1000|new"):

@@ -93,7 +93,7 @@ def test_a_day_after_the_last_one() -> None:
 
 @odd_numbers
 def test_a_number_of_gpus_that_is_assumed(odd: str) -> None:
-    with pytest.raises(AssumeError, match="expected a whole number up to 1024"):
+    with pytest.raises(AssumeError, match="expected an integer up to 1024"):
         assume(FIT, [f"gpu-count={odd}"], MATRIX)
 
 

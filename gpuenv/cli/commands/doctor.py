@@ -123,7 +123,7 @@ def _judge(opts: DoctorOptions, subject: MachineSource) -> int:
 def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     """Every check: its code, its title and its causes."""
     from gpuenv.cli.diagnosis import allowed, plugins, read_settings
-    from gpuenv.cli.inputs import refuse_unread
+    from gpuenv.cli.inputs import validate_assumptions
     from gpuenv.cli.output import OWN, emit_record, read_formats
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.documents import Checks, ListedCheck
@@ -133,7 +133,7 @@ def _list(opts: DoctorOptions, subject: MachineSource) -> None:
     wanted = read_formats(opts.formats, opts.output, OWN)
     _left_out(opts)
     allowed(read_settings(opts.config, no_config=opts.no_config))
-    refuse_unread(subject, opts.matrix)
+    validate_assumptions(subject, opts.matrix)
     of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
     listed = Checks((*listed_checks(all_checks()), *of_plugins))
     others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]

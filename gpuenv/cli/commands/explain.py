@@ -14,7 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import MachineSource, get_both, refuse_unread
+from gpuenv.cli.inputs import MachineSource, get_both, validate_assumptions
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def explain(
     subject = MachineSource(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
-        refuse_unread(subject, matrix)
+        validate_assumptions(subject, matrix)
         meaning, lines = known
         out.emit(meaning, lambda: lines)
         return
@@ -213,7 +213,7 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     if not says_something(scanner):
-        refuse_unread(subject, matrix)
+        validate_assumptions(subject, matrix)
         return explanation(scanner)
     pasted, note = None, None
     if subject.no_probe:
@@ -227,7 +227,7 @@ def explained(text: Text, subject: MachineSource, matrix: Path | None) -> Explan
         if pasted.is_empty:
             pasted = None
         if pasted is None and not stated and not subject.assume:
-            refuse_unread(subject, matrix)
+            validate_assumptions(subject, matrix)
             return explanation(scanner)
     snapshot, rows = get_both(subject, matrix)
     if pasted is not None:

@@ -105,10 +105,10 @@ def preflight(opts: PreflightOptions) -> None:
     proof = _proof(opts.smoke, settings, budget)
     allowances = allowed(settings)
     if opts.list_requirements:
-        from gpuenv.cli.inputs import refuse_unread
+        from gpuenv.cli.inputs import validate_assumptions
         from gpuenv.report.reference import grammar_lines, listed_requirements
 
-        refuse_unread(subject, opts.matrix)
+        validate_assumptions(subject, opts.matrix)
         emit_record(listed_requirements(), grammar_lines, wanted, color=not opts.no_color)
         return
     if proof is not None:

@@ -26,7 +26,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError, OutputClosed, announce, complain
-from gpuenv.cli.inputs import MachineSource, refuse_unread
+from gpuenv.cli.inputs import MachineSource, validate_assumptions
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
 _PIECE = 1 << 16
@@ -58,7 +58,7 @@ def run(
     Exit code: that of the command, as a shell tells it: 127 where there is none such, 126 where it cannot be run.
     """
     if python or snapshot or assume or matrix:  # refused where wrong, before it runs
-        refuse_unread(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
+        validate_assumptions(MachineSource(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
     status, streams = _run_through(command)
     if status:
         # The program itself where it is a Python, since that is the environment that failed.
