@@ -63,8 +63,8 @@ def refresh_matrix(
         additions = find_additions(before, work, again)
     changes = [f"+ {row.name}: {row.source}" for row in additions.rows]
     changes += [f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits]
-    changes += [f"- {line} {version}: withdrawn: {reason}" for line, version, reason in additions.withdrawn]
-    changes += [f"+ {line} {version}: no longer withdrawn" for line, version in additions.restored]
+    changes += [f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.yanked]
+    changes += [f"+ {line} {version}: no longer yanked" for line, version in additions.restored]
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
         yield from _documents(before, work.today)
@@ -87,7 +87,7 @@ def refresh_matrix(
         raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; what was measured is kept") from error
     write_file(target, text, shared=True)
     for row in additions.rows:
-        work.kept(row.key).unlink(missing_ok=True)
+        work.cache_file(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"
 
 
@@ -217,7 +217,7 @@ class Bar:
         cost = "an amount that the index does not tell" if size is None else megabytes(size)
         self.say(f"to be measured: {pieces}; to be downloaded, what is cached apart: {cost}")
 
-    def piece(self, name: str, size: int | None) -> None:
+    def measure(self, name: str, size: int | None) -> None:
         """A piece begins; those before it are done."""
         self._begun += 1
         cost = "" if size is None else f" ({megabytes(size)})"

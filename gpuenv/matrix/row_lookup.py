@@ -1,4 +1,4 @@
-"""The matrix for readers: every row with its facts and proof, and the grid of drivers and GPUs."""
+"""Lookup of matrix rows with their facts and sources, and the grid of drivers and GPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_FACTS = ("source", "driver_source", "state_source", "releases")
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Where a row, or a part of it, comes from."""
+    """Source of a row or a part of it."""
 
     name: str
     citation: str
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that a question is about."""
+    """The selected rows."""
 
     rows: tuple[Row, ...]
     matrix_revision: str
@@ -55,7 +55,7 @@ class Rows:
 
 
 class RowFilter(NamedTuple):
-    """Filters; all that are given must hold."""
+    """Filters of rows; all that are set must match."""
 
     row: str | None = None
     line: str | None = None
@@ -64,15 +64,15 @@ class RowFilter(NamedTuple):
 
 
 class NoSuchRowError(ValueError):
-    """Nothing in the matrix is meant by a filter."""
+    """A filter matches nothing in the matrix."""
 
 
 def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
-    """The rows that every given filter lets through.
+    """Returns the rows that match every filter.
 
     Raises:
-        NoSuchRowError: where a filter names nothing.
-        ProductError, ValueError: where a GPU or a driver cannot be understood.
+        NoSuchRowError: a filter matches nothing.
+        ProductError, ValueError: a GPU or a driver is unknown.
     """
     conditions: list[_Filter] = []
     if filters.row is not None:
@@ -92,8 +92,8 @@ def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
         if all(passes(record, row) for passes in conditions)
     )
     if not rows:
-        given = ", ".join(f"--{name} {value}" for name, value in filters._asdict().items() if value is not None)
-        raise NoSuchRowError(f"no row is meant by {given}; `gpuenv matrix show` lists them all")
+        arguments = ", ".join(f"--{name} {value}" for name, value in filters._asdict().items() if value is not None)
+        raise NoSuchRowError(f"no row matches {arguments}; `gpuenv matrix show` lists all rows")
     return Rows(rows, matrix.revision)
 
 
@@ -123,7 +123,7 @@ def _gpu_filter(product: Product) -> _Filter:
     def passes(record: object, row: Row) -> bool:
         if row.table in ("products", "older_products"):
             return record is product
-        if row.table == "wheel_lines":  # some wheel has machine code for the GPU; PTX needs a driver to tell
+        if row.table == "wheel_lines":  # some wheel has machine code for the GPU; PTX depends on the driver
             codes = [code for platform in getattr(record, "platforms", {}).values() for code in platform.sass or ()]
             return any(runs(code, capability) for code in codes)
         return capability in getattr(record, "capabilities", ())
@@ -182,7 +182,7 @@ def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
 
 
 def _text(value: object) -> str:
-    """A value in one line: lists with spaces, records as ``key value`` pairs."""
+    """Formats a value on one line: lists with spaces, records as ``key value`` pairs."""
     if value is None or value is False:
         return ""
     if isinstance(value, list):
@@ -204,7 +204,7 @@ class GpuColumn(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What fits one branch and one kind of GPU, and why."""
+    """The wheel for one branch and compute capability, and the reason."""
 
     line: str | None
     requirements: tuple[str, ...]
@@ -212,14 +212,14 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The table: a row a driver branch, newest first; a cell a kind of GPU."""
+    """The grid: one row per driver branch, newest first; one cell per compute capability."""
 
     kinds: tuple[GpuColumn, ...]
     rows: tuple[tuple[DriverBranch, tuple[Cell, ...]], ...]
 
 
 def build_grid(matrix: Matrix) -> Grid:
-    """Every cell of the table."""
+    """Computes every cell of the grid."""
     kinds = tuple(sorted(_gpu_columns(matrix), key=lambda kind: kind.capability))
     branches = sorted(matrix.driver_branches, key=lambda row: row.branch, reverse=True)
     base = assume(Snapshot(), MACHINE, matrix)
@@ -231,7 +231,7 @@ def build_grid(matrix: Matrix) -> Grid:
 
 
 def _gpu_columns(matrix: Matrix) -> Iterator[GpuColumn]:
-    """The capabilities that some product has, each with its generation; Tegra's are for JetPack's drivers alone."""
+    """Yields the capabilities of products with their generations, without Tegra, which needs JetPack's drivers."""
     sold = {row.compute_capability for row in matrix.products}
     for row in matrix.generations:
         for capability in row.capabilities:
@@ -246,7 +246,7 @@ def _cell(machine: Snapshot, kind: GpuColumn, matrix: Matrix) -> Cell:
 
 
 def _reason(resolution: Resolution) -> Iterator[str]:
-    """What fits; else what stands against the newest release of each line; and what would be better."""
+    """Yields what fits, the reasons against the newest release of other lines, and what would be better."""
     seen = set()
     if resolution.wheel is not None:
         yield f"{' '.join(resolution.wheel.requirements)} fits."

@@ -1,4 +1,4 @@
-"""``matrix refresh``: what is new on the package index, measured, as rows; nothing is written here."""
+"""Implements ``matrix refresh``: finds and measures new releases on the package index, without writing anything."""
 
 from __future__ import annotations
 
@@ -18,59 +18,61 @@ from gpuenv.refresh.package_index import Index, python_of
 from gpuenv.refresh.releases import release_measurement
 from gpuenv.refresh.row_edits import Additions, Measurement, RefreshContext, measure_or_reuse
 
-_AT_A_TIME = 6  # questions to the index
-FLOOR = "11.3"  # older CuPys are below what the matrix covers
+_WORKERS = 6  # parallel queries of the index
+FLOOR = "11.3"  # the oldest CuPy that the matrix covers
 
 
 class UnknownRowError(ValueError):
-    """A row that is to be measured again, and that is not there."""
+    """A row to measure again that does not exist."""
 
 
 def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[str] = ()) -> Additions:
-    """Everything that the index has and the matrix lacks.
+    """Finds and measures everything that the index has and the matrix lacks.
 
     Args:
-        matrix: that is brought up to date.
+        matrix: to update.
         context: the index, folders and tools of the refresh.
-        again: names of rows that are measured though they are known, such as ``cupy-cuda13x/14.2.0``.
+        again: names of known rows to measure again, such as ``cupy-cuda13x/14.2.0``.
 
     Raises:
-        PackageIndexError: where the index cannot be asked.
-        MeasureError, MetadataError, CapsError: where a binary or a source is not as it was so far.
+        PackageIndexError: the index cannot be queried.
+        MeasureError, MetadataError, CapsError: a binary or a source has an unexpected form.
         NoSuchRowError: where a row that is to be measured again is not there.
     """
-    context.progress.say(f"asking the package index what is new, through {context.index.name}")
-    seen = _without(matrix, again)
+    context.progress.say(f"querying the package index for new releases with {context.index.name}")
+    known = _without(matrix, again)
     toolkits = new_toolkits(matrix, context.index)
-    pieces = list(_measurements(seen, matrix, toolkits, context))
-    withdrawn, restored = find_yanked(matrix, context.index)
-    left = [piece for piece in pieces if not context.kept(piece.key).is_file()]
-    sizes = [piece.size for piece in left]
-    if pieces:
+    measurements = list(_measurements(known, matrix, toolkits, context))
+    yanked, restored = find_yanked(matrix, context.index)
+    left = [entry for entry in measurements if not context.cache_file(entry.key).is_file()]
+    sizes = [entry.size for entry in left]
+    if measurements:
         context.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
-    rows = tuple(measure_or_reuse(piece, context) for piece in pieces)
-    if pieces:
+    rows = tuple(measure_or_reuse(entry, context) for entry in measurements)
+    if measurements:
         context.progress.end()
     fresh = {row.version for row in rows if row.table == "cuda_minors"}
-    return Additions(rows, tuple(cuda for cuda in toolkits if cuda not in fresh), withdrawn, restored)
+    return Additions(rows, tuple(cuda for cuda in toolkits if cuda not in fresh), yanked, restored)
 
 
 def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
-    """The matrix as if the rows that are to be measured again were not known."""
-    named = {f"cuda/{row.cuda}" for row in matrix.cuda_minors}
-    named |= {f"{line.name}/{row.cupy}" for line in _lines(matrix) for row in line.releases}
+    """Returns the matrix without the rows to measure again."""
+    names = {f"cuda/{row.cuda}" for row in matrix.cuda_minors}
+    names |= {f"{line.name}/{row.cupy}" for line in _lines(matrix) for row in line.releases}
     for name in again:
-        if name not in named:
-            raise UnknownRowError(f"no release and no CUDA minor is called {name}; `gpuenv matrix show` lists the rows")
+        if name not in names:
+            raise UnknownRowError(
+                f"no release or CUDA minor version is named {name}; `gpuenv matrix show` lists the rows"
+            )
 
-    def left(line: WheelLine | RocmLine) -> tuple[Release, ...]:
+    def remaining(line: WheelLine | RocmLine) -> tuple[Release, ...]:
         return tuple(row for row in line.releases if f"{line.name}/{row.cupy}" not in again)
 
     return replace(
         matrix,
         cuda_minors=tuple(row for row in matrix.cuda_minors if f"cuda/{row.cuda}" not in again),
-        wheel_lines=tuple(line._replace(releases=left(line)) for line in matrix.wheel_lines),
-        rocm_lines=tuple(line._replace(releases=left(line)) for line in matrix.rocm_lines),
+        wheel_lines=tuple(line._replace(releases=remaining(line)) for line in matrix.wheel_lines),
+        rocm_lines=tuple(line._replace(releases=remaining(line)) for line in matrix.rocm_lines),
     )
 
 
@@ -79,37 +81,37 @@ def _lines(matrix: Matrix) -> tuple[WheelLine | RocmLine, ...]:
 
 
 def _measurements(
-    seen: Matrix, matrix: Matrix, toolkits: tuple[str, ...], context: RefreshContext
+    known: Matrix, matrix: Matrix, toolkits: tuple[str, ...], context: RefreshContext
 ) -> Iterator[Measurement]:
-    """The CUDA minors first: a release may be built with a new one. The index is asked for several at a time."""
+    """Yields CUDA minor versions first, since a release may be built with a new one; queries the index in parallel."""
     index = context.index
 
     def releases(pair: tuple[WheelLine | RocmLine, WheelLine | RocmLine]) -> list[Measurement]:
-        line, whole = pair
+        line, complete = pair
         found = index.unknown(line.name, f">={FLOOR}", [row.cupy for row in line.releases])
-        return [release_measurement(whole, version, matrix, context) for version in found]
+        return [release_measurement(complete, version, matrix, context) for version in found]
 
     def companion(name: str) -> list[Measurement]:
-        return [companion_measurement(name, version, context) for version in newer_companion(name, seen, index)]
+        return [companion_measurement(name, version, context) for version in newer_companion(name, known, index)]
 
     names = tuple(dict.fromkeys(row.distribution for row in matrix.companions))
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+    with ThreadPoolExecutor(_WORKERS) as pool:
         minors = pool.submit(
-            lambda: [minor_measurement(*found, matrix, toolkits, context) for found in new_minors(seen, index)]
+            lambda: [minor_measurement(*found, matrix, toolkits, context) for found in new_minors(known, index)]
         )
-        lines = pool.map(releases, zip(_lines(seen), _lines(matrix), strict=True))
+        lines = pool.map(releases, zip(_lines(known), _lines(matrix), strict=True))
         companions = pool.map(companion, names)
-        for pieces in (minors.result(), *lines, *companions):
-            yield from pieces
+        for found in (minors.result(), *lines, *companions):
+            yield from found
 
 
 _Rows = list[tuple[WheelLine | RocmLine, Release]]
 
 
 def find_yanked(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]:
-    """The known releases that are newly withdrawn, with the reasons, and those that no longer are.
+    """Returns the known releases that are newly yanked, with reasons, and those that no longer are.
 
-    The index is asked for at most one release of each line at a time, the newest of each first.
+    One query has at most one release of each line, the newest first.
     """
     turns: list[tuple[str, _Rows]] = []
     for row in zip_longest(*(line.releases for line in _lines(matrix))):
@@ -118,26 +120,26 @@ def find_yanked(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str
             if release is not None:
                 by_python.setdefault(python_of(release.pythons), []).append((line, release))
         turns += by_python.items()
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        named = ({line.name: release.cupy for line, release in turn} for _, turn in turns)
-        answers = list(pool.map(index.withdrawn, named, (python for python, _ in turns)))
-    gone: list[tuple[str, str, str]] = []
-    back: list[tuple[str, str]] = []
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        releases = ({line.name: release.cupy for line, release in turn} for _, turn in turns)
+        answers = list(pool.map(index.yanked, releases, (python for python, _ in turns)))
+    yanked: list[tuple[str, str, str]] = []
+    restored: list[tuple[str, str]] = []
     for (_, turn), answer in zip(turns, answers, strict=True):
         for line, release in turn:
             reason = answer.get(line.name)
             if reason is not None and release.yanked is None:
-                gone.append((line.name, release.cupy, reason))
+                yanked.append((line.name, release.cupy, reason))
             elif reason is None and release.yanked is not None:
-                back.append((line.name, release.cupy))
-    return tuple(gone), tuple(back)
+                restored.append((line.name, release.cupy))
+    return tuple(yanked), tuple(restored)
 
 
 _FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
 
 
 def changed_answers(before: Matrix, after: Matrix) -> Iterator[str]:
-    """One text a kind of machine and change, with the driver branches that it holds for."""
+    """Yields one text per kind of machine and change, with its driver branches."""
     yield from _changed_answers_for(MACHINE, MACHINE_TEXT, before, after)
     yield from _changed_answers_for(_FREE_THREADED, "the same with Python 3.14t", before, after)
 
@@ -149,14 +151,14 @@ def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, afte
         for capability in row.capabilities:
             machine = assume(base, (f"compute-capability={capability}",), after)
             for branch in after.driver_branches:
-                whole = assume(machine, (f"driver={branch.branch}",), after)
-                old, new = _answer(whole, before), _answer(whole, after)
+                complete = assume(machine, (f"driver={branch.branch}",), after)
+                old, new = _answer(complete, before), _answer(complete, after)
                 if old != new:
                     found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
     for (old, new), kinds in found.items():
         branches = sorted({branch for of_kind in kinds.values() for branch in of_kind})
-        where = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
-        yield f"{name}, {where}: {old} -> {new}"
+        scope = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
+        yield f"{name}, {scope}: {old} -> {new}"
 
 
 def _answer(machine: Snapshot, matrix: Matrix) -> str:
@@ -165,7 +167,7 @@ def _answer(machine: Snapshot, matrix: Matrix) -> str:
 
 
 def changed_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
-    """One text a machine that another wheel is named for."""
+    """Yields one text per machine whose recommended wheel changes."""
     for name, machine in machines.items():
         old, new = _answer(machine, before), _answer(machine, after)
         if old != new:

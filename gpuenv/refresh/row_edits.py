@@ -1,4 +1,4 @@
-"""The work of a refresh: a row to measure, and new rows put into the text of a matrix."""
+"""Measured rows of a refresh, and edits that insert them into the text of a matrix."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|tru
 
 
 class MatrixLayoutError(ValueError):
-    """The text has no place for a row: it was not written as the matrix is."""
+    """The text has no position for a row because its layout differs from the matrix."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row to be added, or to stand in place of one that is there.
+    """A row to add, or to replace an existing one.
 
     Attributes:
-        name: as people call it, such as ``cupy-cuda13x 14.2.0``.
-        version: what it is ordered by.
-        of: the line or the distribution that it belongs to; null for a CUDA minor.
+        name: for users, such as ``cupy-cuda13x 14.2.0``.
+        version: the sort key.
+        of: its line or distribution; null for a CUDA minor version.
     """
 
     name: str
@@ -42,22 +42,22 @@ class NewRow:
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """Everything that is to be written.
+    """Everything to write.
 
     Attributes:
-        toolkits: the CUDA minors whose toolkit has come to the index.
-        withdrawn: known releases that were withdrawn since (line, version, reason).
-        restored: known releases that are no longer withdrawn (line, version).
+        toolkits: the CUDA minor versions whose toolkit is new on the index.
+        yanked: known releases that were yanked since (line, version, reason).
+        restored: known releases that are no longer yanked (line, version).
     """
 
     rows: tuple[NewRow, ...] = ()
     toolkits: tuple[str, ...] = ()
-    withdrawn: tuple[tuple[str, str, str], ...] = ()
+    yanked: tuple[tuple[str, str, str], ...] = ()
     restored: tuple[tuple[str, str], ...] = ()
 
 
 def flow_mapping(values: Mapping[str, object]) -> str:
-    """A mapping on one line, as the rows of the matrix are written; what is None is left out."""
+    """Formats a mapping on one line, like the rows of the matrix; skips None."""
     return (
         "{" + ", ".join(f"{_scalar(key)}: {_value(value)}" for key, value in values.items() if value is not None) + "}"
     )
@@ -78,10 +78,10 @@ def _scalar(text: str) -> str:
 
 
 def with_additions(text: str, additions: Additions, today: str) -> str:
-    """The text with the additions and a new revision.
+    """Returns the text with the additions and a new revision.
 
     Raises:
-        PlaceError: where it has no place for one.
+        MatrixLayoutError: the text has no position for a row.
     """
     lines = text.splitlines()
     for new in additions.rows:
@@ -89,7 +89,7 @@ def with_additions(text: str, additions: Additions, today: str) -> str:
         _ADD[new.table](lines, new)
     for cuda in additions.toolkits:
         _mark_toolkit(lines, cuda)
-    for line, version, reason in additions.withdrawn:
+    for line, version, reason in additions.yanked:
         _mark_yanked(lines, line, version, reason)
     for line, version in additions.restored:
         _mark_yanked(lines, line, version, None)
@@ -98,45 +98,45 @@ def with_additions(text: str, additions: Additions, today: str) -> str:
 
 
 def _add_source(lines: list[str], new: NewRow) -> None:
-    """With the sources of its like: releases stand newest first, NVRTCs oldest first."""
+    """Adds a source next to similar ones: releases are newest first, NVRTCs oldest first."""
     pattern = rf"  {re.escape(new.key[: -len(new.version)])}(\d[\w.]*): "
     text = f"  {new.key}: {new.source}"
     _insert_row(lines, range(*_section(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
 
 
 def _add_release(lines: list[str], new: NewRow) -> None:
-    places = range(*_release_lines(lines, new.of or ""))
-    _insert_row(lines, places, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+    positions = range(*_release_lines(lines, new.of or ""))
+    _insert_row(lines, positions, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
 
 
 def _release_lines(lines: list[str], line: str) -> tuple[int, int]:
-    """Where the releases of a line stand."""
+    """Returns the range of a line's releases."""
     name = f"  - name: {line}"
     if name not in lines:
         raise MatrixLayoutError(f"the matrix has no line {line}")
-    place = lines.index(name) + 1
-    while place < len(lines) and lines[place].startswith("    ") and not lines[place].startswith("    releases:"):
-        place += 1
-    if place == len(lines) or not lines[place].startswith("    releases:"):
+    heading = lines.index(name) + 1
+    while heading < len(lines) and lines[heading].startswith("    ") and not lines[heading].startswith("    releases:"):
+        heading += 1
+    if heading == len(lines) or not lines[heading].startswith("    releases:"):
         raise MatrixLayoutError(f"the line {line} has no list of releases")
-    lines[place] = "    releases:"  # without the brackets of an empty list
-    end = place + 1
+    lines[heading] = "    releases:"  # without the brackets of an empty list
+    end = heading + 1
     while end < len(lines) and lines[end].startswith("      - "):
         end += 1
-    return place + 1, end
+    return heading + 1, end
 
 
 def _add_minor(lines: list[str], new: NewRow) -> None:
-    place = range(*_section(lines, "cuda_minors:"))
-    _insert_row(lines, place, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
+    positions = range(*_section(lines, "cuda_minors:"))
+    _insert_row(lines, positions, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
 
 
 def _add_companion(lines: list[str], new: NewRow) -> None:
-    """Before the rows of its distribution: they stand newest first."""
+    """Adds a row before those of its distribution, which are newest first."""
     start, end = _section(lines, "companions:")
     head = f"  - {{distribution: {new.of},"
-    place = next((number for number in range(start, end) if lines[number].startswith(head)), end)
-    lines.insert(place, f"  - {new.row}")
+    position = next((number for number in range(start, end) if lines[number].startswith(head)), end)
+    lines.insert(position, f"  - {new.row}")
 
 
 _ADD = {
@@ -147,10 +147,12 @@ _ADD = {
 }
 
 
-def _insert_row(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
-    """Puts a row where its version belongs, or in place of the row of that version."""
-    at = places.start
-    for number in places:
+def _insert_row(
+    lines: list[str], positions: range, version: str, new: NewRow, text: str, *, newest_first: bool
+) -> None:
+    """Inserts a row by its version, or replaces the row of that version."""
+    position = positions.start
+    for number in positions:
         found = re.match(version, lines[number])
         if found is None:
             continue
@@ -159,11 +161,11 @@ def _insert_row(lines: list[str], places: range, version: str, new: NewRow, text
             return
         is_older = Version(found[1]) < Version(new.version)
         if is_older != newest_first:  # the new row comes after this one
-            at = number + 1
+            position = number + 1
         elif newest_first:
-            at = number
+            position = number
             break
-    lines.insert(at, text)
+    lines.insert(position, text)
 
 
 def _mark_toolkit(lines: list[str], cuda: str) -> None:
@@ -182,7 +184,7 @@ def _mark_yanked(lines: list[str], line: str, version: str, reason: str | None) 
 
 
 def _section(lines: list[str], heading: str) -> tuple[int, int]:
-    """The lines under a heading, up to the first that stands further out."""
+    """Returns the range of lines under a heading, up to the next with less indentation."""
     try:
         start = lines.index(heading) + 1
     except ValueError:
@@ -193,36 +195,36 @@ def _section(lines: list[str], heading: str) -> tuple[int, int]:
     return start, end
 
 
-_FORM = "2"  # of a row that is kept; another one is measured again
+_FORM = "2"  # of a cached row; rows of another form are measured again
 
 
 class RefreshProgress(Protocol):
-    """Shows how far a refresh is."""
+    """Reports the progress of a refresh."""
 
     def say(self, text: str) -> None:
-        """A sentence for the user."""
+        """Shows a message."""
 
-    def start(self, pieces: int, size: int | None) -> None:
-        """The work is known: how many pieces, and how many bytes are downloaded for them; None where unknown."""
+    def start(self, count: int, size: int | None) -> None:
+        """Announces the number of measurements and the bytes to download; None if unknown."""
 
-    def piece(self, name: str, size: int | None) -> None:
-        """A piece begins, with its bytes."""
+    def measure(self, name: str, size: int | None) -> None:
+        """Announces a measurement and its bytes."""
 
     def end(self) -> None:
-        """All pieces are done."""
+        """All measurements are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshContext:
-    """What a refresh works with.
+    """Index, folders and tools of a refresh.
 
     Attributes:
         environment: for the children that measure.
-        cache: a folder for what was measured, so that a refresh that was interrupted goes on where it was.
-        scratch: a folder for what is downloaded.
-        progress: tells the user what is done now.
-        cuobjdump: NVIDIA's reader of GPU code; None where it is not there.
-        stub: a folder with a libcuda of any level; None where there is no compiler to make one.
+        cache: a folder for measured rows, so that an interrupted refresh can resume.
+        scratch: a folder for downloads.
+        progress: shows the progress.
+        cuobjdump: NVIDIA's reader of GPU code; None if not installed.
+        stub: a folder with a libcuda of any level; None without a compiler to build it.
         levels: the CUDA levels of drivers.
     """
 
@@ -236,41 +238,41 @@ class RefreshContext:
     stub: Path | None
     levels: tuple[CudaVersion, ...]
 
-    def kept(self, key: str) -> Path:
-        """Where a measured row is kept until it is written."""
+    def cache_file(self, key: str) -> Path:
+        """Returns the file for a measured row that is not written yet."""
         return self.cache / f"{key}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One row that is to be measured.
+    """A row to measure.
 
     Attributes:
-        key: of its source, and of what is kept of it.
-        files: the wheels that are downloaded for it.
+        key: of its source and its cache file.
+        files: the wheels to download for it.
     """
 
     name: str
     key: str
     files: tuple[IndexFile, ...]
-    measure: Callable[[], NewRow]
+    run: Callable[[], NewRow]
 
     @property
     def size(self) -> int | None:
-        """Bytes; None where the index does not tell them."""
+        """Bytes to download; None if the index does not report them."""
         sizes = [file.size for file in self.files]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def measure_or_reuse(piece: Measurement, context: RefreshContext) -> NewRow:
-    """What an earlier refresh has measured and could not write, else a new measurement, which is kept."""
-    file = context.kept(piece.key)
-    digests = sorted(entry.sha256 for entry in piece.files)
+def measure_or_reuse(measurement: Measurement, context: RefreshContext) -> NewRow:
+    """Returns the cached row of an interrupted refresh, else measures and caches it."""
+    file = context.cache_file(measurement.key)
+    digests = sorted(entry.sha256 for entry in measurement.files)
     found = _read_cached(file, digests)
     if found is not None:
         return found
-    context.progress.piece(piece.name, piece.size)
-    row = piece.measure()
+    context.progress.measure(measurement.name, measurement.size)
+    row = measurement.run()
     context.cache.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".part")
     temporary.write_text(json.dumps({"form": _FORM, "files": digests, "row": asdict(row)}), encoding="utf-8")
@@ -279,11 +281,11 @@ def measure_or_reuse(piece: Measurement, context: RefreshContext) -> NewRow:
 
 
 def _read_cached(file: Path, digests: list[str]) -> NewRow | None:
-    """Only what was measured by this program, of these very files."""
+    """Returns a cached row of this format and these files."""
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept["form"] != _FORM or kept["files"] != digests:
+        cached = json.loads(file.read_text(encoding="utf-8"))
+        if cached["form"] != _FORM or cached["files"] != digests:
             return None
-        return NewRow(**kept["row"])
+        return NewRow(**cached["row"])
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -28,7 +28,7 @@ class Silent:
 
     def say(self, text: str) -> None: ...
     def start(self, pieces: int, size: int | None) -> None: ...
-    def piece(self, name: str, size: int | None) -> None: ...
+    def measure(self, name: str, size: int | None) -> None: ...
     def end(self) -> None: ...
 
 
@@ -58,7 +58,7 @@ def test_the_newest_is_found_whichever_python_it_is_for(asked: Index) -> None:
 def test_what_it_asks_for_is_read_from_its_wheel_for_linux(asked: Index, tmp_path: Path) -> None:
     work = RefreshContext(asked, {}, tmp_path, tmp_path / "tmp", "2026-11-22", Silent(), None, None, ())
     for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
-        row = companion_measurement("torch", version, work).measure()
+        row = companion_measurement("torch", version, work).run()
         assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
         assert "cuda_major: 13, cuda: 13.9, pins: [cuda-toolkit==13.9.1]" in row.row
 

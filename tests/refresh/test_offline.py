@@ -71,10 +71,10 @@ def test_a_withdrawn_release_is_marked_and_a_restored_one_no_longer(bench: Bench
     index.yanked["cupy-cuda13x==14.1.1"] = "it's broken, says upstream: wait"
     code, out, error = bench.run()
     assert code == 0, error
-    assert "- cupy-cuda13x 14.1.1: withdrawn: it's broken, says upstream: wait" in out
+    assert "- cupy-cuda13x 14.1.1: yanked: it's broken, says upstream: wait" in out
     assert load(bench.matrix).wheel_lines[0].releases[1].yanked == "it's broken, says upstream: wait"
     index.yanked.clear()
-    assert "14.1.1: no longer withdrawn" in bench.run()[1]
+    assert "14.1.1: no longer yanked" in bench.run()[1]
     assert load(bench.matrix).wheel_lines[0].releases[1].yanked is None
 
 

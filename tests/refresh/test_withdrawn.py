@@ -56,7 +56,7 @@ def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
 @pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
 @pytest.mark.parametrize("reason", [True])
 def test_a_reason_that_nobody_gave_is_said_to_be_none(asked: Index) -> None:
-    assert asked.withdrawn({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
+    assert asked.yanked({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
 
 
 @pytest.mark.parametrize(
