@@ -40,6 +40,8 @@ pytestmark = pytest.mark.gpu
 # Why a test may be skipped on a sound machine: what it needs is not there.
 EXCUSES = (
     *("is not installed", "needs ", "CPU-only build", "numba ", "has no", "does not report", "NCCL "),
+    "shares the host's memory",
+    "Windows extends the GPU memory",
     "does not work here even without CuPy",  # another library
 )
 # The tests that are meant to catch each fault.

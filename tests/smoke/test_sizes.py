@@ -70,7 +70,7 @@ def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> 
     """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
     obstacle = gpu_test("memory.exhausted").obstacle
     assert obstacle(integrated=False, wsl=False) == ""
-    assert "no memory of its own" in obstacle(integrated=True, wsl=False)
+    assert "shares the host's memory" in obstacle(integrated=True, wsl=False)
     assert "WSL" in obstacle(integrated=False, wsl=True)
 
 

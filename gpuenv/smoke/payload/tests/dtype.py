@@ -10,10 +10,10 @@ WHOLE = "bBhHiIqQ"
 
 def small_numbers(random, code, n):
     """Returns numbers from 1 to 9, exact in every dtype; for bool, alternating values."""
-    whole = random.integers(1, 10, size=n)
+    numbers = random.integers(1, 10, size=n)
     if code == "?":
-        return whole % 2 == 1
-    return whole.astype(np.dtype(code))
+        return numbers % 2 == 1
+    return numbers.astype(np.dtype(code))
 
 
 def name(code):

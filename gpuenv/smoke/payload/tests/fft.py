@@ -96,11 +96,11 @@ class Real(GpuTest):
     def run(self, gpu, data):
         fft, got = gpu.cp.fft, {}
         for n, x in data.items():
-            there = gpu.to_device(x)
-            spectrum = fft.rfft(there, axis=1)
+            on_gpu = gpu.to_device(x)
+            spectrum = fft.rfft(on_gpu, axis=1)
             got["spectrum_" + n] = gpu.to_host(spectrum)
             got["back_" + n] = gpu.to_host(fft.irfft(spectrum, n=x.shape[1], axis=1))
-            got["plane_" + n] = gpu.to_host(fft.irfft2(fft.rfft2(there), s=x.shape))
+            got["plane_" + n] = gpu.to_host(fft.irfft2(fft.rfft2(on_gpu), s=x.shape))
         return got
 
     def memory(self, size):

@@ -1,4 +1,4 @@
-"""Kernels: those of the tests' own in CUDA C++, those that CuPy generates, and the cache that both are kept in."""
+"""Kernels: CUDA C++ kernels, kernels that CuPy generates, and the kernel cache."""
 
 import os
 import time
@@ -10,7 +10,7 @@ from gpuenv.smoke.payload.tests import GpuTest
 
 
 class RawKernel(GpuTest):
-    """A kernel of one's own in CUDA C++: it adds and shifts integers, so that every bit is known."""
+    """A CUDA C++ kernel that adds and shifts integers, so that every bit is known."""
 
     TITLE = "a raw kernel"
     LEVELS = {"quick": {"n": 100003}, "normal": {"n": 1000003}}
@@ -28,8 +28,8 @@ extern "C" __global__ void gpuenv_mix(const long long *x, const long long *y, lo
     }
 
     def inputs(self, random, size):
-        whole = random.integers(-(2**40), 2**40, size=(2, size["n"]), dtype=np.int64)
-        return {"x": whole[0], "y": whole[1]}
+        integers = random.integers(-(2**40), 2**40, size=(2, size["n"]), dtype=np.int64)
+        return {"x": integers[0], "y": integers[1]}
 
     def expect(self, data):
         x, y = data["x"], data["y"]
@@ -71,19 +71,19 @@ __global__ void gpuenv_scaled(const T *x, T *y, int n) {
 
     def expect(self, data):
         x, factors = data["x"], data["factors"]
-        place = np.arange(x.size)
-        value = x.astype(np.int64) * factors[place % 4] + place % 3
-        return {"whole": exact(value.astype(np.int32)), "single": exact(value.astype(np.float32))}
+        index = np.arange(x.size)
+        value = x.astype(np.int64) * factors[index % 4] + index % 3
+        return {"integers": exact(value.astype(np.int32)), "single": exact(value.astype(np.float32))}
 
     def run(self, gpu, data):
         cp, code = gpu.cp, gpu.source(self.KERNELS["gpuenv_scaled"])
         module = cp.RawModule(code=code, options=("-std=c++11",), name_expressions=list(self.EXPRESSIONS))
-        # The functions first: asking for one is what compiles the module.
+        # The functions first: requesting one compiles the module.
         kernels = [module.get_function(name) for name in self.EXPRESSIONS]
         constant = cp.ndarray((4,), dtype=np.int32, memptr=module.get_global("factors"))
         constant[...] = gpu.to_device(data["factors"])
         n, got = data["x"].size, {}
-        for name, dtype, kernel in zip(("whole", "single"), (np.int32, np.float32), kernels):
+        for name, dtype, kernel in zip(("integers", "single"), (np.int32, np.float32), kernels):
             x, y = gpu.to_device(data["x"].astype(dtype)), cp.full(n, -1, dtype=dtype)
             kernel(((n + 127) // 128,), (128,), (x, y, np.int32(n)))
             got[name] = gpu.to_host(y)
@@ -91,7 +91,7 @@ __global__ void gpuenv_scaled(const T *x, T *y, int n) {
 
 
 class GridStride(GpuTest):
-    """A grid that is smaller than the array, each thread taking several elements."""
+    """A grid smaller than the array: each thread processes several elements."""
 
     TITLE = "a grid-stride loop over more than one launch covers"
     LEVELS = {"normal": {"n": 3000017}, "deep": {"n": 200000033}}
@@ -127,7 +127,7 @@ extern "C" __global__ void gpuenv_stride(const int *x, int *y, long long n) {
 
 
 class SharedMemory(GpuTest):
-    """Dynamic shared memory at the most that a block may have: filled by all threads, read in reverse."""
+    """The maximum dynamic shared memory of a block, filled by all threads and read in reverse."""
 
     TITLE = "shared memory at its maximum"
     LEVELS = {"normal": {"words": 4096}}
@@ -172,7 +172,7 @@ class Atomics(GpuTest):
 
     TITLE = "atomic operations"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 50000017}}
-    HOST = 6  # counting takes wide numbers
+    HOST = 6  # counting uses wide integers
     TOLERANCE = "exact: integers, whose sum does not depend on the order"
     SHRINKS = "n"
     EXACT_REPEAT = True
@@ -236,7 +236,7 @@ extern "C" __global__ void gpuenv_histogram(const int *x, unsigned long long *bi
 
 
 class LaunchLimits(GpuTest):
-    """A launch beyond the device's limits is refused, and the next launch works."""
+    """A launch beyond the device's limits fails, and the next launch works."""
 
     TITLE = "launches beyond the limits are refused"
     LEVELS = {"normal": {"n": 4096}}
@@ -251,7 +251,7 @@ extern "C" __global__ void gpuenv_count(int *x, int n) {
 }
 """
     }
-    # No device takes more than 1024 threads a block, or 65535 blocks in the second dimension (CUDA C++ Programming
+    # No device supports more than 1024 threads per block, or 65535 blocks in the second dimension (CUDA C++ Programming
     # Guide, Compute Capabilities, Technical Specifications).
     BEYOND = (((1,), (2048,), 0), ((1, 70000), (1,), 0), ((1,), (1,), 1 << 30))
 
@@ -277,7 +277,7 @@ extern "C" __global__ void gpuenv_count(int *x, int n) {
 
 
 class CompileError(GpuTest):
-    """A faulty source is refused with the compiler's message, and the next kernel works."""
+    """An invalid source fails with the compiler's message, and the next kernel works."""
 
     TITLE = "a compile error is reported as such"
     LEVELS = {"normal": {"n": 1031}}
@@ -315,7 +315,7 @@ extern "C" __global__ void gpuenv_right(int *x, int n, int start) {
 
 
 class Cache(GpuTest):
-    """The kernel cache: a kernel compiled with an empty cache, and the same one loaded from the file that this left."""
+    """The kernel cache: compiles a kernel with an empty cache and loads it again from the cached file."""
 
     TITLE = "compiling with a cold cache, loading from a warm one"
     LEVELS = {"normal": {"n": 4099}}
@@ -348,7 +348,7 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
             return {name for name in os.listdir(folder) if name.endswith(".cubin")} if os.path.isdir(folder) else set()
 
         x = gpu.to_device(data["x"])
-        gpu.compile('extern "C" __global__ void gpuenv_first() { }', "gpuenv_first").compile()  # NVRTC itself is loaded
+        gpu.compile('extern "C" __global__ void gpuenv_first() { }', "gpuenv_first").compile()  # loads NVRTC
         y = cp.empty(n, dtype=np.int32)
         y.fill(-1)  # CuPy's own kernel for this has its file too, and it is another than that of cupy.full
         got, kept = {}, [0]
@@ -368,7 +368,7 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
 
 
 class _OfPairs(GpuTest):
-    """Ten arrays of so many numbers."""
+    """Tests with ten arrays."""
 
     SHRINKS = "n"
 
@@ -386,20 +386,26 @@ class Elementwise(_OfPairs):
 
     def inputs(self, random, size):
         n = size["n"]
-        whole = random.integers(-(2**31), 2**31, size=(2, n), dtype=np.int64)
-        return {"i": whole[0], "j": whole[1], "x": random.standard_normal(n), "y": random.standard_normal(n), "a": 1.75}
+        integers = random.integers(-(2**31), 2**31, size=(2, n), dtype=np.int64)
+        return {
+            "i": integers[0],
+            "j": integers[1],
+            "x": random.standard_normal(n),
+            "y": random.standard_normal(n),
+            "a": 1.75,
+        }
 
     def expect(self, data):
         i, j, x, y, a = (data[name] for name in "ijxya")
         bound = 2 * UNIT["d"] * (np.abs(a * x) + np.abs(y)) * 1.01
-        return {"whole": exact((i * 3 + j) ^ (i >> 5)), "axpy": approx(a * x + y, bound, "d")}
+        return {"integers": exact((i * 3 + j) ^ (i >> 5)), "axpy": approx(a * x + y, bound, "d")}
 
     def run(self, gpu, data):
-        # Not i: CuPy keeps that name for the number of the element.
-        whole = gpu.cp.ElementwiseKernel("int64 p, int64 q", "int64 z", "z = (p * 3 + q) ^ (p >> 5)", "gpuenv_whole")
+        # Not i, which CuPy reserves for the element index.
+        mix = gpu.cp.ElementwiseKernel("int64 p, int64 q", "int64 z", "z = (p * 3 + q) ^ (p >> 5)", "gpuenv_whole")
         x, y = gpu.to_device(data["x"]), gpu.to_device(data["y"])
         return {
-            "whole": gpu.to_host(whole(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
+            "integers": gpu.to_host(mix(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
             "axpy": gpu.to_host(data["a"] * x + y),
         }
 
@@ -415,14 +421,14 @@ class Fusion(_OfPairs):
 
     def inputs(self, random, size):
         n = size["n"]
-        whole = random.integers(-1000, 1000, size=(2, n), dtype=np.int64)
-        return {"i": whole[0], "j": whole[1], "x": random.uniform(1, 2, n), "y": random.uniform(0.1, 0.9, n)}
+        integers = random.integers(-1000, 1000, size=(2, n), dtype=np.int64)
+        return {"i": integers[0], "j": integers[1], "x": random.uniform(1, 2, n), "y": random.uniform(0.1, 0.9, n)}
 
     def expect(self, data):
         i, j, x, y = (data[name] for name in "ijxy")
         spread = np.abs(x * y) + np.abs(x) + np.abs(y)
         return {
-            "whole": exact(i * j + i - j),
+            "integers": exact(i * j + i - j),
             "real": approx(x * y + x - y, gamma(3, UNIT["d"]) * spread, "d"),
             "sum": approx((x * y + x - y).sum(), gamma(x.size + 3, UNIT["d"]) * float(spread.sum()), "d"),
         }
@@ -439,7 +445,7 @@ class Fusion(_OfPairs):
         fused, summed = cp.fuse(formula), cp.fuse(total)
         x, y = gpu.to_device(data["x"]), gpu.to_device(data["y"])
         return {
-            "whole": gpu.to_host(fused(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
+            "integers": gpu.to_host(fused(gpu.to_device(data["i"]), gpu.to_device(data["j"]))),
             "real": gpu.to_host(fused(x, y)),
             "sum": gpu.to_host(summed(x, y)),
         }
@@ -450,26 +456,26 @@ class Reduction(GpuTest):
 
     TITLE = "reductions over all and over one axis, and a reduction kernel"
     LEVELS = {"normal": {"n": 1003}, "deep": {"n": 6007}}
-    HOST = 1.5  # few answers
+    HOST = 1.5  # small answers
     TOLERANCE = "integers exactly; a sum of k terms in any order: gamma(k) times the sum of the absolute values"
     SHRINKS = "n"
 
     def inputs(self, random, size):
         n = size["n"]
         return {
-            "whole": random.integers(-1000, 1000, size=(n, n + 3), dtype=np.int64),
+            "integers": random.integers(-1000, 1000, size=(n, n + 3), dtype=np.int64),
             "x": random.uniform(0.5, 1.5, size=(n, n + 3)),
         }
 
     def expect(self, data):
-        whole, x = data["whole"], data["x"]
+        integers, x = data["integers"], data["x"]
         bound = gamma(x.size, UNIT["d"]) * np.abs(x).sum()
         rows = gamma(x.shape[1], UNIT["d"]) * np.abs(x).sum(axis=1)
         squares = gamma(x.size + 2, UNIT["d"]) * float((x * x).sum())
         return {
-            "sum": exact(whole.sum()),
-            "by_column": exact(whole.sum(axis=0)),
-            "largest": exact(whole.max(axis=1)),
+            "sum": exact(integers.sum()),
+            "by_column": exact(integers.sum(axis=0)),
+            "largest": exact(integers.max(axis=1)),
             "where": exact(np.array(int(x.argmax()))),
             "real": approx(x.sum(dtype=np.longdouble).astype("d"), bound, "d"),
             "real_by_row": approx(x.sum(axis=1), rows, "d"),
@@ -477,12 +483,12 @@ class Reduction(GpuTest):
         }
 
     def run(self, gpu, data):
-        whole, x = gpu.to_device(data["whole"]), gpu.to_device(data["x"])
+        integers, x = gpu.to_device(data["integers"]), gpu.to_device(data["x"])
         squares = gpu.cp.ReductionKernel("float64 x", "float64 y", "x * x", "a + b", "y = a", "0", "gpuenv_squares")
         return {
-            "sum": gpu.to_host(whole.sum()),
-            "by_column": gpu.to_host(whole.sum(axis=0)),
-            "largest": gpu.to_host(whole.max(axis=1)),
+            "sum": gpu.to_host(integers.sum()),
+            "by_column": gpu.to_host(integers.sum(axis=0)),
+            "largest": gpu.to_host(integers.max(axis=1)),
             "where": gpu.to_host(x.argmax()),
             "real": gpu.to_host(x.sum()),
             "real_by_row": gpu.to_host(x.sum(axis=1)),

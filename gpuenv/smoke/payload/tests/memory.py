@@ -1,4 +1,4 @@
-"""Memory: CuPy's pool, the driver's, managed and pinned memory, and what happens where there is too little."""
+"""Memory: CuPy's pool, the driver's pool, managed and pinned memory, and exhaustion."""
 
 import ctypes
 import os
@@ -12,14 +12,14 @@ from gpuenv.smoke.payload.tests import GpuTest
 
 
 class Pool(GpuTest):
-    """The memory pool: a block that is given back is used again, and what is free goes back to the GPU when asked."""
+    """The memory pool reuses freed blocks and returns free memory to the GPU on request."""
 
     TITLE = "pool: reuse, growth and return"
     LEVELS = {"quick": {"kib": 4096}, "normal": {"kib": 65536}}
     TOLERANCE = "exact: bytes, and integers"
 
     def inputs(self, random, size):
-        # A multiple of 512 bytes, which is what CuPy rounds allocations up to.
+        # A multiple of 512 bytes, to which CuPy rounds up allocations.
         n = size["kib"] * 1024 // 8
         return {
             "x": random.integers(0, 2**62, size=n, dtype=np.int64),
@@ -31,16 +31,16 @@ class Pool(GpuTest):
         return {
             "x": exact(data["x"]),
             "y": exact(data["y"]),
-            # After each step: an array, given back, a second one in its place, a third one, all given back.
+            # After each step: an array, freed, a second one at its address, a third one, all freed.
             "used": exact(np.array([n, 0, n, 2 * n, 0])),
             "held": exact(np.array([n, n, n, 2 * n, 2 * n])),
-            "same_place": exact(np.array([1])),
+            "same_address": exact(np.array([1])),
             "returned": exact(np.array([0, 0])),
         }
 
     def run(self, gpu, data):
         cp = gpu.cp
-        # A pool of its own: the limit and the allocator that the caller's environment sets stay what they are.
+        # A separate pool, independent of the limit and the allocator in the caller's environment.
         pool = cp.cuda.MemoryPool()
         pool.set_limit(size=gpu.pool.get_limit())
         used, held, got = [], [], {}
@@ -54,13 +54,13 @@ class Pool(GpuTest):
             x.set(data["x"])
             note()
             got["x"] = gpu.to_host(x)
-            place = x.data.ptr
+            address = x.data.ptr
             del x
             note()
             y = cp.empty(data["y"].shape, dtype=np.int64)
             y.set(data["y"])
             note()
-            got["same_place"] = np.array([int(y.data.ptr == place)])
+            got["same_address"] = np.array([int(y.data.ptr == address)])
             got["y"] = gpu.to_host(y)
             z = cp.empty(data["y"].shape, dtype=np.int64)
             note()
@@ -76,11 +76,11 @@ class Pool(GpuTest):
 
 
 class Fragmentation(GpuTest):
-    """Blocks of many sizes, given back in pieces: neighbours are joined, and the contents of the others stay."""
+    """Freed blocks are merged with free neighbours; the contents of other blocks stay intact."""
 
-    TITLE = "fragmentation: neighbours are joined again"
+    TITLE = "fragmentation: free neighbours are merged"
     LEVELS = {"normal": {"blocks": 64}, "deep": {"blocks": 512}}
-    HOST = 0.1  # nothing
+    HOST = 0.1  # almost none
     TOLERANCE = "exact: bytes, and integers"
     BLOCK = 1 << 20
 
@@ -90,12 +90,12 @@ class Fragmentation(GpuTest):
     def expect(self, data):
         blocks = data["blocks"]
         values = data["start"] + np.arange(blocks, dtype=np.int64)
-        whole = blocks * self.BLOCK
+        total = blocks * self.BLOCK
         return {
-            # One large block is split for the small ones; they become one again when all are given back, and it is
-            # used for the next large one: had they stayed apart, the pool would hold twice as much then.
-            "held": exact(np.array([whole, whole, whole, whole, whole])),
-            "used": exact(np.array([0, whole, whole // 2, 0, whole])),
+            # One large block is split into small ones; once all are freed, they merge and serve the next large
+            # allocation: otherwise the pool would then hold twice as much.
+            "held": exact(np.array([total, total, total, total, total])),
+            "used": exact(np.array([0, total, total // 2, 0, total])),
             "values": exact(values[1::2]),
             "large": exact(values),
         }
@@ -133,7 +133,7 @@ class Fragmentation(GpuTest):
 
 
 class Leak(GpuTest):
-    """A thousand rounds of allocating, computing and giving back leave nothing behind."""
+    """A thousand rounds of allocating, computing and freeing leak nothing."""
 
     TITLE = "no leak over a thousand rounds"
     LEVELS = {"normal": {"rounds": 1000}, "deep": {"rounds": 20000}}
@@ -179,20 +179,20 @@ class Leak(GpuTest):
 
         lost = self.leaked(all_rounds)
         grown = [int(gpu.pool.total_bytes() == held), int(gpu.pool.used_bytes() == used)]
-        # One, less the gibibytes that were lost.
+        # One minus the lost gibibytes.
         return {"x": answers[0], "grown": np.array(grown), "free": np.array(1.0 - max(lost, 0) / float(1 << 30))}
 
     def leaked(self, all_rounds):
-        """Bytes that are gone after all rounds; where it is too much, once more: a leak is there again.
+        """Returns the bytes lost in all rounds; repeats the rounds if that is too much, since a leak recurs.
 
-        Another program that starts meanwhile, or a desktop, takes its memory once.
+        Another program or a desktop that starts meanwhile takes memory only once.
         """
         lost = all_rounds()
         return lost if lost <= self.MAY_GO else min(lost, all_rounds())
 
 
 class Limit(GpuTest):
-    """A pool with a limit refuses what is beyond it, says so, and serves what is within."""
+    """A pool with a limit rejects allocations beyond it and serves those within."""
 
     TITLE = "a limit is respected, and what follows works"
     LEVELS = {"normal": {"mib": 64}}
@@ -227,7 +227,7 @@ class Limit(GpuTest):
             x.set(data["x"])
             got = {"x": x.get(), "limit": np.array(pool.get_limit())}
             del x
-        # Copied once more by the usual way, by the usual pool.
+        # Copies once more with the default pool.
         got["x"] = gpu.to_host(gpu.to_device(got["x"]))
         got["refused"] = np.array(refused)
         pool.free_all_blocks()
@@ -238,12 +238,12 @@ class Limit(GpuTest):
 
 
 class Chunks(GpuTest):
-    """An array that does not fit at once is worked off in pieces, within a pool that may hold two of them."""
+    """Processes an array in chunks within a pool that can hold two of them."""
 
-    TITLE = "an array larger than the pool, in pieces"
+    TITLE = "an array larger than the pool, in chunks"
     LEVELS = {"normal": {"mib": 64, "pieces": 16}, "deep": {"mib": 512, "pieces": 32}}
-    HOST = 30  # all the pieces
-    TOLERANCE = "exact: integers, and the bytes that the pool held at most"
+    HOST = 30  # all chunks
+    TOLERANCE = "exact: integers, and the maximum bytes of the pool"
     SHRINKS = "mib"
 
     def inputs(self, random, size):
@@ -284,9 +284,9 @@ class _Whole(GpuTest):
 
 
 class Exhausted(_Whole):
-    """Asking for more than the GPU has: refused with OutOfMemoryError, and the next allocation works."""
+    """An allocation beyond the GPU's memory raises OutOfMemoryError, and the next allocation works."""
 
-    TITLE = "more than there is: refused, and recovered from"
+    TITLE = "recovery from an allocation beyond the memory"
     LEVELS = {"normal": {"n": 500009}}
     TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and integers"
     WSL = "/dev/dxg"
@@ -295,15 +295,15 @@ class Exhausted(_Whole):
         return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(data["x"] - 5)}
 
     def obstacle(self, *, integrated, wsl):
-        """Why nothing is asked for beyond what there is; empty where it can be."""
+        """Returns why the memory must not be exhausted; empty if it may be."""
         if integrated:
-            return "this GPU has no memory of its own: beyond what there is, the whole machine may stand still"
-        return "this GPU has no bound in WSL: Windows lends the host's memory to its programs" if wsl else ""
+            return "this GPU shares the host's memory: exhausting it may freeze the machine"
+        return "in WSL, Windows extends the GPU memory by host memory" if wsl else ""
 
     def run(self, gpu, data):
-        hindered = self.obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(self.WSL))
-        if hindered:
-            raise Skip(hindered)
+        obstacle = self.obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(self.WSL))
+        if obstacle:
+            raise Skip(obstacle)
         cp, refused, kept, blamed = gpu.cp, 0, None, 0
         wanted = gpu.total + (1 << 30)
         try:
@@ -358,7 +358,7 @@ class AsyncPool(_Whole):
 
 
 class Managed(_Whole):
-    """Managed memory: written by the GPU, read on the host by address, where the GPU has it."""
+    """Managed memory, written by the GPU and read on the host by address."""
 
     TITLE = "managed memory"
     LEVELS = {"normal": {"n": 1000003}}
@@ -387,7 +387,7 @@ class Managed(_Whole):
         return got
 
     def lent(self, make):
-        """What was asked for. A vGPU may have no managed memory though its GPU has, and a sandbox may keep it away.
+        """Allocates managed memory, which a vGPU may lack although its GPU supports it, and a sandbox may block.
 
         NVIDIA AI Enterprise Release Notes, Unified Memory Support; gvisor, issue 9593.
         """
@@ -396,35 +396,35 @@ class Managed(_Whole):
         except RuntimeError as error:
             if cuda_status(error) != self.NOT_SUPPORTED:
                 raise
-            raise Skip("this GPU has no managed memory to lend here: %s" % error) from error
+            raise Skip("this GPU has no managed memory here: %s" % error) from error
 
     def memory(self, size):
         return size["n"] * 8 * 3
 
 
 class PinnedPool(_Whole):
-    """Pinned host memory from its pool: given back and used again, and copied from."""
+    """The pool of pinned host memory reuses freed blocks; copies from it are correct."""
 
     TITLE = "the pool of pinned memory"
     LEVELS = {"normal": {"n": 300007}}
     TOLERANCE = "exact: integers"
 
     def expect(self, data):
-        return {"x": exact(data["x"] * 3), "y": exact(data["x"] * 5), "same_place": exact(np.array([1]))}
+        return {"x": exact(data["x"] * 3), "y": exact(data["x"] * 5), "same_address": exact(np.array([1]))}
 
     def run(self, gpu, data):
         cp, host = gpu.cp, data["x"]
-        pool, got, places = cp.cuda.PinnedMemoryPool(), {}, []
+        pool, got, addresses = cp.cuda.PinnedMemoryPool(), {}, []
         for name, factor in (("x", 3), ("y", 5)):
             block = pool.malloc(host.nbytes)
-            places.append(block.ptr)
+            addresses.append(block.ptr)
             pinned = np.frombuffer(block, dtype=np.int64, count=host.size)
             pinned[...] = host
-            there = cp.empty(host.shape, dtype=np.int64)
-            there.set(pinned)
+            on_gpu = cp.empty(host.shape, dtype=np.int64)
+            on_gpu.set(pinned)
             cp.cuda.Device().synchronize()
-            got[name] = gpu.to_host(there * factor)
+            got[name] = gpu.to_host(on_gpu * factor)
             del pinned, block
-        got["same_place"] = np.array([int(places[0] == places[1])])
+        got["same_address"] = np.array([int(addresses[0] == addresses[1])])
         pool.free_all_blocks()
         return got

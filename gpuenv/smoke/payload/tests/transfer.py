@@ -95,8 +95,8 @@ class Mixing(GpuTest):
     ENVIRONMENT = {"CUPY_ENABLE_UMP": "0"}
 
     def inputs(self, random, size):
-        whole = random.integers(-1000, 1000, size=(2, size["n"]), dtype=np.int64)
-        return {"x": whole[0], "y": whole[1]}
+        integers = random.integers(-1000, 1000, size=(2, size["n"]), dtype=np.int64)
+        return {"x": integers[0], "y": integers[1]}
 
     def expect(self, data):
         return {"raised": exact(np.array([1, 1, 1])), "sum": exact(data["x"] + data["y"])}
