@@ -98,7 +98,7 @@ def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: 
         decode(kind, data, texts=True)
     except DecodeError as error:
         dot = "." if error.path and not error.path.startswith("[") else ""
-        yield f"{path}{dot}{error.path}: {error.said}".lstrip(".: ")
+        yield f"{path}{dot}{error.path}: {error.problem}".lstrip(".: ")
 
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint

@@ -68,7 +68,7 @@ def capability_by_beginning(beginning: str, matrix: Matrix) -> ComputeCapability
 
 def _plain(name: str) -> str:
     """Returns a name without vendor and brand, which some drivers omit."""
-    return "".join(_words(name))
+    return "".join(_tokens(name))
 
 
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
@@ -101,21 +101,21 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
 
     Older products need an exact match, with the brand or, if no newer one is similar, without.
     """
-    wanted = _words(name)
+    wanted = _tokens(name)
     if not wanted:
         return []
     spellings = _every_spelling(matrix)
     if _BRAND in name.lower():  # the same number of another brand is another GPU
         spellings = tuple(entry for entry in spellings if entry[0].name.lower().find(_BRAND) >= 0)
-    exact = [product for product, words in spellings if words == wanted]
-    exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
-    exact = exact or [product for product, words in _every_older(matrix) if words == _named(name)]
-    wider = [product for product, words in spellings if set(wanted) < set(words)]
-    narrower = [(len(words), product) for product, words in spellings if words and set(words) < set(wanted)]
+    exact = [product for product, tokens in spellings if tokens == wanted]
+    exact = exact or [product for product, tokens in spellings if "".join(tokens) == "".join(wanted)]
+    exact = exact or [product for product, tokens in _every_older(matrix) if tokens == _named(name)]
+    wider = [product for product, tokens in spellings if set(wanted) < set(tokens)]
+    narrower = [(len(tokens), product) for product, tokens in spellings if tokens and set(tokens) < set(wanted)]
     if exact or wider:
         return exact or wider
-    joined = [product for product, words in spellings if "".join(words).endswith("".join(wanted))]
-    joined = joined or [product for product, words in _every_older(matrix) if _without_maker(words) == wanted]
+    joined = [product for product, tokens in spellings if "".join(tokens).endswith("".join(wanted))]
+    joined = joined or [product for product, tokens in _every_older(matrix) if _without_maker(tokens) == wanted]
     if joined:
         return joined
     longest = max((length for length, _ in narrower), default=0)
@@ -124,7 +124,7 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
 
 @lru_cache(maxsize=4)
 def _every_spelling(matrix: Matrix) -> tuple[tuple[Product, tuple[str, ...]], ...]:
-    return tuple((product, _words(name)) for product in matrix.products for name in (product.name, *product.aliases))
+    return tuple((product, _tokens(name)) for product in matrix.products for name in (product.name, *product.aliases))
 
 
 @lru_cache(maxsize=4)
@@ -133,15 +133,15 @@ def _every_older(matrix: Matrix) -> tuple[tuple[Product, list[str]], ...]:
 
 
 def _named(name: str) -> list[str]:
-    return [word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word != "nvidia"]
+    return [part for part in re.findall(r"[a-z0-9.]+", name.lower()) if part != "nvidia"]
 
 
-def _words(name: str) -> tuple[str, ...]:
+def _tokens(name: str) -> tuple[str, ...]:
     return _without_maker(re.findall(r"[a-z0-9.]+", name.lower()))
 
 
-def _without_maker(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for word in words if word not in _MAKERS)
+def _without_maker(tokens: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part for part in tokens if part not in _MAKERS)
 
 
 _TERA, _GIGA = 1e12, 1e9

@@ -175,9 +175,9 @@ def cuda_major_of_wheel(name: str, release: str) -> int | None:
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed:
         return int(suffixed[1])
-    own = parse_integer(release.split(".", maxsplit=1)[0]) or 0
+    major = parse_integer(release.split(".", maxsplit=1)[0]) or 0
     if name == "cuda-toolkit":
-        return own
+        return major
     if name in _BY_CUDA_VERSION:
-        return own if own >= _FIRST_WITHOUT_SUFFIX else None
-    return _FIRST_WITHOUT_SUFFIX if own and _OWN_MAJOR_OF_13.get(name) == own else None
+        return major if major >= _FIRST_WITHOUT_SUFFIX else None
+    return _FIRST_WITHOUT_SUFFIX if major and _OWN_MAJOR_OF_13.get(name) == major else None

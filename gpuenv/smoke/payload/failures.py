@@ -148,22 +148,22 @@ def is_memory_error(kind: str, text: str, free: float = math.inf) -> bool:
     return kind in LIBRARY_ERRORS and any(status in text.upper() for status in statuses)
 
 
-def explain_lack_of_memory(wanted: float, own: float, free: float, total: float, limit: float) -> Verdict:
+def explain_lack_of_memory(wanted: float, held: float, free: float, total: float, limit: float) -> Verdict:
     """Returns the verdict on a failed allocation; all numbers in bytes.
 
     Args:
         wanted: size of the allocation; 0 if unknown.
-        own: held by this process's pool.
+        held: held by this process's pool.
         free: free memory of the GPU.
         total: memory of the GPU.
         limit: of the pool, or 0.
     """
-    if limit and own + wanted > limit:
+    if limit and held + wanted > limit:
         detail = "out of memory: the pool's limit is %s" % format_size(limit)
         return Verdict("failed", "out-of-memory", detail, "out-of-memory")
-    others = total - free - own - CONTEXT
-    usage = "%s of %s are free, this test holds %s" % (format_size(free), format_size(total), format_size(own))
-    if others > 0 and own + wanted <= total - CONTEXT:
+    others = total - free - held - CONTEXT
+    usage = "%s of %s are free, this test holds %s" % (format_size(free), format_size(total), format_size(held))
+    if others > 0 and held + wanted <= total - CONTEXT:
         detail = "other processes hold about %s of the GPU's memory: %s" % (format_size(others), usage)
         return Verdict("busy", "memory-held-by-others", detail, "gpu-busy")
     return Verdict("failed", "out-of-memory", "out of memory: %s" % usage, "out-of-memory")
