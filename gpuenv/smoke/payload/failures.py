@@ -40,7 +40,7 @@ CGROUP_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 FILES = ("inactive_file", "active_file", "slab_reclaimable")
 
 
-class Verdict(NamedTuple):
+class SmokeVerdict(NamedTuple):
     """How a test ended that did not pass.
 
     ``status`` and ``trouble`` are values of the result's enumerations, ``cause`` is the slug of a cause or None.
@@ -55,41 +55,41 @@ class Verdict(NamedTuple):
 # Exceptions.
 
 
-def classify(kind: str, status: Optional[int], text: str) -> Verdict:
+def classify(kind: str, status: Optional[int], text: str) -> SmokeVerdict:
     """Returns the verdict on an exception by its class, CUDA status and text; not for memory errors."""
     if status in CONTEXT_LOST:
         cause = "illegal-memory-access" if status in ILLEGAL_ACCESS else None
         cause = "gpu-hardware-fault" if status in HARDWARE else cause
-        return Verdict("crashed", "context-lost", "the CUDA context is lost: %s" % text, cause)
+        return SmokeVerdict("crashed", "context-lost", "the CUDA context is lost: %s" % text, cause)
     if status == DEVICES_UNAVAILABLE:
         detail = "the GPU is in use: %s (its compute mode allows only one process)" % text
-        return Verdict("busy", "device-unavailable", detail, "compute-mode-exclusive")
+        return SmokeVerdict("busy", "device-unavailable", detail, "compute-mode-exclusive")
     if status in CANNOT_START:
-        return Verdict("skipped", "no-device", "CUDA finds no GPU: %s" % text)
+        return SmokeVerdict("skipped", "no-device", "CUDA finds no GPU: %s" % text)
     if "libcuda.so.1" in text and "cannot open shared object file" in text:
-        return Verdict("skipped", "no-device", "no CUDA driver is installed: %s" % text)
+        return SmokeVerdict("skipped", "no-device", "no CUDA driver is installed: %s" % text)
     library = kind in ("ImportError", "ModuleNotFoundError") and "lib" in text and ".so" in text
     cause = "no-kernel-image" if status in NO_CODE else "cuda-library-missing" if library else None
-    return Verdict("failed", "error", "%s: %s" % (kind, text), cause)
+    return SmokeVerdict("failed", "error", "%s: %s" % (kind, text), cause)
 
 
-def verdict_on_exception(error: Exception) -> Verdict:
+def verdict_on_exception(error: Exception) -> SmokeVerdict:
     """Returns the verdict on an exception that is not about GPU memory."""
     text = first_line(error)
     if isinstance(error, MemoryError):  # some systems refuse an allocation instead of killing a process
-        return Verdict("skipped", "host-memory", "the host is out of memory: %s" % text)
+        return SmokeVerdict("skipped", "host-memory", "the host is out of memory: %s" % text)
     return classify(type(error).__name__, cuda_status(error), text)
 
 
-def verdict_on_setup_error(error: Exception) -> Verdict:
+def verdict_on_setup_error(error: Exception) -> SmokeVerdict:
     """Returns the verdict on an error before the test allocated memory: if even the context fails, others hold it."""
     if cuda_status(error) == MEMORY_ALLOCATION:
         detail = "no memory is left even for a CUDA context: other processes hold the GPU's memory"
-        return Verdict("busy", "memory-held-by-others", detail, "gpu-busy")
+        return SmokeVerdict("busy", "memory-held-by-others", detail, "gpu-busy")
     return verdict_on_exception(error)
 
 
-def verdict_on_lost_context(cp: Any) -> Optional[Verdict]:
+def verdict_on_lost_context(cp: Any) -> Optional[SmokeVerdict]:
     """Returns a verdict if the context is lost, whatever error the library reported first."""
     try:
         cp.cuda.runtime.deviceSynchronize()
@@ -117,7 +117,7 @@ def first_line(error: Exception) -> str:
 # A lack of memory.
 
 
-def verdict_on_memory_error(error: Exception, cp: Any, total: int) -> Optional[Verdict]:
+def verdict_on_memory_error(error: Exception, cp: Any, total: int) -> Optional[SmokeVerdict]:
     """Returns the verdict on a lack of GPU memory; None for other errors."""
     kind, text = type(error).__name__, str(error)
     is_certain = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
@@ -148,7 +148,7 @@ def is_memory_error(kind: str, text: str, free: float = math.inf) -> bool:
     return kind in LIBRARY_ERRORS and any(status in text.upper() for status in statuses)
 
 
-def explain_lack_of_memory(wanted: float, held: float, free: float, total: float, limit: float) -> Verdict:
+def explain_lack_of_memory(wanted: float, held: float, free: float, total: float, limit: float) -> SmokeVerdict:
     """Returns the verdict on a failed allocation; all numbers in bytes.
 
     Args:
@@ -160,13 +160,13 @@ def explain_lack_of_memory(wanted: float, held: float, free: float, total: float
     """
     if limit and held + wanted > limit:
         detail = "out of memory: the pool's limit is %s" % format_size(limit)
-        return Verdict("failed", "out-of-memory", detail, "out-of-memory")
+        return SmokeVerdict("failed", "out-of-memory", detail, "out-of-memory")
     others = total - free - held - CONTEXT
     usage = "%s of %s are free, this test holds %s" % (format_size(free), format_size(total), format_size(held))
     if others > 0 and held + wanted <= total - CONTEXT:
         detail = "other processes hold about %s of the GPU's memory: %s" % (format_size(others), usage)
-        return Verdict("busy", "memory-held-by-others", detail, "gpu-busy")
-    return Verdict("failed", "out-of-memory", "out of memory: %s" % usage, "out-of-memory")
+        return SmokeVerdict("busy", "memory-held-by-others", detail, "gpu-busy")
+    return SmokeVerdict("failed", "out-of-memory", "out of memory: %s" % usage, "out-of-memory")
 
 
 def format_size(count: float) -> str:
@@ -202,7 +202,7 @@ def fit_size(test: Any, sizes: Dict[str, Any], memory: AvailableMemory) -> Any:
     return sizes, _verdict_on_size(test, sizes, memory)
 
 
-def _verdict_on_size(test: Any, sizes: Dict[str, Any], memory: AvailableMemory) -> Optional[Verdict]:
+def _verdict_on_size(test: Any, sizes: Dict[str, Any], memory: AvailableMemory) -> Optional[SmokeVerdict]:
     """Returns the verdict on a size that does not fit; None if it fits."""
     required = test.memory(sizes)
     if required and memory.limit and required > memory.limit:  # set by the user
@@ -210,7 +210,7 @@ def _verdict_on_size(test: Any, sizes: Dict[str, Any], memory: AvailableMemory) 
             format_size(required),
             format_size(memory.limit),
         )
-        return Verdict("skipped", "too-small", detail)
+        return SmokeVerdict("skipped", "too-small", detail)
     needed, on_host = (required or DEFAULT_MEMORY) + RESERVE, int(required * test.HOST) or DEFAULT_MEMORY
     verdict = verdict_on_gpu_memory(needed, memory.free, memory.total)
     if not memory.shared:
@@ -220,21 +220,21 @@ def _verdict_on_size(test: Any, sizes: Dict[str, Any], memory: AvailableMemory) 
     return verdict if is_held else _verdict_on_host_memory(needed + on_host, memory.host or memory.free)
 
 
-def verdict_on_gpu_memory(needed: float, free: float, total: float) -> Optional[Verdict]:
+def verdict_on_gpu_memory(needed: float, free: float, total: float) -> Optional[SmokeVerdict]:
     """Returns a verdict if others hold the GPU's memory or it has too little; None if there is enough."""
     if needed <= free:
         return None
     usage = "needs %s; %s of %s are free" % (format_size(needed), format_size(free), format_size(total))
     if needed <= total - CONTEXT:
-        return Verdict("busy", "memory-held-by-others", "%s, other processes hold the rest" % usage, "gpu-busy")
-    return Verdict("skipped", "too-small", usage)
+        return SmokeVerdict("busy", "memory-held-by-others", "%s, other processes hold the rest" % usage, "gpu-busy")
+    return SmokeVerdict("skipped", "too-small", usage)
 
 
-def _verdict_on_host_memory(needed: float, available: float) -> Optional[Verdict]:
+def _verdict_on_host_memory(needed: float, available: float) -> Optional[SmokeVerdict]:
     if not available or needed <= available:
         return None
     detail = "needs %s of the host's memory; %s are available" % (format_size(needed), format_size(available))
-    return Verdict("skipped", "host-memory", detail)
+    return SmokeVerdict("skipped", "host-memory", detail)
 
 
 def current_memory(cp: Any) -> AvailableMemory:

@@ -11,7 +11,7 @@ import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from gpuenv.smoke.payload.failures import (
-    Verdict,
+    SmokeVerdict,
     current_memory,
     first_line,
     fit_size,
@@ -84,12 +84,12 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
         tell("verdict", dict(verdict._asdict()) if verdict else passed)
 
 
-def missing_module(needs: Sequence[str]) -> Optional[Verdict]:
+def missing_module(needs: Sequence[str]) -> Optional[SmokeVerdict]:
     """Returns a verdict if a required module is missing; does not import it."""
     for need in needs:
         kind, _, wanted = need.partition(":")
         if kind == "module" and importlib.util.find_spec(wanted) is None:
-            return Verdict("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
+            return SmokeVerdict("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
     return None
 
 
@@ -135,7 +135,7 @@ def uses_mps(enabled: Optional[int], environment: Mapping[str, str]) -> bool:
     return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or MPS_PIPES, "control"))
 
 
-def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Verdict]:
+def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]:
     import cupy as cp
     import numpy as np
 
@@ -148,9 +148,9 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Verdict]:
     reason = unmet_need(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
     reason = reason or (_mps_conflict(cp) if test.LOSES_CONTEXT else None)
     if reason:
-        return Verdict("skipped", "not-applicable", reason)
+        return SmokeVerdict("skipped", "not-applicable", reason)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
-        return Verdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
+        return SmokeVerdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
     memory = current_memory(cp)
     tell("memory", {"free": memory.free, "total": memory.total})
     size, verdict = fit_size(test, order["size"], memory)
@@ -163,7 +163,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Verdict]:
     try:
         wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
     except Skip as skip:
-        return Verdict("skipped", "not-applicable", str(skip))
+        return SmokeVerdict("skipped", "not-applicable", str(skip))
     except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
         tell("traceback", traceback.format_exc()[-2000:])
         return (
@@ -171,7 +171,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Verdict]:
             or verdict_on_memory_error(error, cp, memory.total)
             or verdict_on_exception(error)
         )
-    return Verdict("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
+    return SmokeVerdict("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
 
 
 def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: Tell) -> List[str]:
